@@ -1,0 +1,27 @@
+"""The primes in use, each the largest one below a bound that some arithmetic needs."""
+
+from __future__ import annotations
+
+from flint import fmpz
+
+from attngeom.errors import InputError
+
+BLAS_PRIME = 8388593
+"""Largest prime below 2^23: blocks of 512 balanced products stay below 2^53, so float64 BLAS is exact."""
+
+WORD_PRIME = 2147483629
+"""Largest prime below 2^31 - 1: products of two residues fit in int64."""
+
+BIG_PRIME = 2305843009213693951
+"""2^61 - 1: for identity tests whose error probability must be tiny."""
+
+
+def check_prime(p: int) -> int:
+    """Return p if it is a prime below 2^63.
+
+    >>> check_prime(7)
+    7
+    """
+    if isinstance(p, bool) or not isinstance(p, int) or not 2 <= p < 2**63 or not fmpz(p).is_prime():
+        raise InputError(f"modulus {p!r} given; a prime between 2 and 2^63 is required")
+    return p
