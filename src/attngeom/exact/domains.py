@@ -1,8 +1,9 @@
 """Coefficient domains: one interface for arrays over Q, GF(p), float64 and real balls.
 
 An array over a domain is a NumPy array: object dtype with ``fmpq`` or ``arb`` entries over Q and balls,
-float64 over the reals, int64 residues in [0, p) over GF(p) with p < 2^31, Python integers for larger p. ``+``, ``-`` and ``*`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products of matrices,
-inverses and random arrays are methods. Code written against this interface runs unchanged over every domain.
+float64 over the reals, int64 residues in [0, p) over GF(p) with p < 2^31, Python integers for larger p.
+``+``, ``-`` and ``*`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products of matrices, inverses
+and random arrays are methods. Code written against this interface runs unchanged over every domain.
 """
 
 from __future__ import annotations
@@ -49,9 +50,7 @@ def as_fmpq(x: Any) -> fmpq:
         try:
             value = Fraction(x)
         except (ValueError, ZeroDivisionError):
-            raise InputError(
-                f'entry {x[:40]!r} given; a rational number such as "-3/7" is required'
-            ) from None
+            raise InputError(f'entry {x[:40]!r} given; a rational number such as "-3/7" is required') from None
         return fmpq(value.numerator, value.denominator)
     raise InputError(f"entry of type {type(x).__name__} given; a rational number is required")
 
@@ -186,9 +185,7 @@ class Rationals(Domain):
         try:
             return _object_matrix(self.to_flint(a).inv(), a.shape)
         except ZeroDivisionError:
-            raise SingularError(
-                f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required"
-            ) from None
+            raise SingularError(f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required") from None
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.array(rng.integers(-9, 10, size=shape))
@@ -249,9 +246,7 @@ class PrimeField(Domain):
         try:
             inverse = self.to_flint(a).inv()
         except ZeroDivisionError:
-            raise SingularError(
-                f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required"
-            ) from None
+            raise SingularError(f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required") from None
         out = _object_matrix(inverse, a.shape, int)
         return out.astype(np.int64) if self.fits_word else out
 
@@ -292,9 +287,7 @@ class Floats(Domain):
         try:
             return np.linalg.inv(a)
         except np.linalg.LinAlgError:
-            raise SingularError(
-                f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required"
-            ) from None
+            raise SingularError(f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required") from None
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.standard_normal(shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from flint import fmpz
 
 from attngeom.errors import InputError
@@ -25,3 +27,14 @@ def check_prime(p: int) -> int:
     if isinstance(p, bool) or not isinstance(p, int) or not 2 <= p < 2**63 or not fmpz(p).is_prime():
         raise InputError(f"modulus {p!r} given; a prime between 2 and 2^63 is required")
     return p
+
+
+def primes_from(p: int) -> Iterator[int]:
+    """The primes p, p', p'', … in decreasing order, starting with the largest one that is at most p.
+
+    >>> list(primes_from(10))
+    [7, 5, 3, 2]
+    """
+    for candidate in range(p, 1, -1):
+        if fmpz(candidate).is_prime():
+            yield candidate

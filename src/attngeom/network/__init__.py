@@ -1,0 +1,20 @@
+"""Attention networks: architectures, weights, forward passes and symmetries."""
+
+from attngeom.network.architecture import Architecture, LayerShape
+from attngeom.network.forward import forward
+from attngeom.network.symmetries import Symmetry, identity_symmetry, random_symmetry
+from attngeom.network.weights import Head, VirtualWeights, Weights, random_weights, weights_from_matrices
+
+__all__ = [
+    "Architecture",
+    "Head",
+    "LayerShape",
+    "Symmetry",
+    "VirtualWeights",
+    "Weights",
+    "forward",
+    "identity_symmetry",
+    "random_symmetry",
+    "random_weights",
+    "weights_from_matrices",
+]

@@ -1,0 +1,208 @@
+"""The shape of an attention network, validated once and then frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from attngeom.errors import InputError, SizeError
+
+Kind = Literal["lightning", "softmax"]
+KINDS = ("lightning", "softmax")
+
+MAX_WIDTH = 10**6
+MAX_LAYERS = 10**4
+MAX_HEADS = 10**4
+MAX_TOKENS = 10**9
+MAX_STORED_PARAMETERS = 2 * 10**9
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """Sizes of one layer: d_in → d_out with attention width a, ``heads`` heads of value width v.
+
+    ``value_width`` is None when the value map is one d_out×d_in matrix instead of a product O V.
+    """
+
+    d_in: int
+    d_out: int
+    attention: int
+    heads: int
+    value_width: int | None
+
+    @property
+    def tensor_shapes(self) -> dict[str, tuple[int, int]]:
+        """The tensors of one head in storage order."""
+        if self.value_width is None:
+            values = {"V": (self.d_out, self.d_in)}
+        else:
+            values = {"V": (self.value_width, self.d_in), "O": (self.d_out, self.value_width)}
+        return {"Q": (self.attention, self.d_in), "K": (self.attention, self.d_in), **values}
+
+    @property
+    def num_parameters(self) -> int:
+        return self.heads * sum(rows * columns for rows, columns in self.tensor_shapes.values())
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Widths d_0..d_l, attention widths a_1..a_l, tokens t and the variant of attention.
+
+    Layer i maps d_{i-1}×t to d_i×t. One head has V of shape d_i×d_{i-1}; several heads, or a given ``value_width`` v,
+    have V (v×d_{i-1}) and O (d_i×v) each, summed over the heads, with v = d_i / heads unless it is given.
+    ``residual`` adds the input of each layer to its output and needs equal widths; ``causal`` lets token i see j ≤ i.
+
+    >>> Architecture((3, 2), 2, tokens=4).num_parameters
+    18
+    """
+
+    widths: tuple[int, ...]
+    attention: tuple[int, ...]
+    tokens: int = 3
+    kind: Kind = "lightning"
+    heads: int = 1
+    value_width: int | None = None
+    residual: bool = False
+    causal: bool = False
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        attention: int | Sequence[int],
+        tokens: int = 3,
+        kind: Kind = "lightning",
+        heads: int = 1,
+        value_width: int | None = None,
+        residual: bool = False,
+        causal: bool = False,
+    ) -> None:
+        widths = _sizes("widths", widths, MAX_WIDTH, least=2)
+        layers = len(widths) - 1
+        if layers > MAX_LAYERS:
+            raise SizeError(f"{layers} layers given; at most {MAX_LAYERS} are supported")
+        if isinstance(attention, int):
+            attention = (attention,)
+        attention = _sizes("attention", attention, MAX_WIDTH, least=1)
+        if len(attention) == 1:
+            attention = attention * layers
+        if len(attention) != layers:
+            raise InputError(
+                f"{len(attention)} attention widths given for {layers} layers; give one, or one for each layer"
+            )
+        if kind not in KINDS:
+            raise InputError(f"kind {kind!r} given; one of {', '.join(KINDS)} is required")
+        for name, flag in (("residual", residual), ("causal", causal)):
+            if not isinstance(flag, bool):
+                raise InputError(f"{name} = {flag!r} given; true or false is required")
+        _size("tokens", tokens, MAX_TOKENS)
+        _size("heads", heads, MAX_HEADS)
+        if value_width is not None:
+            _size("value_width", value_width, MAX_WIDTH)
+        elif heads > 1:
+            for width in widths[1:]:
+                if width % heads:
+                    raise InputError(
+                        f"{heads} heads given for output width {width}; give value_width, or a width that heads divides"
+                    )
+        if residual and len(set(widths)) > 1:
+            raise InputError(f"residual given with widths {list(widths)}; a skip connection needs equal widths")
+        for name, value in (
+            ("widths", widths),
+            ("attention", attention),
+            ("tokens", tokens),
+            ("kind", kind),
+            ("heads", heads),
+            ("value_width", value_width),
+            ("residual", residual),
+            ("causal", causal),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.attention)
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether each head carries its value map as a product O V."""
+        return self.heads > 1 or self.value_width is not None
+
+    @property
+    def has_virtual_weights(self) -> bool:
+        """Whether the function depends on (M_1..M_l, L) only: one head and no skip connection, of either kind."""
+        return self.heads == 1 and not self.residual
+
+    def layer(self, index: int) -> LayerShape:
+        """The sizes of layer ``index``, counted from 0."""
+        d_out = self.widths[index + 1]
+        value_width = self.value_width
+        if value_width is None and self.heads > 1:
+            value_width = d_out // self.heads
+        return LayerShape(self.widths[index], d_out, self.attention[index], self.heads, value_width)
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        return tuple(self.layer(index) for index in range(self.num_layers))
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(layer.num_parameters for layer in self.layers)
+
+    def tensor_shapes(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Names and shapes of all tensors, in the order in which :meth:`Weights.vector` lists them.
+
+        >>> [name for name, _ in Architecture((2, 2), 1).tensor_shapes()]
+        ['layers.0.Q', 'layers.0.K', 'layers.0.V']
+        """
+        for index, layer in enumerate(self.layers):
+            for head in range(self.heads):
+                prefix = f"layers.{index}.heads.{head}" if self.is_factored else f"layers.{index}"
+                for name, shape in layer.tensor_shapes.items():
+                    yield f"{prefix}.{name}", shape
+
+    def check_storable(self) -> None:
+        """Refuse to allocate weights of absurd size."""
+        if self.num_parameters > MAX_STORED_PARAMETERS:
+            raise SizeError(
+                f"{self.num_parameters:,} parameters given; at most {MAX_STORED_PARAMETERS:,} can be held in memory"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object of the file formats."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**record, "widths": list(self.widths), "attention": list(self.attention)}
+
+    @classmethod
+    def from_json(cls, record: Any) -> Architecture:
+        """Read the JSON object of the file formats; unknown keys are an error.
+
+        >>> Architecture.from_json({"widths": [3, 2], "attention": [2], "tokens": 3}).layer(0).d_out
+        2
+        """
+        if not isinstance(record, Mapping):
+            raise InputError(f"architecture of type {type(record).__name__} given; a JSON object is required")
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(str(key) for key in record if key not in known)
+        if unknown:
+            raise InputError(f"architecture key {unknown[0][:40]!r} given; known keys are {', '.join(known)}")
+        missing = [key for key in ("widths", "attention") if key not in record]
+        if missing:
+            raise InputError(f"architecture without {missing[0]!r} given; widths and attention are required")
+        return cls(**record)
+
+
+def _size(name: str, value: Any, largest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")
+    if value > largest:
+        raise SizeError(f"{name} = {str(value)[:40]} given; at most {largest:,} is supported")
+    return value
+
+
+def _sizes(name: str, values: Any, largest: int, least: int) -> tuple[int, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise InputError(f"{name} = {str(values)[:40]!r} given; a list of positive integers is required")
+    if len(values) < least:
+        raise InputError(f"{len(values)} {name} given; at least {least} required")
+    return tuple(_size(f"{name}[{index}]", value, largest) for index, value in enumerate(values))

@@ -1,0 +1,90 @@
+"""Deep networks through their virtual weights (M_1..M_l, L): by mixing matrices, by [G]'s recursion, by its word."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import Array
+from attngeom.network.forward import softmax_columns
+from attngeom.network.weights import VirtualWeights
+
+MAX_WORD_LAYERS = 9
+
+
+def _letters(virtual: VirtualWeights, X: Array) -> list[Array]:
+    """The t×t matrices Xᵀ M_i X."""
+    multiply = virtual.domain.matmul
+    return [multiply(np.swapaxes(X, -1, -2), multiply(M, X)) for M in virtual.M]
+
+
+def forward_virtual(virtual: VirtualWeights, X: Array) -> Array:
+    """phi(X) = L X E_l for every kind of attention: E_0 = I, E_i = E_{i-1} w(E_{i-1}ᵀ Xᵀ M_i X E_{i-1}).
+
+    The tokens entering layer i+1 are L_i X E_i, so each layer multiplies the t×t mixing matrix E by its attention
+    weights w: the scores, their upper triangle (causal), or their softmax.
+    """
+    domain = virtual.domain
+    visible = np.ones((X.shape[-1],) * 2, dtype=np.int64)
+    if virtual.causal:
+        visible = np.triu(visible)
+    E = domain.eye(X.shape[-1])
+    for S in _letters(virtual, X):
+        W = domain.matmul(np.swapaxes(E, -1, -2), domain.matmul(S, E))
+        W = softmax_columns(W, visible.astype(bool), domain) if virtual.kind == "softmax" else W * visible
+        E = domain.matmul(E, W)
+    return domain.matmul(virtual.L, domain.matmul(X, E))
+
+
+def _check_plain(virtual: VirtualWeights) -> None:
+    if virtual.causal or virtual.kind != "lightning":
+        raise InputError("[G] Lemma 3.6 needs lightning attention without causal mask; use forward_virtual")
+
+
+def forward_recursion(virtual: VirtualWeights, X: Array) -> Array:
+    """phi(X) = L X Π_{i=1..l} (D_{l-i} Xᵀ M_{l-i+1} X), with D_i from the recursion of [G] Lemma 3.6.
+
+    D_0 = I and D_i = D_{i-1} Xᵀ M_i X D_{i-1} Xᵀ M_iᵀ X D_{i-1}; for attention without causal mask.
+    """
+    _check_plain(virtual)
+    multiply = virtual.domain.matmul
+    D = virtual.domain.eye(X.shape[-1])
+    product = None
+    for S in _letters(virtual, X):
+        factor = multiply(D, S)
+        product = factor if product is None else multiply(factor, product)
+        D = multiply(multiply(factor, D), multiply(np.swapaxes(S, -1, -2), D))
+    return multiply(virtual.L, multiply(X, np.asarray(product)))
+
+
+def word(layers: int) -> tuple[tuple[int, bool], ...]:
+    """The letters M~_1 … M~_{m-1}, M_1 of the unrolled network as (index i, transposed), m = (3^l - 1)/2.
+
+    M~_j is M_α if the lowest nonzero base-3 digit of j is 1 and M_αᵀ if it is 2, α - 1 the 3-adic valuation of j
+    ([G] Eq 12). Indices count from 1.
+
+    >>> word(2)
+    ((1, False), (1, True), (2, False), (1, False))
+    """
+    if layers > MAX_WORD_LAYERS:
+        raise SizeError(f"{layers} layers given; the unrolled word has 3^l letters, so at most {MAX_WORD_LAYERS}")
+    letters = []
+    for j in range(1, (3**layers - 1) // 2):
+        valuation = 0
+        while j % 3 == 0:
+            j //= 3
+            valuation += 1
+        letters.append((valuation + 1, j % 3 == 2))
+    return (*letters, (1, False))
+
+
+def forward_word(virtual: VirtualWeights, X: Array) -> Array:
+    """phi(X) = L X times the product of the letters Xᵀ M~_j X along the word of [G] Eq 12."""
+    _check_plain(virtual)
+    multiply = virtual.domain.matmul
+    S = _letters(virtual, X)
+    product = multiply(virtual.L, X)
+    for index, transposed in word(len(virtual.M)):
+        letter = S[index - 1]
+        product = multiply(product, np.swapaxes(letter, -1, -2) if transposed else letter)
+    return product

@@ -1,0 +1,195 @@
+"""Weights of a network over any domain, and the conversions (Q, K, V) → (A, V) → virtual (M, L)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.architecture import Architecture, Kind
+from attngeom.network.factorization import factor_attention
+
+if TYPE_CHECKING:
+    from attngeom.network.symmetries import Symmetry
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One attention head: scores x_jᵀ Kᵀ Q x_i, values V x, and O V x if the value map is factored."""
+
+    Q: Array
+    K: Array
+    V: Array
+    O: Array | None = None
+
+    def attention_matrix(self, domain: Domain) -> Array:
+        """A = Kᵀ Q, of shape d_in×d_in."""
+        return domain.matmul(self.K.T, self.Q)
+
+    def value_matrix(self, domain: Domain) -> Array:
+        """The d_out×d_in value map: V, or O V."""
+        return self.V if self.O is None else domain.matmul(self.O, self.V)
+
+    @property
+    def tensors(self) -> dict[str, Array]:
+        named = {"Q": self.Q, "K": self.K, "V": self.V}
+        return named if self.O is None else {**named, "O": self.O}
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualWeights:
+    """M_i = L_{i-1}ᵀ A_i L_{i-1} (d_0×d_0) and L = V_l … V_1 (d_l×d_0), on which the function depends ([G] Eq 8)."""
+
+    M: tuple[Array, ...]
+    L: Array
+    domain: Domain
+    kind: Kind = "lightning"
+    causal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A point of weight space: for each layer the tuple of its heads, all arrays over one domain.
+
+    >>> from attngeom.exact import QQ
+    >>> random_weights(Architecture((2, 2), 1), QQ, seed=0).layers[0][0].Q.shape
+    (1, 2)
+    """
+
+    architecture: Architecture
+    domain: Domain
+    layers: tuple[tuple[Head, ...], ...]
+
+    def __post_init__(self) -> None:
+        given = [array.shape for heads in self.layers for head in heads for array in head.tensors.values()]
+        required = list(self.architecture.tensor_shapes())
+        if (
+            len(given) != len(required)
+            or [len(heads) for heads in self.layers] != [self.architecture.heads] * self.architecture.num_layers
+        ):
+            raise InputError(
+                f"{len(given)} tensors in {len(self.layers)} layers given; the architecture requires {len(required)}"
+                f" in {self.architecture.num_layers}"
+            )
+        for shape, (name, expected) in zip(given, required):
+            if shape != expected:
+                raise InputError(f"tensor {name} of shape {shape} given; shape {expected} is required")
+
+    @classmethod
+    def from_tensors(cls, architecture: Architecture, tensors: Mapping[str, Any], domain: Domain) -> Weights:
+        """Weights from named tensors (nested lists or arrays), every name required and no other allowed."""
+        architecture.check_storable()
+        shapes = dict(architecture.tensor_shapes())
+        for name in tensors:
+            if name not in shapes:
+                raise InputError(
+                    f"tensor {str(name)[:60]!r} given; the architecture has {', '.join(list(shapes)[:4])} …"
+                )
+        arrays = {}
+        for name, shape in shapes.items():
+            if name not in tensors:
+                raise InputError(f"tensor {name!r} is missing; {len(shapes)} tensors are required")
+            array = domain.array(tensors[name])
+            if array.shape != shape:
+                raise InputError(f"tensor {name} of shape {array.shape} given; shape {shape} is required")
+            arrays[name] = array
+        return cls(architecture, domain, _group(architecture, list(arrays.values())))
+
+    @classmethod
+    def from_vector(cls, architecture: Architecture, vector: Array, domain: Domain) -> Weights:
+        """The inverse of :meth:`vector`."""
+        if vector.shape != (architecture.num_parameters,):
+            raise InputError(f"vector of shape {vector.shape} given; length {architecture.num_parameters} is required")
+        arrays, start = [], 0
+        for _, (rows, columns) in architecture.tensor_shapes():
+            arrays.append(vector[start : start + rows * columns].reshape(rows, columns))
+            start += rows * columns
+        return cls(architecture, domain, _group(architecture, arrays))
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Names and arrays in storage order."""
+        arrays = (array for heads in self.layers for head in heads for array in head.tensors.values())
+        for (name, _), array in zip(self.architecture.tensor_shapes(), arrays):
+            yield name, array
+
+    def vector(self) -> Array:
+        """All entries in storage order, row by row."""
+        return np.concatenate([array.ravel() for _, array in self.tensors()])
+
+    def to(self, domain: Domain) -> Weights:
+        """The same weights over another domain: exact from Q or floats to Q and GF(p), enclosed over balls."""
+        tensors = {name: array for name, array in self.tensors()}
+        return Weights.from_tensors(self.architecture, tensors, domain)
+
+    def act(self, symmetry: Symmetry) -> Weights:
+        """The weights moved along the fiber by a group element: the function stays the same."""
+        return symmetry.apply(self)
+
+    def attention_matrices(self) -> tuple[tuple[Array, ...], ...]:
+        """A = Kᵀ Q for each layer and head."""
+        return tuple(tuple(head.attention_matrix(self.domain) for head in heads) for heads in self.layers)
+
+    def value_matrices(self) -> tuple[tuple[Array, ...], ...]:
+        """The d_out×d_in value map for each layer and head."""
+        return tuple(tuple(head.value_matrix(self.domain) for head in heads) for heads in self.layers)
+
+    def virtual(self) -> VirtualWeights:
+        """The virtual weights (M, L) of a network with one head and no skip connection ([G] Eq 8)."""
+        if not self.architecture.has_virtual_weights:
+            raise InputError("virtual weights (M, L) of several heads or a skip connection; they exist for one head")
+        multiply = self.domain.matmul
+        L = self.domain.eye(self.architecture.widths[0])
+        M = []
+        for (A,), (V,) in zip(self.attention_matrices(), self.value_matrices()):
+            M.append(multiply(L.T, multiply(A, L)))
+            L = multiply(V, L)
+        return VirtualWeights(tuple(M), L, self.domain, self.architecture.kind, self.architecture.causal)
+
+    def equals(self, other: Weights) -> bool:
+        """Whether both have the same architecture and domain and the same entries."""
+        if self.architecture != other.architecture or self.domain != other.domain:
+            return False
+        return self.domain.equal(self.vector(), other.vector())
+
+
+def _group(architecture: Architecture, arrays: Sequence[Array]) -> tuple[tuple[Head, ...], ...]:
+    """Cut the flat list of tensors into heads and layers."""
+    size = 4 if architecture.is_factored else 3
+    heads = [Head(*arrays[start : start + size]) for start in range(0, len(arrays), size)]
+    return tuple(
+        tuple(heads[index * architecture.heads : (index + 1) * architecture.heads])
+        for index in range(architecture.num_layers)
+    )
+
+
+def random_weights(architecture: Architecture, domain: Domain, seed: int) -> Weights:
+    """Random weights from a seed: uniform over GF(p), small integers over Q, normal floats scaled by 1/√d_in.
+
+    >>> from attngeom.exact import GF
+    >>> random_weights(Architecture((3, 3), 2), GF(101), seed=1).vector().shape
+    (21,)
+    """
+    architecture.check_storable()
+    rng = np.random.default_rng(seed)
+    tensors = {}
+    for name, shape in architecture.tensor_shapes():
+        array = domain.random(shape, rng)
+        tensors[name] = array if array.dtype != np.float64 else array / np.sqrt(shape[1])
+    return Weights.from_tensors(architecture, tensors, domain)
+
+
+def weights_from_matrices(
+    architecture: Architecture, A: Sequence[Array], V: Sequence[Array], domain: Domain
+) -> Weights:
+    """Weights of an unfactored network from its matrices A_i, of rank at most a_i, and V_i."""
+    if architecture.is_factored:
+        raise InputError("a factored architecture was given; (A, V) describe networks with one unfactored head")
+    tensors: dict[str, Array] = {}
+    for index, (a, v) in enumerate(zip(A, V)):
+        Q, K = factor_attention(a, architecture.attention[index], domain)
+        tensors |= {f"layers.{index}.Q": Q, f"layers.{index}.K": K, f"layers.{index}.V": v}
+    return Weights.from_tensors(architecture, tensors, domain)

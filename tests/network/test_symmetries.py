@@ -1,0 +1,107 @@
+"""Symmetries leave the function unchanged, form a group, and their derivatives are the tangent vectors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attngeom.errors import InputError
+from attngeom.exact import GF, QQ, RR, WORD_PRIME
+from attngeom.network import Architecture, forward, identity_symmetry, random_symmetry, random_weights
+from attngeom.network.infinitesimal import count_generators, infinitesimal_action
+from attngeom.network.symmetries import HeadSymmetry, Symmetry
+from attngeom.network.weights import Weights
+
+from .strategies import architectures
+
+EXACT = [QQ, GF(101), GF(WORD_PRIME)]
+
+
+@settings(max_examples=50)
+@given(architectures(max_layers=2, max_width=3), st.sampled_from(EXACT), st.integers(0, 10**6))
+def test_action_leaves_the_function_unchanged_exactly(architecture, domain, seed):
+    weights = random_weights(architecture, domain, seed)
+    moved = weights.act(random_symmetry(architecture, domain, seed + 1))
+    X = domain.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
+    assert domain.equal(forward(moved, X), forward(weights, X))
+
+
+@settings(max_examples=30)
+@given(architectures(max_layers=2, max_width=3, kinds=("softmax",)), st.integers(0, 10**6))
+def test_softmax_action_leaves_the_function_unchanged_to_rounding(architecture, seed):
+    # Signed permutations times powers of two keep floats well conditioned.
+    weights = random_weights(architecture, RR, seed)
+    symmetry = random_symmetry(architecture, GF(3), seed)
+
+    def to_float(matrix):
+        return np.where(matrix == 2, -1.0, matrix.astype(float))
+
+    try:
+        heads = tuple(
+            tuple(HeadSymmetry(to_float(h.C), np.eye(1), None if h.B is None else to_float(h.B)) for h in layer)
+            for layer in symmetry.heads
+        )
+        between = tuple(to_float(matrix) for matrix in symmetry.between)
+        moved = weights.act(Symmetry(architecture, RR, heads, between, symmetry.permutations))
+    except ArithmeticError:
+        return  # invertible mod 3 need not be invertible over the reals
+    X = np.random.default_rng(seed).standard_normal((architecture.widths[0], architecture.tokens))
+    assert np.allclose(forward(moved, X), forward(weights, X), atol=1e-8)
+
+
+@settings(max_examples=30)
+@given(architectures(max_layers=2, max_width=3), st.integers(0, 10**6))
+def test_symmetries_form_a_group(architecture, seed):
+    field = GF(WORD_PRIME)
+    weights = random_weights(architecture, field, seed)
+    g, h = (random_symmetry(architecture, field, seed + k) for k in (1, 2))
+    assert weights.act(h.compose(g)).equals(weights.act(g).act(h))
+    assert weights.act(g).act(g.inverse()).equals(weights)
+    assert weights.act(g.inverse().compose(g)).equals(weights)
+    assert weights.act(identity_symmetry(architecture, field)).equals(weights)
+
+
+@settings(max_examples=25)
+@given(architectures(max_layers=2, max_width=3, max_tokens=3), st.integers(0, 10**6))
+def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed):
+    """phi_{W + ε u}(X) has no term linear in ε: checked by exact interpolation in ε over GF(p)."""
+    field = GF(WORD_PRIME)
+    weights = random_weights(architecture, field, seed)
+    tangents = infinitesimal_action(weights)
+    assert len(tangents.sources) == sum(count_generators(architecture).values())
+    rng = np.random.default_rng(seed)
+    mixture = field.random((1, len(tangents.sources)), rng)
+    direction = field.matmul(mixture, tangents.rows)[0]
+    X = field.random((architecture.widths[0], architecture.tokens), rng)
+    degree = 4
+    for _ in range(architecture.num_layers - 1):
+        degree = 3 * degree + 4
+    points = np.arange(degree + 1)
+    values = np.stack(
+        [
+            forward(Weights.from_vector(architecture, field.reduce(weights.vector() + e * direction), field), X).ravel()
+            for e in points
+        ]
+    )
+    vandermonde = field.array([[pow(int(e), k, field.p) for k in range(degree + 1)] for e in points])
+    linear_term = field.matmul(field.inverse(vandermonde), values)[1]
+    assert field.is_zero(linear_term)
+
+
+def test_scaling_is_refused_for_softmax():
+    architecture = Architecture((2, 2), 1, kind="softmax")
+    head = HeadSymmetry(QQ.eye(1), QQ.array([[2]]))
+    with pytest.raises(InputError, match="softmax"):
+        Symmetry(architecture, QQ, ((head,),), (), ((0,),))
+
+
+def test_symmetry_of_another_architecture_is_refused():
+    weights = random_weights(Architecture((2, 2), 1), QQ, 0)
+    with pytest.raises(InputError, match="another architecture"):
+        weights.act(random_symmetry(Architecture((2, 2), 2), QQ, 0))
+
+
+def test_residual_networks_have_no_symmetry_between_layers():
+    architecture = Architecture((2, 2, 2), 1, residual=True)
+    assert identity_symmetry(architecture, QQ).between == ()
+    assert count_generators(architecture)["between"] == 0
