@@ -1,6 +1,68 @@
 """Exact arithmetic that knows nothing of attention: domains, linear algebra, lifting, polynomials, minors."""
 
+from attngeom.exact.balls import CertifiedRank, certify_invertible, certify_rank
 from attngeom.exact.domains import GF, QQ, RR, Balls, Domain
+from attngeom.exact.lifting import Lift, crt, lift_array, lift_nullspace, reconstruct
+from attngeom.exact.matrices import determinant, nullspace, rank, row_space, rref, solve
+from attngeom.exact.minors import (
+    combination_at,
+    combination_rank,
+    determinants,
+    minor,
+    multiset_at,
+    multiset_rank,
+)
+from attngeom.exact.modular import (
+    Echelon,
+    Pivots,
+    echelon_mod_p,
+    nullspace_mod_p,
+    rank_mod_p,
+    rref_mod_p,
+    solve_mod_p,
+)
+from attngeom.exact.polynomials import Polynomial, polynomial_ring
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
+from attngeom.exact.quadratic import Quadratic, QuadraticField
 
-__all__ = ["BIG_PRIME", "BLAS_PRIME", "GF", "QQ", "RR", "WORD_PRIME", "Balls", "Domain"]
+__all__ = [
+    "BIG_PRIME",
+    "BLAS_PRIME",
+    "GF",
+    "QQ",
+    "RR",
+    "WORD_PRIME",
+    "Balls",
+    "CertifiedRank",
+    "Domain",
+    "Echelon",
+    "Lift",
+    "Pivots",
+    "Polynomial",
+    "Quadratic",
+    "QuadraticField",
+    "certify_invertible",
+    "certify_rank",
+    "combination_at",
+    "combination_rank",
+    "crt",
+    "determinant",
+    "determinants",
+    "echelon_mod_p",
+    "lift_array",
+    "lift_nullspace",
+    "minor",
+    "multiset_at",
+    "multiset_rank",
+    "nullspace",
+    "nullspace_mod_p",
+    "polynomial_ring",
+    "rank",
+    "rank_mod_p",
+    "reconstruct",
+    "row_space",
+    "rref",
+    "rref_mod_p",
+    "solve",
+    "solve_mod_p",
+]

@@ -2,8 +2,8 @@
 
 An array over a domain is a NumPy array: object dtype with ``fmpq`` or ``arb`` entries over Q and balls,
 float64 over the reals, int64 residues in [0, p) over GF(p) with p < 2^31, Python integers for larger p.
-``+``, ``-`` and ``*`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products of matrices, inverses
-and random arrays are methods. Code written against this interface runs unchanged over every domain.
+``+``, ``-`` and ``*`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products of matrices,
+inverses and random arrays are methods. Code written against this interface runs unchanged over every domain.
 """
 
 from __future__ import annotations

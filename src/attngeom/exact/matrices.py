@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Domain, PrimeField, Rationals
+from attngeom.exact.domains import QQ, Domain, PrimeField, Rationals
 from attngeom.exact.modular import Echelon, determinant_mod_p, rank_mod_p, rref_mod_p
+from attngeom.exact.quadratic import QuadraticField
 
 Array = np.ndarray
 
@@ -19,9 +20,7 @@ def _check_matrix(a: Array) -> None:
 
 
 def _unsupported(domain: Domain) -> DomainError:
-    return DomainError(
-        f"domain {domain.name} given; exact linear algebra needs QQ, GF(p) or a quadratic field"
-    )
+    return DomainError(f"domain {domain.name} given; exact linear algebra needs QQ, GF(p) or a quadratic field")
 
 
 def rank(a: Array, domain: Domain) -> int:
@@ -36,6 +35,8 @@ def rank(a: Array, domain: Domain) -> int:
         return rank_mod_p(a, domain.p)
     if isinstance(domain, Rationals):
         return int(domain.to_flint(a).rank())
+    if isinstance(domain, QuadraticField):
+        return rank(domain.to_rational(a), QQ) // 2
     raise _unsupported(domain)
 
 
@@ -55,6 +56,9 @@ def rref(a: Array, domain: Domain) -> Echelon:
         matrix[:] = reduced.entries()
         matrix = matrix.reshape(a.shape)[:size]
         return Echelon(matrix, tuple(next(j for j, x in enumerate(row) if x != 0) for row in matrix))
+    if isinstance(domain, QuadraticField):
+        image = rref(domain.to_rational(a), QQ)
+        return Echelon(domain.from_rational(image.matrix), tuple(j // 2 for j in image.pivots[::2]))
     raise _unsupported(domain)
 
 
@@ -118,4 +122,23 @@ def determinant(a: Array, domain: Domain) -> Any:
         return determinant_mod_p(a, domain.p)
     if isinstance(domain, Rationals):
         return domain.to_flint(a).det()
+    if isinstance(domain, QuadraticField):
+        return _eliminated_determinant(a, domain)
     raise _unsupported(domain)
+
+
+def _eliminated_determinant(a: Array, field: Domain) -> Any:
+    """The determinant by elimination with the operators of the entries."""
+    a = a.copy()
+    result = field.eye(1)[0, 0]
+    for k in range(len(a)):
+        pivot = next((i for i in range(k, len(a)) if a[i, k]), None)
+        if pivot is None:
+            return field.zeros((1,))[0]
+        if pivot != k:
+            a[[k, pivot]] = a[[pivot, k]]
+            result = -result
+        result = result * a[k, k]
+        factors = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k:] = a[k + 1 :, k:] - factors[:, None] * a[k, k:]
+    return result

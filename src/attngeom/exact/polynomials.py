@@ -1,0 +1,214 @@
+"""Sparse exact polynomials: FLINT does the arithmetic, a plain record travels to files and other systems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx, nmod_mpoly_ctx
+
+from attngeom.errors import DomainError, FormatError, InputError
+from attngeom.exact.domains import QQ, Array, Domain, PrimeField, Rationals, as_fmpq
+from attngeom.exact.minors import laplace_expansion
+
+# FLINT's types over Q and GF(p) have the same methods but no common base class.
+Context: TypeAlias = Any
+FlintPolynomial: TypeAlias = Any
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
+
+
+def polynomial_ring(variables: Sequence[str], domain: Domain = QQ) -> Context:
+    """FLINT's polynomial ring in these variables over Q or GF(p), graded reverse lexicographic.
+
+    >>> x, y = polynomial_ring(("x", "y")).gens()
+    >>> (x + y) ** 2
+    x^2 + 2*x*y + y^2
+    """
+    if isinstance(domain, Rationals):
+        return fmpq_mpoly_ctx.get(tuple(variables), Ordering.degrevlex)
+    if isinstance(domain, PrimeField):
+        return nmod_mpoly_ctx.get(tuple(variables), modulus=domain.p, ordering=Ordering.degrevlex)
+    raise DomainError(f"domain {domain.name} given; polynomial rings are over QQ or GF(p)")
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A polynomial over Q as data: variable names and terms (exponents, coefficient), largest monomial first.
+
+    Names are letters and digits, with indices after underscores: ``y_0_1_2``.
+
+    >>> Polynomial.from_terms(("x", "y"), {(1, 1): 2, (0, 0): "-1/3"})
+    Polynomial('2*x*y - 1/3')
+    """
+
+    variables: tuple[str, ...]
+    terms: tuple[tuple[tuple[int, ...], fmpq], ...]
+
+    def __post_init__(self) -> None:
+        for name in self.variables:
+            if not _NAME.fullmatch(name):
+                raise InputError(f"variable {name[:40]!r} given; a name such as x or y_0_12 is required")
+        if len(set(self.variables)) != len(self.variables):
+            raise InputError("repeated variable given; distinct names are required")
+
+    @classmethod
+    def from_terms(cls, variables: Sequence[str], terms: Mapping[tuple[int, ...], Any]) -> Polynomial:
+        """The polynomial with these terms; zero coefficients are dropped and the order is made canonical."""
+        ring = polynomial_ring(variables)
+        return cls.from_flint(ring.from_dict({e: as_fmpq(c) for e, c in terms.items()}))
+
+    @classmethod
+    def from_flint(cls, f: fmpq_mpoly) -> Polynomial:
+        """The record of a FLINT polynomial over Q."""
+        terms = tuple((tuple(int(e) for e in exponents), c) for exponents, c in f.terms())
+        return cls(tuple(f.context().names()), terms)
+
+    def to_flint(self, domain: Domain = QQ) -> FlintPolynomial:
+        """The FLINT polynomial over Q or GF(p)."""
+        ring = polynomial_ring(self.variables, domain)
+        if isinstance(domain, PrimeField):
+            values = domain.array([c for _, c in self.terms]).tolist()
+            return ring.from_dict({e: c for (e, _), c in zip(self.terms, values) if c})
+        return ring.from_dict(dict(self.terms))
+
+    @property
+    def degree(self) -> int:
+        """The total degree; −1 for the zero polynomial."""
+        return max((sum(e) for e, _ in self.terms), default=-1)
+
+    def evaluate(self, points: Array, domain: Domain) -> Array:
+        """The values at points (…, n) over any domain, as an array of shape (…).
+
+        >>> Polynomial.from_terms(("x", "y"), {(1, 1): 2, (0, 0): 1}).evaluate(QQ.array([[1, 2], [3, 4]]), QQ).tolist()
+        [5, 25]
+        """
+        if points.shape[-1:] != (len(self.variables),):
+            raise InputError(f"points of shape {points.shape} given; {len(self.variables)} coordinates are required")
+        flat = points.reshape(-1, points.shape[-1])
+        coefficients = domain.array([c for _, c in self.terms])
+        values = domain.matmul(monomial_values([e for e, _ in self.terms], flat, domain), coefficients[:, None])
+        return values.reshape(points.shape[:-1])
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object: {"variables": [...], "terms": [[[exponents], "p/q"], ...]}."""
+        return {"variables": list(self.variables), "terms": [[list(e), str(c)] for e, c in self.terms]}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Polynomial:
+        """The polynomial of :meth:`to_json`; FormatError if the data has another form."""
+        try:
+            variables = tuple(str(v) for v in data["variables"])
+            terms = {tuple(e): as_fmpq(c) for e, c in data["terms"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError('polynomial without valid "variables" and "terms" given') from error
+        return cls.from_terms(variables, terms)
+
+    def to_sympy(self) -> Any:
+        """The SymPy expression in symbols of the same names."""
+        import sympy
+
+        symbols = sympy.symbols(self.variables, seq=True)
+        terms = {e: sympy.Rational(int(c.p), int(c.q)) for e, c in self.terms}
+        return sympy.Poly.from_dict(terms, *symbols).as_expr() if terms else sympy.Integer(0)
+
+    def __str__(self) -> str:
+        return format_terms(self, lambda name: name)
+
+    def __repr__(self) -> str:
+        return f"Polynomial({str(self)!r})"
+
+    def to_macaulay2(self) -> str:
+        """The polynomial in Macaulay2 syntax; y_0_1 becomes y_(0,1)."""
+        return format_terms(self, lambda name: _indexed(name, "{}_({})", ","))
+
+    def to_singular(self) -> str:
+        """The polynomial in Singular syntax; y_0_1 becomes y(0)(1)."""
+        return format_terms(self, lambda name: _indexed(name, "{}({})", ")("))
+
+    def to_latex(self) -> str:
+        """The polynomial in LaTeX; y_0_1 becomes y_{0,1}."""
+        return format_terms(self, lambda name: _indexed(name, "{}_{{{}}}", ","), latex=True)
+
+
+def _indexed(name: str, form: str, separator: str) -> str:
+    head, *indices = name.split("_")
+    return form.format(head, separator.join(indices)) if indices else head
+
+
+def format_terms(f: Polynomial, rename: Callable[[str], str], latex: bool = False) -> str:
+    """The polynomial as text with renamed variables, in the syntax of computer algebra systems or of LaTeX.
+
+    >>> format_terms(Polynomial.from_terms(("x",), {(2,): -1, (0,): "1/2"}), str.upper)
+    '-X^2 + 1/2'
+    """
+    names = [rename(name) for name in f.variables]
+    parts = []
+    for exponents, c in f.terms:
+        factors = [
+            name + ("" if e == 1 else f"^{{{e}}}" if latex else f"^{e}") for name, e in zip(names, exponents) if e
+        ]
+        size = abs(c)
+        if size != 1 or not factors:
+            whole = int(size.q) == 1
+            factors.insert(0, f"\\frac{{{size.p}}}{{{size.q}}}" if latex and not whole else str(size))
+        parts.append(("-" if c < 0 else "+", (" " if latex else "*").join(factors)))
+    if not parts:
+        return "0"
+    head = ("-" if parts[0][0] == "-" else "") + parts[0][1]
+    return head + "".join(f" {sign} {term}" for sign, term in parts[1:])
+
+
+def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: Domain) -> Array:
+    """The matrix of values of monomials (columns) at points (rows, N×n), over any domain.
+
+    >>> monomial_values([(2, 0), (1, 1)], QQ.array([[2, 3]]), QQ).tolist()
+    [[4, 6]]
+    """
+    degree = max((sum(e) for e in exponents), default=0)
+    # Each monomial as a word of variables, padded with a variable that is 1.
+    one = points.shape[1]
+    words = np.full((len(exponents), degree), one, dtype=np.intp)
+    for row, e in zip(words, exponents):
+        word = np.repeat(np.arange(len(e)), e)
+        row[: len(word)] = word
+    extended = np.concatenate([points, domain.zeros((points.shape[0], 1)) + domain.eye(1)], axis=1)
+    values = np.broadcast_to(extended[:, [one]], (points.shape[0], len(exponents)))
+    for step in range(degree):
+        values = domain.reduce(values * extended[:, words[:, step]])
+    return np.array(values)
+
+
+def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPolynomial:
+    """The determinant of a square matrix of FLINT polynomials of one ring, by Laplace expansion.
+
+    ``rows`` is a list of lists: NumPy would take a polynomial for a sequence of terms.
+
+    >>> x, y = polynomial_ring(("x", "y")).gens()
+    >>> polynomial_determinant([[x, y], [y, x]])
+    x^2 - y^2
+    """
+    if not rows or any(len(row) != len(rows) for row in rows):
+        raise InputError(f"{len(rows)} rows given; a square matrix with at least one row is required")
+    return laplace_expansion(rows, lambda f: f)
+
+
+def substitute(f: FlintPolynomial, values: Mapping[str, Any], ring: Context) -> FlintPolynomial:
+    """f with polynomials of ``ring`` put for its variables; those without a value must be variables of ``ring``.
+
+    >>> x, y = polynomial_ring(("x", "y")).gens()
+    >>> substitute(x * y + 1, {"x": y}, y.context())
+    y^2 + 1
+    """
+    names = f.context().names()
+    known = set(ring.names())
+    missing = [name for name in names if name not in values and name not in known]
+    if missing:
+        raise InputError(f"no value for variable {missing[0]} given; values for all variables are required")
+    images = [
+        values[name] + ring.constant(0) if name in values else ring.gen(ring.variable_to_index(name)) for name in names
+    ]
+    return f.compose(*images, ctx=ring)

@@ -1,0 +1,232 @@
+"""The quadratic field Q(√D), D ≠ 0, 1 squarefree: weights that need one square root, real or imaginary."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import fmpq, fmpz
+
+from attngeom.errors import DomainError, InputError, SingularError
+from attngeom.exact.domains import QQ, Array, Domain, as_fmpq
+
+_RATIONAL = r"[+-]?\d+(?:/\d+)?"
+_FORM = re.compile(rf"(?:({_RATIONAL})(?=[+-]))?([+-]?(?:\d+(?:/\d+)?)?)\*?sqrt\((-?\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """The number a + b√D.
+
+    >>> x = Quadratic(fmpq(1), fmpq(2), -1)
+    >>> x * x.conjugate(), 1 / x
+    (Quadratic('5'), Quadratic('1/5-2/5*sqrt(-1)'))
+    """
+
+    a: fmpq
+    b: fmpq
+    D: int
+
+    def _coerce(self, other: Any) -> Quadratic | None:
+        if isinstance(other, Quadratic):
+            if other.D != self.D:
+                raise DomainError(f"elements of Q(√{self.D}) and Q(√{other.D}) given; one field is required")
+            return other
+        if isinstance(other, (int, fmpz, fmpq, Fraction, np.integer)) and not isinstance(other, bool):
+            return Quadratic(as_fmpq(other), fmpq(0), self.D)
+        return None
+
+    def __add__(self, other: Any) -> Quadratic:
+        y = self._coerce(other)
+        return NotImplemented if y is None else Quadratic(self.a + y.a, self.b + y.b, self.D)
+
+    def __sub__(self, other: Any) -> Quadratic:
+        y = self._coerce(other)
+        return NotImplemented if y is None else Quadratic(self.a - y.a, self.b - y.b, self.D)
+
+    def __rsub__(self, other: Any) -> Quadratic:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Quadratic:
+        y = self._coerce(other)
+        if y is None:
+            return NotImplemented
+        return Quadratic(self.a * y.a + self.D * self.b * y.b, self.a * y.b + self.b * y.a, self.D)
+
+    def __truediv__(self, other: Any) -> Quadratic:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self * y.inverse()
+
+    def __rtruediv__(self, other: Any) -> Quadratic:
+        return self.inverse() * other
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Quadratic:
+        return Quadratic(-self.a, -self.b, self.D)
+
+    def __pow__(self, exponent: int) -> Quadratic:
+        base = self if exponent >= 0 else self.inverse()
+        result = Quadratic(fmpq(1), fmpq(0), self.D)
+        for bit in bin(abs(exponent))[2:]:
+            result = result * result
+            if bit == "1":
+                result = result * base
+        return result
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, Quadratic) and other.D != self.D:
+            return self.b == other.b == 0 and bool(self.a == other.a)
+        y = self._coerce(other)
+        return NotImplemented if y is None else bool(self.a == y.a and self.b == y.b)
+
+    def __hash__(self) -> int:
+        return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.D))
+
+    def __bool__(self) -> bool:
+        return bool(self.a != 0 or self.b != 0)
+
+    def conjugate(self) -> Quadratic:
+        """a − b√D."""
+        return Quadratic(self.a, -self.b, self.D)
+
+    def norm(self) -> fmpq:
+        """a² − D b², zero only for zero."""
+        return self.a * self.a - self.D * self.b * self.b
+
+    def inverse(self) -> Quadratic:
+        """1/x for x ≠ 0."""
+        norm = self.norm()
+        if norm == 0:
+            raise ZeroDivisionError("inverse of zero")
+        return Quadratic(self.a / norm, -self.b / norm, self.D)
+
+    def __complex__(self) -> complex:
+        root = complex(0, (-self.D) ** 0.5) if self.D < 0 else complex(self.D**0.5)
+        return complex(float(self.a)) + float(self.b) * root
+
+    def __float__(self) -> float:
+        if self.D < 0 and self.b != 0:
+            raise DomainError(f"{self} is not real; use complex()")
+        return complex(self).real
+
+    def __str__(self) -> str:
+        if self.b == 0:
+            return str(self.a)
+        tail = f"{self.b}*sqrt({self.D})"
+        if self.a == 0:
+            return tail
+        return f"{self.a}{'' if self.b < 0 else '+'}{tail}"
+
+    def __repr__(self) -> str:
+        return f"Quadratic({str(self)!r})"
+
+
+def _is_squarefree(n: int) -> bool:
+    return all(exponent == 1 for _, exponent in fmpz(abs(n)).factor())
+
+
+@dataclass(frozen=True)
+class QuadraticField(Domain):
+    """The field Q(√D); arrays have object dtype with :class:`Quadratic` entries.
+
+    >>> field = QuadraticField(2)
+    >>> field.matmul(field.array([["sqrt(2)", 1]]), field.array([["sqrt(2)"], ["1/2"]]))[0, 0]
+    Quadratic('5/2')
+    """
+
+    D: int
+    name: ClassVar[str] = "quadratic"
+    is_exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.D, bool) or not isinstance(self.D, int) or abs(self.D) >= 2**63:
+            raise InputError(f"D = {self.D!r} given; a squarefree integer below 2^63 is required")
+        if self.D in (0, 1) or not _is_squarefree(self.D):
+            raise InputError(f"D = {self.D} given; a squarefree integer other than 0 and 1 is required")
+
+    def element(self, a: Any, b: Any = 0) -> Quadratic:
+        """a + b√D."""
+        return Quadratic(as_fmpq(a), as_fmpq(b), self.D)
+
+    def parse(self, text: str) -> Quadratic:
+        """The element written as "a", "b*sqrt(D)" or "a+b*sqrt(D)" with rational a and b.
+
+        >>> QuadraticField(5).parse("1/2-sqrt(5)")
+        Quadratic('1/2-1*sqrt(5)')
+        """
+        match = _FORM.fullmatch(text.replace(" ", ""))
+        if match is None:
+            return self.element(text)
+        a, b, D = match.groups()
+        if int(D) != self.D:
+            raise InputError(f"entry {text[:40]!r} given; an element of Q(√{self.D}) is required")
+        return self.element(a or 0, b + "1" if b in ("", "+", "-") else b)
+
+    def _convert(self, x: Any) -> Quadratic:
+        if isinstance(x, Quadratic):
+            if x.D != self.D:
+                raise InputError(f"entry {x} given; an element of Q(√{self.D}) is required")
+            return x
+        return self.parse(x) if isinstance(x, str) else self.element(x)
+
+    def array(self, data: Any) -> Array:
+        array = np.asarray(data, dtype=object)
+        flat = np.empty(array.size, dtype=object)
+        for index, entry in enumerate(array.ravel()):
+            flat[index] = self._convert(entry)
+        return flat.reshape(array.shape)
+
+    def parts(self, array: Array) -> tuple[Array, Array]:
+        """The rational arrays a and b of a + b√D."""
+        a, b = np.empty(array.size, dtype=object), np.empty(array.size, dtype=object)
+        for index, entry in enumerate(array.ravel()):
+            a[index], b[index] = entry.a, entry.b
+        return a.reshape(array.shape), b.reshape(array.shape)
+
+    def combine(self, a: Array, b: Array) -> Array:
+        """The array a + b√D from two rational arrays."""
+        flat = np.empty(a.size, dtype=object)
+        for index, (x, y) in enumerate(zip(a.ravel(), b.ravel())):
+            flat[index] = Quadratic(x, y, self.D)
+        return flat.reshape(a.shape)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        a0, a1 = self.parts(a)
+        b0, b1 = self.parts(b)
+        return self.combine(QQ.matmul(a0, b0) + self.D * QQ.matmul(a1, b1), QQ.matmul(a0, b1) + QQ.matmul(a1, b0))
+
+    def to_rational(self, a: Array) -> Array:
+        """The 2m×2n rational matrix of multiplication by a: its rank is twice the rank of a.
+
+        An entry x + y√D becomes the block [[x, D y], [y, x]]. Blocks of 1 are identities, so the reduced echelon
+        form of the image is the image of the reduced echelon form.
+        """
+        x, y = self.parts(a)
+        out = np.empty((2 * a.shape[0], 2 * a.shape[1]), dtype=object)
+        out[::2, ::2], out[::2, 1::2], out[1::2, ::2], out[1::2, 1::2] = x, self.D * y, y, x
+        return out
+
+    def from_rational(self, a: Array) -> Array:
+        """The matrix whose image under :meth:`to_rational` is a."""
+        return self.combine(a[::2, ::2], a[1::2, ::2])
+
+    def inverse(self, a: Array) -> Array:
+        if a.ndim != 2 or a.shape[0] != a.shape[1]:
+            raise InputError(f"array of shape {a.shape} given; a square matrix is required")
+        try:
+            return self.from_rational(QQ.inverse(self.to_rational(a)))
+        except SingularError:
+            size = f"{a.shape[0]}×{a.shape[1]}"
+            raise SingularError(f"singular {size} matrix; an invertible one is required") from None
+
+    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Entries a + b√D with integers a, b in [-9, 9]."""
+        return self.combine(QQ.random(shape, rng), QQ.random(shape, rng))
+
+    def is_zero(self, a: Array) -> bool:
+        return not any(bool(x) for x in a.ravel())
