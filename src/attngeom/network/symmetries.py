@@ -37,7 +37,7 @@ class HeadSymmetry:
 class Symmetry:
     """A group element for one architecture; see the module docstring for its action.
 
-    ``between`` holds D_1..D_{l-1}, or is empty for residual networks; ``permutations[i][h]`` is the new place of head h.
+    ``between`` holds D_1..D_{l-1}, or is empty for residual networks; ``permutations[i][h]`` is the place of head h.
     """
 
     architecture: Architecture

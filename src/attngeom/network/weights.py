@@ -122,8 +122,7 @@ class Weights:
 
     def to(self, domain: Domain) -> Weights:
         """The same weights over another domain: exact from Q or floats to Q and GF(p), enclosed over balls."""
-        tensors = {name: array for name, array in self.tensors()}
-        return Weights.from_tensors(self.architecture, tensors, domain)
+        return Weights.from_tensors(self.architecture, dict(self.tensors()), domain)
 
     def act(self, symmetry: Symmetry) -> Weights:
         """The weights moved along the fiber by a group element: the function stays the same."""
