@@ -1,0 +1,129 @@
+"""Monomials of one degree and one weight, by recursion over dominant weights, with sorted integer keys for lookup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from attngeom.errors import SizeError
+from attngeom.implicitization.models import Model
+from attngeom.implicitization.partitions import Weight, dominant, dominant_weights
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class MonomialSpace:
+    """The monomials of one weight: rows of ``factors`` are sorted coordinate indices, ``keys`` their increasing codes."""
+
+    weight: Weight
+    factors: Array
+    keys: Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def subtract(weight: Weight, other: Weight) -> Weight | None:
+    """weight - other, or None if an entry would be negative.
+
+    >>> subtract(((2, 1),), ((1, 1),)), subtract(((2, 0),), ((1, 1),))
+    (((1, 0),), None)
+    """
+    result = tuple(tuple(x - y for x, y in zip(a, b)) for a, b in zip(weight, other))
+    return None if any(x < 0 for part in result for x in part) else result
+
+
+class MonomialTable:
+    """All monomial spaces of a model that were asked for; only dominant weights are stored.
+
+    >>> from attngeom.implicitization.models import CrossColumn
+    >>> len(MonomialTable(CrossColumn(d=2, a=1)).space(2, ((2, 2), (1, 1))))
+    3
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.base = len(model.coordinates)
+        self._spaces: dict[tuple[int, Weight], MonomialSpace] = {}
+        self._permutations: dict[tuple[tuple[int, ...], ...], Array] = {}
+
+    def encode(self, factors: Array) -> Array:
+        """The integer codes of monomials given as rows of sorted coordinate indices."""
+        degree = factors.shape[1]
+        if self.base**degree >= 2**63:
+            raise SizeError(
+                f"degree {degree} in {self.base} coordinates given; monomial codes need {self.base}^degree < 2^63"
+            )
+        keys = np.zeros(len(factors), dtype=np.int64)
+        for column in factors.T:
+            keys = keys * self.base + column
+        return keys
+
+    def dominant_weights(self, degree: int) -> tuple[Weight, ...]:
+        """The dominant weights of the degree that have monomials, largest first."""
+        sizes = {c.sizes(len(self.model.groups)) for c in self.model.coordinates}
+        totals = {(0,) * len(self.model.groups)}
+        for _ in range(degree):
+            totals = {tuple(x + y for x, y in zip(a, b)) for a, b in product(totals, sizes)}
+        found = [w for total in totals for w in dominant_weights(total, self.model.groups)]
+        return tuple(w for w in sorted(found, reverse=True) if len(self.space(degree, w)))
+
+    def relabel(self, weight: Weight) -> tuple[Weight, Array]:
+        """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
+        images = tuple(tuple(sorted(range(len(part)), key=lambda i, part=part: (-part[i], i))) for part in weight)
+        if images not in self._permutations:
+            self._permutations[images] = self.model.permute(images)
+        return dominant(weight), self._permutations[images]
+
+    def space(self, degree: int, weight: Weight) -> MonomialSpace:
+        """The monomials of the degree and the dominant weight."""
+        if (degree, weight) not in self._spaces:
+            self._spaces[degree, weight] = self._build(degree, weight)
+        return self._spaces[degree, weight]
+
+    def factors_of(self, degree: int, weight: Weight) -> Array:
+        """The monomials of any weight, in the order of the dominant weight that they are permuted from."""
+        top, moved = self.relabel(weight)
+        return np.sort(moved[self.space(degree, top).factors], axis=1)
+
+    def times(self, degree: int, weight: Weight, coordinate: int) -> Array:
+        """Products of the monomials of any weight with one coordinate, as rows of sorted indices."""
+        factors = self.factors_of(degree, weight)
+        extra = np.full((len(factors), 1), coordinate, dtype=factors.dtype)
+        return np.sort(np.concatenate([factors, extra], axis=1), axis=1)
+
+    def _build(self, degree: int, weight: Weight) -> MonomialSpace:
+        if degree == 0:
+            empty = all(x == 0 for part in weight for x in part)
+            return MonomialSpace(
+                weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
+            )
+        found = []
+        for coordinate, shift in enumerate(self.model.weights):
+            rest = subtract(weight, shift)
+            if rest is None:
+                continue
+            factors = self.factors_of(degree - 1, rest)
+            if degree > 1:
+                factors = factors[factors[:, -1] <= coordinate]
+            found.append(np.concatenate([factors, np.full((len(factors), 1), coordinate)], axis=1))
+        factors = np.concatenate(found) if found else np.zeros((0, degree), dtype=np.int64)
+        keys = self.encode(factors)
+        order = np.argsort(keys)
+        return MonomialSpace(weight, factors[order], keys[order])
+
+
+def evaluate_monomials(factors: Array, points: Array, p: int) -> Array:
+    """The values of monomials (rows of coordinate indices) at points (rows of residues): points × monomials.
+
+    >>> evaluate_monomials(np.array([[0, 1], [1, 1]]), np.array([[2, 3]]), 7).tolist()
+    [[6, 2]]
+    """
+    values = np.ones((len(points), len(factors)), dtype=np.int64)
+    for column in factors.T:
+        values *= points[:, column]
+        values %= p
+    return values

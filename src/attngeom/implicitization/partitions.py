@@ -1,0 +1,185 @@
+"""Partitions, Kostka numbers, Weyl dimensions: the combinatorics of polynomial representations of products of GL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import permutations, product
+from math import comb, factorial, prod
+
+Partition = tuple[int, ...]
+Weight = tuple[Partition, ...]
+"""One composition for each factor of a product of general linear groups; dominant if each is weakly decreasing."""
+
+
+@cache
+def partitions(n: int, max_length: int) -> tuple[Partition, ...]:
+    """The partitions of n with at most ``max_length`` parts, in decreasing lexicographic order.
+
+    >>> partitions(4, 2)
+    ((4,), (3, 1), (2, 2))
+    """
+
+    def build(rest: int, largest: int, length: int) -> Iterator[Partition]:
+        if rest == 0:
+            yield ()
+        elif length > 0:
+            for first in range(min(rest, largest), 0, -1):
+                for tail in build(rest - first, first, length - 1):
+                    yield (first, *tail)
+
+    return tuple(build(n, n, max_length))
+
+
+def pad(shape: Partition, length: int) -> Partition:
+    """The partition with zeros appended up to the given length.
+
+    >>> pad((2, 1), 4)
+    (2, 1, 0, 0)
+    """
+    return shape + (0,) * (length - len(shape))
+
+
+def strip(weight: Partition) -> Partition:
+    """The composition without its trailing zeros.
+
+    >>> strip((2, 1, 0))
+    (2, 1)
+    """
+    end = len(weight)
+    while end and weight[end - 1] == 0:
+        end -= 1
+    return weight[:end]
+
+
+@cache
+def remove_horizontal_strips(shape: Partition, size: int) -> tuple[Partition, ...]:
+    """The partitions obtained from ``shape`` by removing ``size`` boxes, no two in one column.
+
+    >>> remove_horizontal_strips((2, 1), 1)
+    ((2,), (1, 1))
+    """
+    padded = (*shape, 0)
+    ranges = [range(padded[i + 1], padded[i] + 1) for i in range(len(shape))]
+    found = [strip(inner) for inner in product(*ranges) if sum(inner) == sum(shape) - size]
+    return tuple(sorted(found, reverse=True))
+
+
+@cache
+def kostka(shape: Partition, weight: Partition) -> int:
+    """The number of semistandard tableaux of the shape and the weight: the dimension of S_shape[weight].
+
+    >>> kostka((2, 1), (1, 1, 1))
+    2
+    """
+    weight = strip(tuple(sorted(weight, reverse=True)))
+    if not weight:
+        return int(not shape)
+    if len(shape) > len(weight):
+        return 0
+    return sum(kostka(inner, weight[:-1]) for inner in remove_horizontal_strips(shape, weight[-1]))
+
+
+@cache
+def schur_dimension(shape: Partition, d: int) -> int:
+    """dim S_shape(C^d) by the hook content formula; 0 if the shape has more than d rows.
+
+    >>> schur_dimension((2, 2, 2), 3), schur_dimension((3, 3), 3)
+    (1, 10)
+    """
+    columns = [sum(1 for row in shape if row > j) for j in range(shape[0])] if shape else []
+    numerator = prod(d + j - i for i, row in enumerate(shape) for j in range(row))
+    hooks = prod(row - j + columns[j] - i - 1 for i, row in enumerate(shape) for j in range(row))
+    return numerator // hooks
+
+
+def module_dimension(shapes: Weight, groups: tuple[int, ...]) -> int:
+    """dim of the outer tensor product of Schur modules, one for each group.
+
+    >>> module_dimension(((2, 2, 2), (3,)), (3, 3))
+    10
+    """
+    return prod(schur_dimension(strip(shape), d) for shape, d in zip(shapes, groups))
+
+
+def orbit_size(weight: Weight) -> int:
+    """The number of weights that permutations of the indices make of this one.
+
+    >>> orbit_size(((2, 1, 1), (1, 0)))
+    6
+    """
+    return prod(factorial(len(part)) // prod(factorial(part.count(value)) for value in set(part)) for part in weight)
+
+
+def dominant(weight: Weight) -> Weight:
+    """The dominant weight in the orbit."""
+    return tuple(tuple(sorted(part, reverse=True)) for part in weight)
+
+
+def peel(dimensions: Mapping[Weight, int]) -> dict[Weight, int]:
+    """Multiplicities of the irreducible modules from the dimensions of the dominant weight spaces.
+
+    The largest remaining weight is a highest weight; subtract its Kostka numbers and go on. Dimensions that no
+    representation has give a negative multiplicity, which the caller must look at.
+
+    >>> peel({((2, 0),): 1, ((1, 1),): 2})
+    {((2, 0),): 1, ((1, 1),): 1}
+    """
+    found: dict[Weight, int] = {}
+    for weight in sorted(dimensions, reverse=True):
+        rest = dimensions[weight] - predicted_dimension(found, weight)
+        if rest:
+            found[weight] = rest
+    return found
+
+
+def predicted_dimension(multiplicities: Mapping[Weight, int], weight: Weight) -> int:
+    """The dimension of a weight space of ⊕ multiplicity · S_λ ⊗ S_μ ⊗ …, by Kostka numbers.
+
+    >>> predicted_dimension({((2, 0),): 3}, ((1, 1),))
+    3
+    """
+    total = 0
+    for shapes, multiplicity in multiplicities.items():
+        if all(sum(shape) == sum(part) for shape, part in zip(shapes, weight)):
+            total += multiplicity * prod(kostka(strip(s), part) for s, part in zip(shapes, weight))
+    return total
+
+
+def dominant_weights(totals: tuple[int, ...], groups: tuple[int, ...]) -> tuple[Weight, ...]:
+    """All dominant weights with the given total in each group, largest first.
+
+    >>> dominant_weights((2, 1), (2, 2))
+    (((2, 0), (1, 0)), ((1, 1), (1, 0)))
+    """
+    choices = [[pad(shape, d) for shape in partitions(total, d)] for total, d in zip(totals, groups)]
+    return tuple(product(*choices))
+
+
+def sign(permutation: tuple[int, ...]) -> int:
+    """The sign of a permutation of 0..n-1.
+
+    >>> sign((1, 0, 2))
+    -1
+    """
+    inversions = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
+    return -1 if inversions % 2 else 1
+
+
+@cache
+def signed_permutations(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """All permutations of 0..n-1 with their signs.
+
+    >>> signed_permutations(2)
+    (((0, 1), 1), ((1, 0), -1))
+    """
+    return tuple((permutation, sign(permutation)) for permutation in permutations(range(n)))
+
+
+def count_monomials(variables: int, degree: int) -> int:
+    """The dimension of the degree part of a polynomial ring.
+
+    >>> count_monomials(3, 2)
+    6
+    """
+    return comb(variables + degree - 1, degree)
