@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,6 +128,9 @@ class Quadratic:
 
 
 def _is_squarefree(n: int) -> bool:
+    """Whether n has no square factor; from 2^63 on only whether it is no square, for factoring would take too long."""
+    if abs(n) >= 2**63:
+        return n < 0 or isqrt(n) ** 2 != n
     return all(exponent == 1 for _, exponent in fmpz(abs(n)).factor())
 
 
@@ -144,8 +148,8 @@ class QuadraticField(Domain):
     is_exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.D, bool) or not isinstance(self.D, int) or abs(self.D) >= 2**63:
-            raise InputError(f"D = {self.D!r} given; a squarefree integer below 2^63 is required")
+        if isinstance(self.D, bool) or not isinstance(self.D, int):
+            raise InputError(f"D = {self.D!r} given; a squarefree integer is required")
         if self.D in (0, 1) or not _is_squarefree(self.D):
             raise InputError(f"D = {self.D} given; a squarefree integer other than 0 and 1 is required")
 

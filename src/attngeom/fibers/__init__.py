@@ -1,0 +1,1 @@
+"""Fibers of the parametrization: which weights compute the same function."""
