@@ -1,0 +1,5 @@
+"""``python -m attngeom``."""
+
+from attngeom.cli import main
+
+main()

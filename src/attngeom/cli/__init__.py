@@ -1,0 +1,5 @@
+"""The command line: one module per group of commands, each with ``register(app)``; see :mod:`attngeom.cli.app`."""
+
+from attngeom.cli.app import main
+
+__all__ = ["main"]

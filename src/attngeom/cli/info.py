@@ -1,0 +1,47 @@
+"""``attngeom info``: versions of what the answers rest on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import typer
+
+import attngeom
+from attngeom.cli.options import IgnoredSeed, Json
+from attngeom.cli.output import print_json, print_pairs
+from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
+
+LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "safetensors", "torch", "distributed", "plotly")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def register(app: typer.Typer) -> None:
+    @app.command()
+    def info(json: Json = False, seed: IgnoredSeed = 0) -> None:
+        """Print the versions of attngeom, Python and the libraries, and the primes in use."""
+        libraries = {name: _version(name) for name in LIBRARIES}
+        record = {
+            "attngeom": attngeom.__version__,
+            "python": platform.python_version(),
+            "libraries": libraries,
+            "primes": {"blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
+        }
+        if json:
+            print_json(record)
+            return
+        print_pairs(
+            "attngeom",
+            {
+                "version": attngeom.__version__,
+                "python": record["python"],
+                **{name: version or "not installed" for name, version in libraries.items()},
+                "primes": f"{BLAS_PRIME} (BLAS), {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
+            },
+        )
