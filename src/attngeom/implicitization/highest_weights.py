@@ -1,0 +1,294 @@
+"""Engine H: highest weight vectors of the cross-column ideal under GL(V) × GL(U), for all attention widths at once.
+
+R_n = ⊕ S_μ(S²V) ⊗ S_μU. The highest weight vectors of weight (λ, μ) are the combinations of tableaux of shape μ and weight λ that
+all raising operators kill. A Borel subgroup has a dense orbit on the variety (its normalization is spherical), so such a
+vector vanishes on the variety exactly if it vanishes at one point of that orbit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import fmpz_mat, nmod_mat
+from scipy import sparse
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import matmul_mod
+from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.implicitization.partitions import Partition, module_dimension, pad, partitions, strip
+from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, plethysm
+
+Array = np.ndarray
+SPARE_POINTS = 8
+
+
+def root_matrix(d: int, old: int, new: int) -> Array:
+    """N with E Y = N Y for the operator E on coordinates that replaces the index ``old`` by ``new``, as a derivation.
+
+    In the scaled coordinates y (Y_ii = y_ii, Y_ij = 2 y_ij) each occurrence of the index is replaced once.
+
+    >>> root_matrix(2, 1, 0).tolist()
+    [[0, 0, 0], [2, 0, 0], [0, 1, 0]]
+    """
+    index = {pair: i for i, pair in enumerate(pairs(d))}
+    N = np.zeros((len(index), len(index)), dtype=np.int64)
+    for pair, row in index.items():
+        if old in pair:
+            rest = pair[1] if pair[0] == old else pair[0]
+            target = (min(rest, new), max(rest, new))
+            factor = pair.count(old) * (1 if pair[0] == pair[1] else 2)
+            N[row, index[target]] += factor // (1 if target[0] == target[1] else 2)
+    return N
+
+
+def raising_matrix(d: int) -> Array:
+    """The sum of the simple raising operators: Y_{s+1,s+1} → Y_{s,s+1}, Y_{s,s+1} → 2 Y_ss, Y_{s+1,j} → Y_sj.
+
+    They move one weight space to different ones, so their sum kills a weight vector only if each does.
+    """
+    zero = np.zeros((len(pairs(d)),) * 2, dtype=np.int64)
+    return sum((root_matrix(d, s + 1, s) for s in range(d - 1)), start=zero)
+
+
+def borel_point(d: int, targets: int, a: int) -> Array:
+    """An integer point of the variety whose Borel orbit is dense: v = (1, …, 1), A the unit matrix of size a in a corner.
+
+    Returns Y, D×targets. :func:`borel_orbit_dimension` proves the density.
+
+    >>> borel_point(2, 2, 1).tolist()
+    [[1, 0], [1, 0], [0, 0]]
+    """
+    A = np.eye(d, targets, dtype=np.int64)
+    A[min(a, d, targets) :] = 0
+    return np.array([A[i] if i == j else A[i] + A[j] for i, j in pairs(d)])
+
+
+def borel_orbit_dimension(d: int, targets: int, a: int) -> int:
+    """The dimension of the orbit of :func:`borel_point` under the group that fixes highest weight vectors up to scale.
+
+    It is the exact rank of the tangent vectors of the raising operators and of the torus. When it equals the dimension of the
+    variety, d - 1 + α(d + targets - α) with α = min(a, d, targets), the orbit is dense: a highest weight vector vanishes on the
+    variety if and only if it vanishes at that one point.
+
+    >>> borel_orbit_dimension(3, 3, 2)
+    10
+    """
+    Y = borel_point(d, targets, a)
+    tangents = [root_matrix(d, old, new) @ Y for old in range(d) for new in range(old + 1)]
+    for old in range(targets):
+        for new in range(old + 1):
+            moved = np.zeros_like(Y)
+            moved[:, old] = Y[:, new]
+            tangents.append(moved)
+    rows = [tangent.ravel().tolist() for tangent in tangents]
+    return int(fmpz_mat(rows).rank())
+
+
+@dataclass(frozen=True)
+class HighestWeightSpace:
+    """All highest weight vectors of one weight (λ, μ) in R_n: rows of ``vectors`` are coefficients of ``tableaux``."""
+
+    lam: Partition
+    mu: Partition
+    tableaux: Array
+    vectors: Array
+
+    @property
+    def multiplicity(self) -> int:
+        return len(self.vectors)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Highest weight vectors as polynomials in Y: coefficients (vectors × monomials), factors and keys of the monomials."""
+
+    coefficients: Array
+    factors: Array
+    keys: Array
+
+
+class HighestWeightEngine:
+    """Highest weight vectors for C^d and C^targets mod one prime.
+
+    >>> engine = HighestWeightEngine(3, 3)
+    >>> engine.ideal((3, 3), (1, 1, 1), a=3).shape[0], engine.ideal((4, 1, 1), (1, 1, 1), a=3).shape[0]
+    (1, 0)
+    """
+
+    def __init__(self, d: int, targets: int, prime: int = WORD_PRIME, seed: int = 0) -> None:
+        if min(d, targets) < 1:
+            raise InputError(f"d = {d}, targets = {targets} given; positive integers are required")
+        self.d, self.targets, self.prime, self.seed = d, targets, prime, seed
+        self.basis = TableauBasis(d)
+        self._rng = np.random.default_rng([seed, prime])
+        self._raising = raising_matrix(d)
+        self._spaces: dict[tuple[Partition, Partition], HighestWeightSpace] = {}
+        self._expansions: dict[tuple[Partition, Partition], Expansion] = {}
+        self._ideals: dict[tuple[Partition, Partition, int], Array] = {}
+        self._pairings: dict[tuple[Partition, Partition, Partition, Partition], Array] = {}
+
+    def weights(self, degree: int) -> list[tuple[Partition, Partition, int]]:
+        """(λ, μ, multiplicity in R_n) for all highest weights of degree n."""
+        shapes = partitions(degree, min(self.targets, len(pairs(self.d))))
+        return [(lam, mu, p) for mu in shapes for lam, p in plethysm(mu, self.d).items()]
+
+    def space(self, lam: Partition, mu: Partition) -> HighestWeightSpace:
+        """The highest weight vectors of weight (λ, μ) in R_n; their number is the plethysm coefficient, which is checked."""
+        key = (lam, mu)
+        if key not in self._spaces:
+            tableaux = self.basis.tableaux(mu, lam)
+            count = len(tableaux) + SPARE_POINTS
+            equations = self._raised_values(mu, tableaux, count)
+            vectors = small_nullspace(equations, self.prime)
+            expected = plethysm(mu, self.d).get(lam, 0)
+            if len(vectors) != expected:
+                raise ArithmeticError(
+                    f"{len(vectors)} highest weight vectors of weight {lam}, {mu} mod {self.prime}; {expected} exist over Q; "
+                    "use another prime"
+                )
+            self._spaces[key] = HighestWeightSpace(lam, mu, tableaux, vectors)
+        return self._spaces[key]
+
+    def _raised_values(self, mu: Partition, tableaux: Array, count: int, chunk: int = 512) -> Array:
+        """E(tableau) at random points: one equation for each point."""
+        found = []
+        for start in range(0, count, chunk):
+            shape = (min(chunk, count - start), self.basis.size, len(mu))
+            points = self._rng.integers(0, self.prime, shape)
+            moved = matmul_mod(self._raising[None], points, self.prime)
+            found.append(MinorTable(self.basis, points, moved, self.prime).evaluate(mu, tableaux)[1])
+        return np.concatenate(found)
+
+    def ideal(self, lam: Partition, mu: Partition, a: int) -> Array:
+        """The highest weight vectors that vanish on the variety, as rows of coefficients of those of :meth:`space`."""
+        key = (lam, mu, min(a, self.d, self.targets))
+        if key not in self._ideals:
+            space = self.space(lam, mu)
+            point = borel_point(self.d, self.targets, a)[None]
+            values, _ = MinorTable(self.basis, point, point, self.prime).evaluate(mu, space.tableaux)
+            at_point = matmul_mod(values, np.ascontiguousarray(space.vectors.T), self.prime)
+            self._ideals[key] = nullspace_mod_p(at_point, self.prime)
+        return self._ideals[key]
+
+    def expansion(self, lam: Partition, mu: Partition) -> Expansion:
+        """The highest weight vectors of weight (λ, μ) as polynomials in Y."""
+        key = (lam, mu)
+        if key not in self._expansions:
+            space = self.space(lam, mu)
+            tableau, variables, signs = self.basis.expand(mu, space.tableaux, self.targets)
+            codes = self.encode(variables)
+            keys, first, column = np.unique(codes, return_index=True, return_inverse=True)
+            shape = (len(space.tableaux), len(keys))
+            signed = sparse.csr_matrix((signs.astype(np.int64), (tableau, column)), shape=shape)
+            coefficients = (signed.T @ space.vectors.T).T % self.prime
+            self._expansions[key] = Expansion(np.ascontiguousarray(coefficients), variables[first], keys)
+        return self._expansions[key]
+
+    def encode(self, variables: Array) -> Array:
+        """Integer codes of monomials in Y given as rows of sorted variable numbers."""
+        base = self.basis.size * self.targets
+        codes = np.zeros(len(variables), dtype=np.int64)
+        for column in variables.T:
+            codes = codes * base + column
+        return codes
+
+    def pairing(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> Array:
+        """Fischer products ⟨Y_w h', g⟩ of the vectors h' of degree n-1 and g of degree n; w is the difference of weights."""
+        key = (*lower, *upper)
+        if key not in self._pairings:
+            variable = self._variable(lower, upper)
+            h, g = self.expansion(*lower), self.expansion(*upper)
+            extra = np.full((len(h.factors), 1), variable)
+            products = np.sort(np.concatenate([h.factors, extra], axis=1), axis=1)
+            codes = self.encode(products)
+            place = np.minimum(np.searchsorted(g.keys, codes), len(g.keys) - 1)
+            seen = np.flatnonzero(g.keys[place] == codes)
+            norms = self._norms(products[seen])
+            left = h.coefficients[:, seen] * norms % self.prime
+            right = np.ascontiguousarray(g.coefficients[:, place[seen]].T)
+            self._pairings[key] = matmul_mod(left, right, self.prime)
+        return self._pairings[key]
+
+    def _variable(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> int:
+        row, target = (
+            [i for i in range(size) for _ in range(pad(big, size)[i] - pad(small, size)[i])]
+            for small, big, size in zip(lower, upper, (self.d, self.targets))
+        )
+        return pairs(self.d).index((row[0], row[1])) * self.targets + target[0]
+
+    def _norms(self, variables: Array) -> Array:
+        """Fischer norms of monomials: Π multiplicity! · 2^(number of off-diagonal factors)."""
+        off_diagonal = np.array([i != j for i, j in pairs(self.d)])[variables // self.targets]
+        norms = 2 ** off_diagonal.sum(axis=1)
+        run = np.ones(len(variables), dtype=np.int64)
+        for column in range(1, variables.shape[1]):
+            run = np.where(variables[:, column] == variables[:, column - 1], run + 1, 1)
+            norms = norms * run
+        return np.asarray(norms % self.prime)
+
+    def lower_weights(self, lam: Partition, mu: Partition) -> list[tuple[Partition, Partition]]:
+        """The highest weights (λ', μ') of degree n-1 from which a product with one coordinate can reach (λ, μ)."""
+        found = []
+        for k in range(len(mu)):
+            smaller = list(mu)
+            smaller[k] -= 1
+            if k + 1 < len(mu) and smaller[k] < smaller[k + 1]:
+                continue
+            shape = strip(tuple(smaller))
+            known = plethysm(shape, self.d) if shape else {(): 1}
+            for i, j in pairs(self.d):
+                rest = list(pad(lam, self.d))
+                rest[i] -= 1
+                rest[j] -= 1
+                if min(rest) >= 0 and strip(tuple(rest)) in known and list(rest) == sorted(rest, reverse=True):
+                    found.append((strip(tuple(rest)), shape))
+        return found
+
+    def generated(self, lam: Partition, mu: Partition, a: int) -> int:
+        """The multiplicity of S_λ ⊗ S_μ in R_1 · I_{n-1}: the rank of the Fischer pairing with the ideal of degree n."""
+        ideal = self.ideal(lam, mu, a)
+        rank, rows = 0, np.zeros((0, len(ideal)), dtype=np.int64)
+        if not len(ideal) or sum(mu) < 2:
+            return 0
+        for lower in sorted(self.lower_weights(lam, mu), key=lambda w: len(self.space(*w).tableaux)):
+            below = self.ideal(*lower, a)
+            if not len(below):
+                continue
+            block = matmul_mod(below, self.pairing(lower, (lam, mu)), self.prime)
+            rows = np.concatenate([rows, matmul_mod(block, np.ascontiguousarray(ideal.T), self.prime)])
+            rank = rank_mod_p(rows, self.prime)
+            if rank == len(ideal):
+                break
+        return rank
+
+    def forget(self, degree: int) -> None:
+        """Drop spaces, expansions and pairings of all degrees up to the given one."""
+        for store in (self._spaces, self._expansions, self._ideals, self._pairings):
+            for key in [key for key in store if sum(key[-1] if len(key) == 4 else key[1]) <= degree]:  # type: ignore
+                del store[key]  # type: ignore[attr-defined]
+
+    def dimension(self, lam: Partition, mu: Partition) -> int:
+        return module_dimension((lam, mu), (self.d, self.targets))
+
+
+def small_nullspace(matrix: Array, p: int) -> Array:
+    """A basis of the nullspace mod p, as rows; reads only the non-pivot columns of the echelon form.
+
+    >>> small_nullspace(np.array([[1, 2, 3], [0, 1, 1]]), 7).tolist()
+    [[6, 6, 1]]
+    """
+    reduced, rank = nmod_mat(matrix.shape[0], matrix.shape[1], matrix.ravel().tolist(), p).rref()
+    pivots: list[int] = []
+    free: list[int] = []
+    for column in range(matrix.shape[1]):
+        if len(pivots) < rank and int(reduced[len(pivots), column]) != 0:
+            pivots.append(column)
+        else:
+            free.append(column)
+    basis = np.zeros((len(free), matrix.shape[1]), dtype=np.int64)
+    for row, column in enumerate(free):
+        basis[row, column] = 1
+        basis[row, pivots] = [-int(reduced[i, column]) % p for i in range(rank)]
+    return basis
