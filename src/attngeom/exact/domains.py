@@ -8,6 +8,7 @@ inverses and random arrays are methods. Code written against this interface runs
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,12 +48,27 @@ def as_fmpq(x: Any) -> fmpq:
     if isinstance(x, Fraction):
         return fmpq(x.numerator, x.denominator)
     if isinstance(x, str):
-        try:
-            value = Fraction(x)
-        except (ValueError, ZeroDivisionError):
-            raise InputError(f'entry {x[:40]!r} given; a rational number such as "-3/7" is required') from None
-        return fmpq(value.numerator, value.denominator)
+        return _parse_fmpq(x)
     raise InputError(f"entry of type {type(x).__name__} given; a rational number is required")
+
+
+_FRACTION = re.compile(r"([+-]?[0-9]+)(?:/([0-9]+))?")
+# The exponent is bounded so that a short hostile string cannot stand for a huge number.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_MAX_DIGITS = 100_000
+
+
+def _parse_fmpq(text: str) -> fmpq:
+    text = text.strip()
+    if len(text) <= _MAX_DIGITS:
+        if match := _FRACTION.fullmatch(text):
+            numerator, denominator = fmpz(match[1].lstrip("+")), fmpz(match[2] or 1)
+            if denominator != 0:
+                return fmpq(numerator, denominator)
+        elif _DECIMAL.fullmatch(text):
+            value = Fraction(text)
+            return fmpq(value.numerator, value.denominator)
+    raise InputError(f'entry {text[:40]!r} given; a rational number such as "-3/7" is required')
 
 
 def _elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
