@@ -1,8 +1,8 @@
 """Engine H: highest weight vectors of the cross-column ideal under GL(V) × GL(U), for all attention widths at once.
 
-R_n = ⊕ S_μ(S²V) ⊗ S_μU. The highest weight vectors of weight (λ, μ) are the combinations of tableaux of shape μ and weight λ that
-all raising operators kill. A Borel subgroup has a dense orbit on the variety (its normalization is spherical), so such a
-vector vanishes on the variety exactly if it vanishes at one point of that orbit.
+R_n = ⊕ S_μ(S²V) ⊗ S_μU. The highest weight vectors of weight (λ, μ) are the combinations of tableaux of shape μ and
+weight λ that all raising operators kill. A Borel subgroup has a dense orbit on the variety, so such a vector
+vanishes on the variety exactly if it vanishes at one point of that orbit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.implicitization.partitions import Partition, module_dimension, pad, partitions, strip
+from attngeom.implicitization.partitions import Partition, Weight, module_dimension, pad, partitions, strip
+from attngeom.implicitization.records import WeightResult
 from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, plethysm
 
 Array = np.ndarray
@@ -53,7 +54,7 @@ def raising_matrix(d: int) -> Array:
 
 
 def borel_point(d: int, targets: int, a: int) -> Array:
-    """An integer point of the variety whose Borel orbit is dense: v = (1, …, 1), A the unit matrix of size a in a corner.
+    """An integer point of the variety with a dense Borel orbit: v = (1, …, 1), A the unit matrix of size a in a corner.
 
     Returns Y, D×targets. :func:`borel_orbit_dimension` proves the density.
 
@@ -68,9 +69,9 @@ def borel_point(d: int, targets: int, a: int) -> Array:
 def borel_orbit_dimension(d: int, targets: int, a: int) -> int:
     """The dimension of the orbit of :func:`borel_point` under the group that fixes highest weight vectors up to scale.
 
-    It is the exact rank of the tangent vectors of the raising operators and of the torus. When it equals the dimension of the
-    variety, d - 1 + α(d + targets - α) with α = min(a, d, targets), the orbit is dense: a highest weight vector vanishes on the
-    variety if and only if it vanishes at that one point.
+    It is the exact rank of the tangent vectors of the raising operators and of the torus. When it equals the
+    dimension of the variety, d - 1 + α(d + targets - α) with α = min(a, d, targets), the orbit is dense: a highest
+    weight vector vanishes on the variety if and only if it vanishes at that one point.
 
     >>> borel_orbit_dimension(3, 3, 2)
     10
@@ -102,7 +103,7 @@ class HighestWeightSpace:
 
 @dataclass(frozen=True)
 class Expansion:
-    """Highest weight vectors as polynomials in Y: coefficients (vectors × monomials), factors and keys of the monomials."""
+    """Highest weight vectors as polynomials in Y: coefficients (vectors × monomials), factors and keys of monomials."""
 
     coefficients: Array
     factors: Array
@@ -129,13 +130,13 @@ class HighestWeightEngine:
         self._ideals: dict[tuple[Partition, Partition, int], Array] = {}
         self._pairings: dict[tuple[Partition, Partition, Partition, Partition], Array] = {}
 
-    def weights(self, degree: int) -> list[tuple[Partition, Partition, int]]:
-        """(λ, μ, multiplicity in R_n) for all highest weights of degree n."""
+    def weights(self, degree: int) -> tuple[Weight, ...]:
+        """The highest weights (λ, μ) of R_n."""
         shapes = partitions(degree, min(self.targets, len(pairs(self.d))))
-        return [(lam, mu, p) for mu in shapes for lam, p in plethysm(mu, self.d).items()]
+        return tuple((lam, mu) for mu in shapes for lam in plethysm(mu, self.d))
 
     def space(self, lam: Partition, mu: Partition) -> HighestWeightSpace:
-        """The highest weight vectors of weight (λ, μ) in R_n; their number is the plethysm coefficient, which is checked."""
+        """The highest weight vectors of weight (λ, μ) in R_n; their number must be the plethysm coefficient."""
         key = (lam, mu)
         if key not in self._spaces:
             tableaux = self.basis.tableaux(mu, lam)
@@ -145,8 +146,8 @@ class HighestWeightEngine:
             expected = plethysm(mu, self.d).get(lam, 0)
             if len(vectors) != expected:
                 raise ArithmeticError(
-                    f"{len(vectors)} highest weight vectors of weight {lam}, {mu} mod {self.prime}; {expected} exist over Q; "
-                    "use another prime"
+                    f"{len(vectors)} highest weight vectors of weight {lam}, {mu} mod {self.prime}; "
+                    f"{expected} exist over Q; use another prime"
                 )
             self._spaces[key] = HighestWeightSpace(lam, mu, tableaux, vectors)
         return self._spaces[key]
@@ -195,7 +196,7 @@ class HighestWeightEngine:
         return codes
 
     def pairing(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> Array:
-        """Fischer products ⟨Y_w h', g⟩ of the vectors h' of degree n-1 and g of degree n; w is the difference of weights."""
+        """Fischer products ⟨Y_w h', g⟩ of the vectors h' of degree n-1 and g of degree n; w their difference."""
         key = (*lower, *upper)
         if key not in self._pairings:
             variable = self._variable(lower, upper)
@@ -247,30 +248,72 @@ class HighestWeightEngine:
         return found
 
     def generated(self, lam: Partition, mu: Partition, a: int) -> int:
-        """The multiplicity of S_λ ⊗ S_μ in R_1 · I_{n-1}: the rank of the Fischer pairing with the ideal of degree n."""
+        """The multiplicity of S_λ ⊗ S_μ in R_1 · I_{n-1}: the rank of its Fischer pairing with the ideal of degree n."""
+        return rank_mod_p(self._products(lam, mu, a), self.prime)
+
+    def _products(self, lam: Partition, mu: Partition, a: int) -> Array:
+        """Rows of Fischer products of R_1 · I_{n-1} with the ideal; it stops when they have full rank."""
         ideal = self.ideal(lam, mu, a)
-        rank, rows = 0, np.zeros((0, len(ideal)), dtype=np.int64)
+        rows = np.zeros((0, len(ideal)), dtype=np.int64)
         if not len(ideal) or sum(mu) < 2:
-            return 0
+            return rows
         for lower in sorted(self.lower_weights(lam, mu), key=lambda w: len(self.space(*w).tableaux)):
             below = self.ideal(*lower, a)
             if not len(below):
                 continue
             block = matmul_mod(below, self.pairing(lower, (lam, mu)), self.prime)
             rows = np.concatenate([rows, matmul_mod(block, np.ascontiguousarray(ideal.T), self.prime)])
-            rank = rank_mod_p(rows, self.prime)
-            if rank == len(ideal):
+            if rank_mod_p(rows, self.prime) == len(ideal):
                 break
-        return rank
+        return rows
+
+    def run(self, degree: int, weight: Weight, a: int) -> WeightResult:
+        """The multiplicities of S_λ ⊗ S_μ in R_n, in the coordinate ring and in R_1 · I_{n-1}, with what is proven.
+
+        A value that is nonzero mod p proves that the module occurs in the coordinate ring. It cannot occur if
+        :func:`is_excluded` says so, nor more than once (Pieri). A Fischer pairing of full rank mod p has full rank over
+        Q, and one without rows is zero: then the number of minimal generators is proven too.
+        """
+        lam, mu = weight
+        total, ideal = self.space(lam, mu).multiplicity, self.ideal(lam, mu, a)
+        rows = self._products(lam, mu, a)
+        generated = rank_mod_p(rows, self.prime) if len(rows) else 0
+        is_rank_proven = total > len(ideal) or is_excluded(lam, mu, min(a, self.d, self.targets))
+        is_generated_proven = is_rank_proven and (generated == len(ideal) or not rows.any())
+        return WeightResult(degree, weight, total, total - len(ideal), generated, is_rank_proven, is_generated_proven)
 
     def forget(self, degree: int) -> None:
         """Drop spaces, expansions and pairings of all degrees up to the given one."""
-        for store in (self._spaces, self._expansions, self._ideals, self._pairings):
-            for key in [key for key in store if sum(key[-1] if len(key) == 4 else key[1]) <= degree]:  # type: ignore
-                del store[key]  # type: ignore[attr-defined]
+        self._spaces = {key: v for key, v in self._spaces.items() if sum(key[1]) > degree}
+        self._expansions = {key: v for key, v in self._expansions.items() if sum(key[1]) > degree}
+        self._ideals = {key: v for key, v in self._ideals.items() if sum(key[1]) > degree}
+        self._pairings = {key: v for key, v in self._pairings.items() if sum(key[1]) > degree}
 
-    def dimension(self, lam: Partition, mu: Partition) -> int:
-        return module_dimension((lam, mu), (self.d, self.targets))
+    def memory(self, degree: int, weight: Weight) -> int:
+        """An estimate of the bytes that one space needs, from the number of its tableaux."""
+        lam, mu = weight
+        return 6 * 8 * len(self.basis.tableaux(mu, lam)) ** 2
+
+    def factor(self, weight: Weight) -> int:
+        """How often a highest weight vector counts in R_n: the dimension of its module."""
+        return module_dimension(weight, (self.d, self.targets))
+
+
+def is_excluded(lam: Partition, mu: Partition, a: int) -> bool:
+    """Whether S_λV ⊗ S_μU is proven not to occur in the coordinate ring, given that it occurs in R_n.
+
+    The coordinate ring lies in ⊕ SⁿV ⊗ S_μV ⊗ S_μU, ℓ(μ) ≤ a, so λ/μ must be a horizontal strip (Pieri). For μ =
+    (n) one quadric v·a_1 is seen, and swapping its factors leaves S²(SⁿV): λ = (2n-k, k) with k even.
+
+    >>> is_excluded((2, 2, 2), (3,), 3), is_excluded((3, 1), (2,), 3), is_excluded((2, 2), (2,), 1)
+    (True, True, False)
+    """
+    inner, outer = pad(mu, len(lam)), pad(lam, len(mu))
+    if len(mu) > a or any(x > y for x, y in zip(inner, outer)):
+        return True
+    if any(outer[i + 1] > inner[i] for i in range(len(outer) - 1)):
+        return True
+    return len(mu) == 1 and len(lam) == 2 and lam[1] % 2 == 1
 
 
 def small_nullspace(matrix: Array, p: int) -> Array:

@@ -107,7 +107,7 @@ def _check_sizes(**sizes: int | None) -> None:
 def sample_heads(
     model: CrossColumn | LayerCoefficients, count: int, p: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Random (V_h, A_h) for each head: arrays count×H×d_out×d and count×H×d×targets; rank A ≤ a, rank V ≤ value width."""
+    """Random (V_h, A_h) for each head, count×H×d_out×d and count×H×d×targets; rank A ≤ a, rank V ≤ value width."""
     d, targets, heads = model.d, model.num_targets, model.heads
     if model.a >= min(d, targets):
         A = rng.integers(0, p, (count, heads, d, targets))
@@ -125,9 +125,10 @@ def sample_heads(
 
 @dataclass(frozen=True)
 class CrossColumn(Model):
-    """y_{r,(k,l),m} = Σ_h (V_rk A_lm + V_rl A_km)/2: the coefficients of x_k x_l x'_m, t ≥ 2; one head, one row by default.
+    """y_{r,(k,l),m} = Σ_h (V_rk A_lm + V_rl A_km)/2: the coefficients of x_k x_l x'_m, t ≥ 2.
 
-    A is d×targets of rank ≤ a. Coordinates are ordered by row, then pair (k ≤ l), then target.
+    One head and one output row by default. A is d×targets of rank ≤ a. Coordinates are ordered by row, then pair (k
+    ≤ l), then target.
 
     >>> len(CrossColumn(d=3, a=2).coordinates), CrossColumn(d=3, a=2).groups
     (18, (3, 3))
@@ -193,8 +194,8 @@ def evaluate_layer(V: Array, A: Array, p: int) -> Array:
 class LayerCoefficients(Model):
     """All coefficients of one layer with t tokens, nothing assumed: the linear relations are part of the ideal.
 
-    Coordinates: single-column y^{(r,j)}_R, cross-column y^{(r,j),n}_{S,m} for context n ≠ j (n < j if causal), and, with a
-    residual stream, one homogenising coordinate for the coefficient of x_{rj} itself. t = 1 gives cubics
+    Coordinates: single-column y^{(r,j)}_R, cross-column y^{(r,j),n}_{S,m} for context n ≠ j (n < j if causal), and,
+    with a residual stream, one homogenising coordinate for the coefficient of x_{rj} itself. t = 1 gives cubics
     (linear form) · (quadratic form).
 
     >>> len(LayerCoefficients(d=3, a=2, tokens=1).coordinates)

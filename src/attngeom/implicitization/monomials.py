@@ -16,7 +16,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class MonomialSpace:
-    """The monomials of one weight: rows of ``factors`` are sorted coordinate indices, ``keys`` their increasing codes."""
+    """The monomials of one weight: rows of ``factors`` are sorted coordinate indices, ``keys`` increasing codes."""
 
     weight: Weight
     factors: Array
@@ -73,7 +73,8 @@ class MonomialTable:
 
     def relabel(self, weight: Weight) -> tuple[Weight, Array]:
         """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
-        images = tuple(tuple(sorted(range(len(part)), key=lambda i, part=part: (-part[i], i))) for part in weight)
+        # A stable sort by falling entries: equal weights always get the same permutation.
+        images = tuple(tuple(np.argsort([-x for x in part], kind="stable").tolist()) for part in weight)
         if images not in self._permutations:
             self._permutations[images] = self.model.permute(images)
         return dominant(weight), self._permutations[images]

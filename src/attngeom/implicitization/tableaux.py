@@ -1,14 +1,14 @@
 """Bases of S_μ(S²V) by semistandard tableaux in the pairs (i ≤ j), as products of left-justified minors of Y.
 
-Y is the D×m matrix of ordinary coefficients: rows are pairs (i ≤ j), D = d(d+1)/2, columns are targets. A tableau of shape μ
-stands for the product over its columns of the minors of Y with those rows and the first targets; these products are the
-highest weight vectors for GL(U) of weight μ.
+Y is the D×m matrix of ordinary coefficients: rows are pairs (i ≤ j), D = d(d+1)/2, columns are targets. A tableau of
+shape μ stands for the product over its columns of the minors of Y with those rows and the first targets; these products
+are the highest weight vectors for GL(U) of weight μ.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, pairwise, product
 
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
@@ -25,7 +25,7 @@ def pairs(d: int) -> tuple[tuple[int, int], ...]:
     >>> pairs(2)
     ((0, 0), (0, 1), (1, 1))
     """
-    return tuple(combinations_with_replacement(range(d), 2))  # type: ignore[arg-type]
+    return tuple(combinations_with_replacement(range(d), 2))
 
 
 @cache
@@ -74,7 +74,7 @@ def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
     found = {}
     for exponents, coefficient in total.to_dict().items():
         weight = tuple(int(e) - (d - 1 - i) for i, e in enumerate(exponents))
-        if all(a >= b for a, b in zip(weight, weight[1:])) and weight[-1] >= 0:
+        if all(a >= b for a, b in pairwise(weight)) and weight[-1] >= 0:
             found[strip(weight)] = int(coefficient)
     return dict(sorted(found.items(), reverse=True))
 
@@ -114,7 +114,7 @@ class TableauBasis:
             return np.zeros((0 if rest.any() else 1, 0), dtype=np.int64)
         key = (lengths, length, last, rest.tobytes())
         if key not in self._tails:
-            columns = self.columns(lengths[0])
+            self.columns(lengths[0])
             fits = (self._weights[lengths[0]] <= rest).all(axis=1)
             if last >= 0:
                 fits &= self._followers(length, last, lengths[0])
@@ -126,7 +126,6 @@ class TableauBasis:
                     found.append(np.concatenate([np.full((len(tails), 1), column), tails], axis=1))
             empty = np.zeros((0, len(lengths)), dtype=np.int64)
             self._tails[key] = np.concatenate(found) if found else empty
-            del columns
         return self._tails[key]
 
     def _followers(self, length: int, last: int, next_length: int) -> Array:
@@ -134,7 +133,7 @@ class TableauBasis:
         key = (length, last, next_length)
         if key not in self._follows:
             left = self.columns(length)[last, :next_length]
-            self._follows[key] = (self.columns(next_length) >= left).all(axis=1)
+            self._follows[key] = np.all(self.columns(next_length) >= left, axis=1)
         return self._follows[key]
 
     def expand(self, shape: Partition, tableaux: Array, targets: int) -> tuple[Array, Array, Array]:

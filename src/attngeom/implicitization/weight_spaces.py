@@ -1,8 +1,8 @@
 """Engine W: the ideal of any torus-graded parametrization, one dominant weight space at a time, with no theory assumed.
 
 In one weight space the ideal is the nullspace of the matrix of monomials evaluated at random points of the variety.
-The rank of that matrix mod p is a lower bound for the Hilbert function over Q, so the nullity is a proven upper bound for
-dim I_n; equality is Monte Carlo, with the error bound of :func:`error_bound`.
+The rank of that matrix mod p is a lower bound for the Hilbert function over Q, so the nullity is a proven upper bound
+for dim I_n; equality is Monte Carlo, with the error bound of :func:`error_bound`.
 """
 
 from __future__ import annotations
@@ -17,43 +17,11 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.models import Model
 from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials, subtract
 from attngeom.implicitization.partitions import Weight, orbit_size
+from attngeom.implicitization.records import WeightResult
 
 Array = np.ndarray
 SPARE_POINTS = 8
 """Evaluation points beyond the rank; they make an accidental drop of the rank less likely still."""
-
-
-@dataclass(frozen=True)
-class WeightTask:
-    """The unit of work: one dominant weight of one degree of one model. Picklable, so that it can be sent away."""
-
-    model: Model
-    degree: int
-    weight: Weight
-    prime: int = WORD_PRIME
-    seed: int = 0
-    predicted_generators: int = 0
-    """Dimension of this weight space of the modules of minimal generators found at larger weights."""
-
-
-@dataclass(frozen=True)
-class WeightResult:
-    """What is known about one dominant weight space."""
-
-    degree: int
-    weight: Weight
-    monomials: int
-    rank: int
-    generated: int | None
-    """dim (R_1 · I_{n-1}) in this weight space; None if it was not asked for."""
-
-    @property
-    def ideal_dimension(self) -> int:
-        return self.monomials - self.rank
-
-    @property
-    def orbit(self) -> int:
-        return orbit_size(self.weight)
 
 
 @dataclass(frozen=True)
@@ -172,28 +140,32 @@ class WeightEngine:
                 buckets[np.ix_(rows, columns)] += part * scale % self.prime
         return buckets % self.prime
 
+    def weights(self, degree: int) -> tuple[Weight, ...]:
+        """The dominant weights of R_n, largest first."""
+        return self.table.dominant_weights(degree)
+
+    def memory(self, degree: int, weight: Weight) -> int:
+        """An estimate of the bytes that one weight space needs: a few copies of its evaluation matrix."""
+        return 6 * 8 * len(self.table.space(degree, weight)) ** 2
+
+    def factor(self, weight: Weight) -> int:
+        """How often the weight space occurs in R_n: the size of its orbit."""
+        return orbit_size(weight)
+
     def run(self, degree: int, weight: Weight, predicted_generators: int = 0) -> WeightResult:
         """The full result for one dominant weight."""
         kernel = self.kernel(degree, weight)
         generated = self.generated_dimension(degree, weight, predicted_generators)
-        return WeightResult(degree, weight, len(self.table.space(degree, weight)), kernel.rank, generated)
-
-
-def run_task(task: WeightTask) -> WeightResult:
-    """One unit of work in a fresh engine, for another process.
-
-    >>> from attngeom.implicitization.models import CrossColumn
-    >>> run_task(WeightTask(CrossColumn(d=2, a=1), 2, ((3, 1), (1, 1)))).ideal_dimension
-    1
-    """
-    engine = WeightEngine(task.model, task.prime, task.seed)
-    return engine.run(task.degree, task.weight, task.predicted_generators)
+        size = len(self.table.space(degree, weight))
+        is_proven = kernel.rank == size
+        return WeightResult(degree, weight, size, kernel.rank, generated, is_proven, is_proven)
 
 
 def error_bound(model: Model, results: list[WeightResult], prime: int) -> float:
     """A bound on the probability that some rank at random points mod p is below the rank of the polynomials mod p.
 
-    Schwartz and Zippel for one nonzero r×r minor of degree r · n · (degree of the parametrization) in each weight space.
-    It does not cover the finitely many primes at which the polynomials themselves become dependent; a second prime does.
+    Schwartz and Zippel for one nonzero r×r minor of degree r · n · (degree of the parametrization) in each weight
+    space. It does not cover the finitely many primes at which the polynomials themselves become dependent; a second
+    prime does.
     """
     return min(1.0, sum(r.rank * r.degree * model.degree_in_parameters for r in results) / prime)
