@@ -1,0 +1,91 @@
+"""The records that travel: a claim with its witness and provenance, and the verdict of a recheck."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attngeom import __version__
+from attngeom.errors import FormatError
+from attngeom.files import check_header, parse_json, read_bytes, to_json, write_atomic
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a recheck: whether the claim holds, the claim in words, and why it holds or fails."""
+
+    valid: bool
+    claim: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim, the witness that proves it and where it came from, all JSON values.
+
+    ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute) or "dimension". The file
+    carries a digest of its content, so that accidental damage is seen even where the mathematics would survive it.
+
+    >>> claim = Certificate({"kind": "dimension", "dimension": 3}, {}, {"seed": 0})
+    >>> Certificate.from_json(claim.to_json()) == claim
+    True
+    """
+
+    claim: Mapping[str, Any]
+    witness: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the claim, witness and provenance, independent of the order of keys and of white space."""
+        content = {
+            "claim": self.claim,
+            "witness": self.witness,
+            "provenance": {key: value for key, value in self.provenance.items() if key != "sha256"},
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object of the file format."""
+        provenance = {"version": __version__, **self.provenance}
+        sealed = Certificate(self.claim, self.witness, provenance)
+        return {
+            "format": "attngeom/certificate",
+            "version": 1,
+            "claim": dict(self.claim),
+            "witness": dict(self.witness),
+            "provenance": {**provenance, "sha256": sealed.digest},
+        }
+
+    @classmethod
+    def from_json(cls, record: Any, name: str = "certificate") -> Certificate:
+        """Read the JSON object of the file format; FormatError unless it is complete and matches its digest."""
+        check_header(record, "certificate", name)
+        expected = {"format", "version", "claim", "witness", "provenance"}
+        if set(record) != expected:
+            odd = sorted(set(record) ^ expected)[0]
+            raise FormatError(f"{name}: key {str(odd)[:40]!r} is missing or unknown; {sorted(expected)} are required")
+        parts = [record["claim"], record["witness"], record["provenance"]]
+        if not all(isinstance(part, dict) for part in parts):
+            raise FormatError(f"{name}: claim, witness and provenance must be JSON objects")
+        found = cls(*parts)
+        if found.provenance.get("sha256") != found.digest:
+            raise FormatError(f"{name}: the digest does not match the content; the file was altered or damaged")
+        provenance = {key: value for key, value in found.provenance.items() if key != "sha256"}
+        if provenance.get("version") == __version__:
+            del provenance["version"]
+        return cls(found.claim, found.witness, provenance)
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as JSON, all or nothing."""
+        write_atomic(path, to_json(self.to_json()) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read a certificate file strictly."""
+        return cls.from_json(parse_json(read_bytes(path), str(path)), str(path))
