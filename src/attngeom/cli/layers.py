@@ -1,0 +1,133 @@
+"""``attngeom forward``, ``attngeom coefficients`` and ``attngeom import``: weights as functions and as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.options import Causal, IgnoredSeed, Json, Kind, Residual, Tokens, parse_list
+from attngeom.cli.output import console, print_json, print_pairs
+from attngeom.coefficients import expand, write_coefficients
+from attngeom.coefficients.files import coefficients_to_json
+from attngeom.coefficients.labels import count_cubics, count_output, count_support
+from attngeom.errors import InputError
+from attngeom.exact.domains import QQ, RR
+from attngeom.interop import import_checkpoint, read_weights, write_weights
+from attngeom.interop.arrays import read_array, write_array
+from attngeom.network import Architecture, forward
+
+WeightsPath = Annotated[Path, typer.Argument(help="Weights: .safetensors, or .json for exact ones.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("forward")(forward_command)
+    app.command("coefficients")(coefficients_command)
+    app.command("import")(import_command)
+
+
+def forward_command(
+    weights: WeightsPath,
+    inputs: Annotated[Path, typer.Argument(metavar="X", help="Input X, d×t: .json rows, or .npy.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the output.")] = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Evaluate a network at X: exactly for rational weights and inputs, else in double precision."""
+    network = read_weights(weights)
+    X, domain = read_array(inputs)
+    exact = network.domain == QQ and domain == QQ and network.architecture.kind == "lightning"
+    domain = QQ if exact else RR
+    Y = forward(network.to(domain), domain.array(X))
+    if out is not None:
+        write_array(Y, domain, out)
+    shape = list(Y.shape)
+    if json:
+        values = [[domain.format(x) for x in row] for row in Y.reshape(-1, shape[-1])]
+        print_json({"exact": exact, "shape": shape, "output": values if Y.ndim == 2 else None, "out": _name(out)})
+    elif out is not None:
+        console().print(f"{'exact' if exact else 'float'} output of shape {shape} written to {out}")
+    else:
+        for row in Y.reshape(-1, shape[-1]):
+            console().print("  ".join(str(domain.format(x)) for x in row))
+
+
+def coefficients_command(
+    weights: WeightsPath,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the coefficients (.json).")] = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Expand one lightning layer into the coefficients of its cubic polynomials."""
+    coefficients = expand(read_weights(weights))
+    if out is not None:
+        if out.suffix != ".json":
+            raise InputError(f"--out {out} given; coefficients are written as .json")
+        write_coefficients(coefficients, out)
+    if json:
+        print_json(coefficients_to_json(coefficients))
+        return
+    d, t = coefficients.d, coefficients.t
+    print_pairs(
+        "coefficients",
+        {
+            "map": f"{d}×{t} → {coefficients.d_out}×{t}, cubic, {'exact' if coefficients.domain == QQ else 'float'}",
+            "monomials of one output": f"{count_output(d, t):,}",
+            "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
+            "written to": _name(out) or "nothing (give --out)",
+        },
+    )
+
+
+def import_command(
+    checkpoint: Annotated[Path, typer.Argument(help="A safetensors checkpoint of another library.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the weights (.safetensors).")],
+    heads: Annotated[int | None, typer.Option("--heads", help="Heads; default: config.json beside the file.")] = None,
+    key_value_heads: Annotated[int | None, typer.Option("--key-value-heads", help="Grouped-query heads.")] = None,
+    blocks: Annotated[str | None, typer.Option("--blocks", help="Attention blocks to take, e.g. 0,1.")] = None,
+    kind: Kind = "softmax",
+    tokens: Tokens = 3,
+    residual: Residual = False,
+    causal: Causal = False,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Convert attention weights of torch or Hugging Face checkpoints; names everything that is not modelled."""
+    if kind not in ("lightning", "softmax"):
+        raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
+    result = import_checkpoint(
+        checkpoint,
+        heads,
+        key_value_heads,
+        None if blocks is None else parse_list(blocks, "blocks"),
+        "softmax" if kind == "softmax" else "lightning",
+        causal,
+        residual,
+        tokens,
+    )
+    write_weights(result.weights, out)
+    architecture = result.weights.architecture
+    if json:
+        record = {"architecture": architecture.to_json(), "blocks": list(result.blocks)}
+        print_json({**record, "unmodelled": dict(result.unmodelled), "out": str(out)})
+        return
+    print_pairs("imported", _summary(architecture, result.blocks, out))
+    if result.unmodelled:
+        console().print(f"not modelled ({len(result.unmodelled)}):")
+        for name, reason in result.unmodelled.items():
+            console().print(f"  {name}: {reason}")
+
+
+def _summary(architecture: Architecture, blocks: tuple[str, ...], out: Path) -> dict[str, object]:
+    return {
+        "blocks": ", ".join(block.rstrip(".") or "(top level)" for block in blocks),
+        "widths": list(architecture.widths),
+        "heads": f"{architecture.heads}, attention width {architecture.attention[0]}",
+        "parameters": f"{architecture.num_parameters:,}",
+        "written to": out,
+    }
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,178 @@
+"""Attention weights of other libraries: torch ``nn.MultiheadAttention`` and Hugging Face style projections.
+
+Only bias-free attention without position encoding is modelled. Whatever else a checkpoint holds is named in the
+result, never dropped in silence: a user who compares functions must know what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR
+from attngeom.files import read_json
+from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
+from attngeom.interop.tensors import as_float64, open_tensors
+from attngeom.network import Architecture, Weights
+from attngeom.network.architecture import Kind
+
+ROTARY_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_pct", "rotary_dim", "rotary_emb_base")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointImport:
+    """The weights, the blocks they come from, and what the algebra does not model.
+
+    ``unmodelled`` maps each tensor or setting that was left out to the reason. With ``kind`` softmax the usual factor
+    1/√a is multiplied into Q, so that scores are x_jᵀ Kᵀ Q x_i as everywhere in attngeom.
+    """
+
+    weights: Weights
+    blocks: tuple[str, ...]
+    unmodelled: Mapping[str, str]
+
+
+def import_state(
+    state: Mapping[str, Any],
+    heads: int,
+    key_value_heads: int | None = None,
+    blocks: Sequence[int] | None = None,
+    kind: Kind = "softmax",
+    causal: bool = False,
+    residual: bool = False,
+    tokens: int = 3,
+    config: Mapping[str, Any] | None = None,
+) -> CheckpointImport:
+    """Weights from a state dict of NumPy arrays or torch tensors.
+
+    ``blocks`` picks attention blocks by their place in the checkpoint (default: all, stacked as layers of one
+    network). Grouped-query attention (fewer key-value heads) repeats keys and values for the heads of a group.
+    """
+    return _import(
+        {name: tuple(np.shape(tensor)) for name, tensor in state.items()},
+        lambda name: as_float64(state[name], name),
+        heads, key_value_heads, blocks, kind, causal, residual, tokens, config or {},
+    )  # fmt: skip
+
+
+def import_checkpoint(
+    path: str | Path,
+    heads: int | None = None,
+    key_value_heads: int | None = None,
+    blocks: Sequence[int] | None = None,
+    kind: Kind = "softmax",
+    causal: bool = False,
+    residual: bool = False,
+    tokens: int = 3,
+) -> CheckpointImport:
+    """Weights from a safetensors file; head counts come from a ``config.json`` beside it unless they are given."""
+    path = Path(path)
+    beside = path.with_name("config.json")
+    config = read_json(beside) if beside.is_file() else {}
+    if not isinstance(config, dict):
+        raise InputError(f"{beside}: a JSON object is required")
+    heads = heads if heads is not None else _config_int(config, "num_attention_heads", "n_head")
+    if heads is None:
+        raise InputError(f"the number of heads is not known for {path}; give it, or put config.json beside the file")
+    if key_value_heads is None:
+        key_value_heads = _config_int(config, "num_key_value_heads")
+    with open_tensors(path) as stream:
+        return _import(
+            stream.shapes, stream.load,
+            heads, key_value_heads, blocks, kind, causal, residual, tokens, config,
+        )  # fmt: skip
+
+
+def _config_int(config: Mapping[str, Any], *keys: str) -> int | None:
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _import(
+    shapes: Mapping[str, tuple[int, ...]],
+    load: Callable[[str], np.ndarray],
+    heads: int,
+    key_value_heads: int | None,
+    blocks: Sequence[int] | None,
+    kind: Kind,
+    causal: bool,
+    residual: bool,
+    tokens: int,
+    config: Mapping[str, Any],
+) -> CheckpointImport:
+    if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
+        raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
+    found = attention_blocks(shapes)
+    if not found:
+        known = "; ".join(layout.describe() for layout in LAYOUTS)
+        raise InputError(f"no attention weights found among {len(shapes)} tensors; known layouts: {known}")
+    chosen = range(len(found)) if blocks is None else blocks
+    if any(not 0 <= index < len(found) for index in chosen):
+        raise InputError(f"blocks {list(chosen)} given; the checkpoint has blocks 0 to {len(found) - 1}")
+    parts, used = [], set()
+    for index in chosen:
+        block = found[index]
+        parts.append(block.layout.load(block.prefix, load))
+        used |= set(block.names)
+    tensors, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
+    widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
+    architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
+    unmodelled = {name: _reason(name) for name in shapes if name not in used}
+    for key in ROTARY_KEYS:
+        if config.get(key) is not None:
+            unmodelled[f"config {key}"] = "rotary position embedding"
+    names = tuple(found[index].prefix for index in chosen)
+    return CheckpointImport(Weights.from_tensors(architecture, tensors, RR), names, unmodelled)
+
+
+def _cut_heads(
+    parts: Sequence[Projections], heads: int, key_value_heads: int | None, kind: Kind
+) -> tuple[dict[str, np.ndarray], list[int], int]:
+    """Cut the projections of each block into heads, repeating shared keys and values."""
+    tensors: dict[str, np.ndarray] = {}
+    attention, value_widths = [], set()
+    for index, part in enumerate(parts):
+        if part.Q.shape[0] % heads or part.O.shape[1] % heads:
+            raise InputError(f"{heads} heads given for {part.Q.shape[0]} query rows; the heads must divide them")
+        width, value_width = part.Q.shape[0] // heads, part.O.shape[1] // heads
+        groups = part.K.shape[0] // width
+        if key_value_heads is not None and groups != key_value_heads:
+            raise InputError(f"{key_value_heads} key-value heads given; the weights hold {groups} of width {width}")
+        if groups * width != part.K.shape[0] or groups < 1 or heads % groups or part.V.shape[0] != groups * value_width:
+            raise InputError(
+                f"{heads} heads given; key shape {part.K.shape} and value shape {part.V.shape} do not fit them"
+            )
+        attention.append(width)
+        value_widths.add(value_width)
+        scale = 1 / np.sqrt(width) if kind == "softmax" else 1.0
+        for head in range(heads):
+            group = head * groups // heads
+            prefix = f"layers.{index}.heads.{head}"
+            tensors[f"{prefix}.Q"] = part.Q[head * width : (head + 1) * width] * scale
+            tensors[f"{prefix}.K"] = part.K[group * width : (group + 1) * width]
+            tensors[f"{prefix}.V"] = part.V[group * value_width : (group + 1) * value_width]
+            tensors[f"{prefix}.O"] = part.O[:, head * value_width : (head + 1) * value_width]
+    if len(value_widths) > 1:
+        raise InputError(f"value widths {sorted(value_widths)} found; all blocks of one network need the same")
+    return tensors, attention, value_widths.pop()
+
+
+def _reason(name: str) -> str:
+    last = name.split(".")[-1]
+    if "rotary" in name or "rope" in name or "inv_freq" in name:
+        return "rotary position embedding"
+    if last in ("bias_k", "bias_v") or last.endswith("bias"):
+        return "bias"
+    if "norm" in name or ".ln" in name or name.startswith("ln"):
+        return "normalization"
+    if "relative" in name or "alibi" in name or "position" in name or "wpe" in name:
+        return "position encoding"
+    return "not an attention projection of the chosen blocks"

@@ -1,0 +1,91 @@
+"""Weights files: safetensors for floats, JSON with ``"p/q"`` entries for exact weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+from attngeom.errors import DomainError, FormatError, InputError
+from attngeom.exact.domains import QQ, RR
+from attngeom.files import check_header, parse_json, read_json, to_json, write_atomic
+from attngeom.interop.tensors import open_tensors
+from attngeom.network import Architecture, Weights
+
+METADATA_KEY = "attngeom"
+
+
+def weights_to_json(weights: Weights) -> dict[str, Any]:
+    """The JSON object of exact weights.
+
+    >>> from attngeom.network import random_weights
+    >>> weights_to_json(random_weights(Architecture((1, 1), 1), QQ, seed=0))["tensors"]["layers.0.Q"]
+    [['7']]
+    """
+    if weights.domain != QQ:
+        raise DomainError(f"weights over {weights.domain.name} given; JSON files hold rational weights")
+    tensors = {name: [[str(x) for x in row] for row in array] for name, array in weights.tensors()}
+    header = {"format": "attngeom/weights", "version": 1, "architecture": weights.architecture.to_json()}
+    return {**header, "tensors": tensors}
+
+
+def weights_from_json(record: Any, name: str = "weights") -> Weights:
+    """Exact weights from their JSON object."""
+    check_header(record, "weights", name)
+    architecture = Architecture.from_json(record.get("architecture"))
+    tensors = record.get("tensors")
+    if not isinstance(tensors, dict):
+        raise FormatError(f"{name}: tensors of type {type(tensors).__name__} found; an object of row lists is required")
+    shapes = dict(architecture.tensor_shapes())
+    for key, rows in tensors.items():
+        if key in shapes:
+            _check_rows(rows, shapes[key], f"{name}: tensor {key}")
+    return Weights.from_tensors(architecture, tensors, QQ)
+
+
+def _check_rows(rows: Any, shape: tuple[int, int], name: str) -> None:
+    """Lists of strings or integers of the right shape, before anything is converted."""
+    if not isinstance(rows, list) or len(rows) != shape[0]:
+        raise FormatError(f"{name}: {shape[0]} rows are required")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != shape[1]:
+            raise FormatError(f"{name}: rows of {shape[1]} entries are required")
+        for entry in row:
+            if isinstance(entry, bool) or not isinstance(entry, (str, int)):
+                raise FormatError(f'{name}: entry {str(entry)[:40]} found; strings such as "-3/7" are required')
+
+
+def read_weights(path: str | Path) -> Weights:
+    """Weights from a file: floats from safetensors, rationals from JSON (told apart by the file name)."""
+    path = Path(path)
+    if path.suffix == ".json":
+        return weights_from_json(read_json(path), str(path))
+    with open_tensors(path) as stream:
+        if METADATA_KEY not in stream.metadata:
+            raise FormatError(f"{path}: metadata key {METADATA_KEY!r} is missing; import foreign checkpoints first")
+        architecture = Architecture.from_json(parse_json(stream.metadata[METADATA_KEY], f"{path}: architecture"))
+        shapes = dict(architecture.tensor_shapes())
+        architecture.check_storable()
+        for name, shape in stream.shapes.items():
+            if name not in shapes:
+                raise FormatError(f"{path}: tensor {name[:60]!r} is not one of the architecture's; remove it")
+            if shapes[name] != shape:
+                raise FormatError(f"{path}: tensor {name} of shape {shape}; shape {shapes[name]} is required")
+        return Weights.from_tensors(architecture, {name: stream.load(name) for name in stream.shapes}, RR)
+
+
+def write_weights(weights: Weights, path: str | Path) -> None:
+    """Write floats as .safetensors or rationals as .json: all of it, or nothing."""
+    path = Path(path)
+    if path.suffix == ".json":
+        write_atomic(path, to_json(weights_to_json(weights)) + "\n")
+        return
+    if path.suffix != ".safetensors":
+        raise InputError(f"{path} given; the name must end in .safetensors (floats) or .json (exact weights)")
+    if weights.domain != RR:
+        raise DomainError(f"weights over {weights.domain.name} given for {path}; exact weights are written as .json")
+    tensors = {name: np.ascontiguousarray(array) for name, array in weights.tensors()}
+    write_atomic(path, save(tensors, metadata={METADATA_KEY: json.dumps(weights.architecture.to_json())}))

@@ -1,0 +1,179 @@
+"""Checkpoints of other libraries compute the same function after import, and nothing is dropped in silence."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from attngeom.errors import FormatError, InputError
+from attngeom.interop import import_checkpoint, import_state
+from attngeom.network import forward
+
+RNG = np.random.default_rng(5)
+E, HEADS, WIDTH = 6, 3, 2
+
+
+def softmax(S):
+    P = np.exp(S - S.max(axis=0))
+    return P / P.sum(axis=0)
+
+
+def reference(Q, K, V, O, X, heads, groups):
+    """Attention as transformer libraries define it, with stacked projections and tokens as columns of X."""
+    total = 0
+    for head in range(heads):
+        group = head // (heads // groups)
+        q = Q[head * WIDTH : (head + 1) * WIDTH] @ X
+        k, v = (M[group * WIDTH : (group + 1) * WIDTH] @ X for M in (K, V))
+        total = total + O[:, head * WIDTH : (head + 1) * WIDTH] @ v @ softmax(k.T @ q / np.sqrt(WIDTH))
+    return total
+
+
+def projections(groups=HEADS):
+    rows = {"Q": HEADS * WIDTH, "K": groups * WIDTH, "V": groups * WIDTH}
+    matrices = {name: RNG.standard_normal((count, E)) for name, count in rows.items()}
+    return {**matrices, "O": RNG.standard_normal((E, HEADS * WIDTH))}
+
+
+def torch_state(p, prefix=""):
+    stacked = np.concatenate([p["Q"], p["K"], p["V"]])
+    return {f"{prefix}in_proj_weight": stacked, f"{prefix}out_proj.weight": p["O"]}
+
+
+def llama_state(p, prefix="model.layers.0.self_attn."):
+    names = {"Q": "q_proj", "K": "k_proj", "V": "v_proj", "O": "o_proj"}
+    return {f"{prefix}{names[key]}.weight": p[key] for key in p}
+
+
+def bert_state(p, prefix="encoder.layer.0.attention."):
+    names = {"Q": "self.query", "K": "self.key", "V": "self.value", "O": "output.dense"}
+    return {f"{prefix}{names[key]}.weight": p[key] for key in p}
+
+
+def gpt_state(p, prefix="h.0.attn."):
+    stacked = np.concatenate([p["Q"], p["K"], p["V"]])
+    return {f"{prefix}c_attn.weight": stacked.T, f"{prefix}c_proj.weight": p["O"].T}
+
+
+@pytest.mark.parametrize("layout", [torch_state, llama_state, bert_state, gpt_state])
+def test_imported_block_computes_the_same_function(layout):
+    p = projections()
+    result = import_state(layout(p), heads=HEADS)
+    X = RNG.standard_normal((E, 5))
+    assert np.allclose(forward(result.weights, X), reference(**p, X=X, heads=HEADS, groups=HEADS))
+    assert result.unmodelled == {}
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_grouped_query_heads_share_keys_and_values(groups):
+    p = projections(groups)
+    result = import_state(llama_state(p), heads=HEADS, key_value_heads=groups)
+    X = RNG.standard_normal((E, 4))
+    assert np.allclose(forward(result.weights, X), reference(**p, X=X, heads=HEADS, groups=groups))
+
+
+def test_lightning_import_leaves_the_scores_unscaled():
+    p = projections()
+    weights = import_state(llama_state(p), heads=HEADS, kind="lightning").weights
+    assert np.array_equal(weights.layers[0][0].Q, p["Q"][:WIDTH])
+
+
+def test_what_is_not_modelled_is_named():
+    state = {
+        **llama_state(projections()),
+        "model.layers.0.self_attn.q_proj.bias": np.ones(E),
+        "model.layers.0.self_attn.rotary_emb.inv_freq": np.ones(1),
+        "model.layers.0.self_attn.q_norm.weight": np.ones(2),
+        "model.layers.0.mlp.up_proj.weight": np.ones((8, E)),
+        "model.embed_positions.weight": np.ones((9, E)),
+    }
+    result = import_state(state, heads=HEADS, config={"rope_theta": 10000.0})
+    assert result.unmodelled == {
+        "model.layers.0.self_attn.q_proj.bias": "bias",
+        "model.layers.0.self_attn.rotary_emb.inv_freq": "rotary position embedding",
+        "model.layers.0.self_attn.q_norm.weight": "normalization",
+        "model.layers.0.mlp.up_proj.weight": "not an attention projection of the chosen blocks",
+        "model.embed_positions.weight": "position encoding",
+        "config rope_theta": "rotary position embedding",
+    }
+
+
+def test_blocks_are_taken_in_natural_order(tmp_path):
+    blocks = {index: projections() for index in (0, 2, 10)}
+    state = {}
+    for index, p in blocks.items():
+        state |= llama_state(p, f"model.layers.{index}.self_attn.")
+    save_file(
+        {name: np.ascontiguousarray(x, dtype=np.float32) for name, x in state.items()}, tmp_path / "m.safetensors"
+    )
+    (tmp_path / "config.json").write_text(json.dumps({"num_attention_heads": HEADS, "num_key_value_heads": HEADS}))
+    result = import_checkpoint(tmp_path / "m.safetensors", residual=True)
+    assert result.blocks == tuple(f"model.layers.{index}.self_attn." for index in (0, 2, 10))
+    assert result.weights.architecture.num_layers == 3
+    X = RNG.standard_normal((E, 4))
+    expected = X
+    for p in blocks.values():
+        expected = expected + reference(**p, X=expected, heads=HEADS, groups=HEADS)
+    assert np.allclose(forward(result.weights, X), expected, rtol=1e-4, atol=1e-4)
+    last = import_checkpoint(tmp_path / "m.safetensors", blocks=[2])
+    assert last.blocks == ("model.layers.10.self_attn.",)
+    assert len(last.unmodelled) == 8
+
+
+def with_value(V):
+    return {**llama_state(projections()), "model.layers.0.self_attn.v_proj.weight": V}
+
+
+@pytest.mark.parametrize(
+    "state, arguments, words",
+    [
+        ({}, dict(heads=3), "no attention weights"),
+        ({"a.weight": np.zeros((2, 2))}, dict(heads=3), "no attention weights"),
+        (llama_state(projections()), dict(heads=4), "must divide"),
+        (llama_state(projections()), dict(heads=0), "must divide"),
+        (llama_state(projections()), dict(heads=3, key_value_heads=2), "must divide"),
+        (llama_state(projections()), dict(heads=3, key_value_heads=1), "the weights hold 3"),
+        (llama_state(projections()), dict(heads=3, blocks=[1]), "blocks 0 to 0"),
+        (with_value(np.zeros((6, 5))), dict(heads=3), "widths"),
+        (with_value(np.zeros(6)), dict(heads=3), "matrix"),
+        (with_value(np.full((6, 6), np.nan)), dict(heads=3), "finite"),
+        (with_value(np.zeros((6, 6), dtype=complex)), dict(heads=3), "real"),
+        ({"in_proj_weight": np.zeros((7, 6)), "out_proj.weight": np.zeros((6, 6))}, dict(heads=3), "three equal"),
+    ],
+)
+def test_bad_checkpoints_are_refused(state, arguments, words):
+    with pytest.raises(InputError, match=words):
+        import_state(state, **arguments)
+
+
+def test_unknown_head_count_and_pickles_are_refused(tmp_path):
+    save_file({k: np.ascontiguousarray(v) for k, v in llama_state(projections()).items()}, tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match="number of heads"):
+        import_checkpoint(tmp_path / "m.safetensors")
+    (tmp_path / "m.bin").write_bytes(b"\x80\x04.")
+    with pytest.raises(FormatError, match="pickled"):
+        import_checkpoint(tmp_path / "m.bin", heads=2)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_torch_multihead_attention_computes_the_same_function(separate):
+    torch = pytest.importorskip("torch", reason="needs the optional torch extra (make torch)")
+    torch.manual_seed(0)
+    module = torch.nn.MultiheadAttention(E, HEADS, bias=False, batch_first=True).double()
+    state = module.state_dict()
+    if separate:
+        Q, K, V = state.pop("in_proj_weight").chunk(3)
+        state |= {"q_proj_weight": Q, "k_proj_weight": K, "v_proj_weight": V}
+    X = RNG.standard_normal((E, 4))
+    tokens = torch.from_numpy(X.T.copy())[None]
+    expected = module(tokens, tokens, tokens, need_weights=False)[0][0].detach().numpy().T
+    assert np.allclose(forward(import_state(state, heads=HEADS).weights, X), expected)
+
+
+def test_torch_biases_and_half_precision_are_reported_and_converted():
+    torch = pytest.importorskip("torch", reason="needs the optional torch extra (make torch)")
+    module = torch.nn.MultiheadAttention(E, HEADS).to(torch.bfloat16)
+    result = import_state(module.state_dict(), heads=HEADS)
+    assert result.unmodelled == {"in_proj_bias": "bias", "out_proj.bias": "bias"}
+    assert result.weights.layers[0][0].Q.dtype == np.float64
