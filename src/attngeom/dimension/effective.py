@@ -1,0 +1,160 @@
+"""The sizes of a network that matter: a smaller network with exactly the same set of functions.
+
+Hidden directions that no input reaches, or that no later weight reads, can be dropped without losing a function.
+With s_0 = d_0, going forward, the outputs of layer i span at most
+
+    s_i = min(d_i, H min(v, s_{i-1}))                          (s_{i-1} instead of H min(v, s_{i-1}) for one matrix V),
+
+and for lightning attention at most the number of cubics, s C(s+1, 2) or C(s+2, 3) for one token: a linear change of
+the hidden coordinates puts them into the first s_i. Going backward, layer i+1 reads at most H (2 α_{i+1} + ν_{i+1})
+linear forms of its input, so the hidden space may be divided by their common kernel. Both steps keep every function,
+and the smaller network is the larger one with zeros in the other entries; so the two families are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+
+from attngeom.network.architecture import Architecture
+
+
+@dataclass(frozen=True)
+class EffectiveLayer:
+    """Sizes of one layer of the smaller network.
+
+    ``value_width`` is None for one matrix V; ``symmetric`` says that only the symmetric part of A can be seen, because
+    all tokens that enter the layer are parallel; ``starts`` are the first free columns of each tensor in the gauge
+    slice (for O the count over all heads together).
+    """
+
+    d_in: int
+    d_out: int
+    attention: int
+    heads: int
+    value_width: int | None
+    symmetric: bool
+    is_last: bool
+
+    @property
+    def value_rank(self) -> int:
+        """The largest rank ν of the value map of one head."""
+        width = self.d_out if self.value_width is None else self.value_width
+        return min(width, self.d_in, self.d_out)
+
+    @property
+    def attention_rank(self) -> int:
+        """The largest rank of what is visible of A: α, or min(2α, d) for the symmetric part."""
+        return min(2 * self.attention, self.d_in) if self.symmetric else self.attention
+
+
+def cubic_dimension(d_in: int, tokens: int) -> int:
+    """The number of cubics that a lightning layer can have in one output row: x_2 linear, x_1 quadratic, or x_1 alone.
+
+    >>> cubic_dimension(2, 2), cubic_dimension(2, 1)
+    (6, 4)
+    """
+    return d_in * comb(d_in + 1, 2) if tokens > 1 else comb(d_in + 2, 3)
+
+
+def _reach(architecture: Architecture, index: int, d_in: int) -> int:
+    """How many dimensions the outputs of a layer can span, if its inputs span d_in."""
+    layer = architecture.layer(index)
+    if architecture.residual:
+        return layer.d_out
+    span = d_in if layer.value_width is None else layer.heads * min(layer.value_width, d_in)
+    if architecture.kind == "lightning":
+        span = min(span, cubic_dimension(d_in, architecture.tokens))
+    elif architecture.tokens == 1:
+        span = min(span, d_in)
+    return min(layer.d_out, span)
+
+
+def effective_widths(architecture: Architecture) -> tuple[int, ...]:
+    """The widths s_0..s_l of the smaller network; s_0 and s_l are the given ones.
+
+    >>> effective_widths(Architecture((3, 5, 3), 2))
+    (3, 3, 3)
+    >>> effective_widths(Architecture((9, 9, 1), 1))
+    (9, 3, 1)
+    """
+    widths = list(architecture.widths)
+    if architecture.residual:
+        return tuple(widths)
+    last = widths[-1]
+    for index in range(architecture.num_layers):
+        widths[index + 1] = _reach(architecture, index, widths[index])
+    for index in range(architecture.num_layers - 1, 0, -1):
+        layer = architecture.layer(index)
+        values = min(layer.value_width or layer.d_out, widths[index], widths[index + 1])
+        reads = 0 if architecture.kind == "softmax" and architecture.tokens == 1 else 2 * layer.attention
+        widths[index] = min(widths[index], layer.heads * (min(reads, 2 * widths[index]) + values))
+    widths[-1] = last
+    return tuple(widths)
+
+
+def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
+    """The layers of the smaller network, with attention and value widths cut to the ranks that are possible.
+
+    >>> [layer.attention for layer in effective_layers(Architecture((2, 4, 2), 3))]
+    [2, 2]
+    """
+    widths = effective_widths(architecture)
+    one_token = architecture.tokens == 1 and architecture.kind == "lightning"
+    parallel = one_token
+    can_collapse = not (architecture.causal or architecture.residual) and architecture.kind == "lightning"
+    layers = []
+    for index, (d_in, d_out) in enumerate(zip(widths, widths[1:])):
+        given = architecture.layer(index)
+        alpha = min(given.attention, d_in)
+        value_width = None if given.value_width is None else min(given.value_width, d_in, d_out)
+        is_last = index == architecture.num_layers - 1
+        layers.append(EffectiveLayer(d_in, d_out, alpha, given.heads, value_width, parallel, is_last))
+        # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
+        parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)
+    return tuple(layers)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where a tensor of the smaller network lies: rows×columns in the corner of tensor ``name``, free from ``start``.
+
+    In the gauge slice the columns before ``start`` are held fixed, and the corner entry too if ``fix_corner``.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    start: int
+    fix_corner: bool = False
+
+    @property
+    def num_free(self) -> int:
+        return self.rows * (self.columns - self.start) - int(self.fix_corner)
+
+
+def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[Block, ...]]]:
+    """Layer, head and blocks of every tensor; holding the fixed entries loses no function near a generic point.
+
+    Fixed are: α columns of K (the group GL_α of a head), ν columns of V in a factored head (GL_ν), s_i columns of V_i
+    or of the O_i of all heads together (GL_{s_i} between layers), and one entry of Q per scale.
+    """
+    factored = architecture.is_factored
+    scales = architecture.kind == "lightning"
+    for index, layer in enumerate(effective_layers(architecture)):
+        moves = not architecture.residual and not layer.is_last
+        for head in range(layer.heads):
+            prefix = f"layers.{index}.heads.{head}" if factored else f"layers.{index}"
+            blocks = [
+                Block(f"{prefix}.Q", layer.attention, layer.d_in, 0, scales),
+                Block(f"{prefix}.K", layer.attention, layer.d_in, layer.attention),
+            ]
+            if layer.value_width is None:
+                blocks.append(Block(f"{prefix}.V", layer.d_out, layer.d_in, layer.d_out if moves else 0))
+            else:
+                v = layer.value_width
+                fixed = min(max(layer.d_out - head * v, 0), v) if moves else 0
+                blocks.append(Block(f"{prefix}.V", v, layer.d_in, v))
+                blocks.append(Block(f"{prefix}.O", layer.d_out, v, fixed))
+            yield index, head, tuple(blocks)

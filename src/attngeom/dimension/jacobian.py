@@ -1,0 +1,285 @@
+"""Jacobians of W ↦ (⟨C_n, phi_W(X_n)⟩)_n in closed form, by reverse propagation, over any domain.
+
+Row n pairs the output at a random input X_n with a random cotangent C_n. For every tangent vector Ẇ that changes the
+function, ⟨C, dphi(Ẇ)(X)⟩ is a nonzero polynomial in (X, C), so by induction r random rows have rank r as long as r is
+at most the dimension: as many rows as the expected dimension always suffice, and no structure of the outputs can
+make them too few. Arrays are token-major here: X has shape (N, t, d).
+
+Formal softmax: over GF(p) attention columns P_n are random elements that sum to 1, with dP = P (dS − Σ P dS). This
+gives the generic rank of the true Jacobian because the exponentials of the scores are algebraically independent over
+the field of rational functions in (W, X): by Ax's theorem that needs only that the scores of one layer, up to a
+constant per column, are linearly independent over Q, and they are for effective width ≥ 2. For effective width 1 the
+scores m y_j y_i are symmetric, and the exponentials are drawn symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.dimension.effective import Block, gauge_slice
+from attngeom.dimension.residues import BalancedField
+from attngeom.exact.domains import GF, Array, Domain
+from attngeom.network.architecture import Architecture
+from attngeom.network.forward import softmax_columns
+from attngeom.network.weights import Weights, random_weights
+
+MAX_CHUNK = 2**22
+"""Entries of a Jacobian that are propagated at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlicedHead:
+    """The tensors of one head of the smaller network and their blocks in the gauge slice."""
+
+    arrays: tuple[Array, ...]
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SlicedNetwork:
+    """A point of weight space, cut to the effective sizes; ``columns`` are the free entries in the weight vector."""
+
+    architecture: Architecture
+    domain: Domain
+    layers: tuple[tuple[SlicedHead, ...], ...]
+    columns: Array
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.columns)
+
+
+def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
+    """The corner blocks of the weights over another domain of the same field, with the free entries of the slice."""
+    architecture = weights.architecture
+    tensors = dict(weights.tensors())
+    starts, offset = {}, 0
+    for name, (rows, columns) in architecture.tensor_shapes():
+        starts[name] = (offset, columns)
+        offset += rows * columns
+    layers: list[list[SlicedHead]] = [[] for _ in range(architecture.num_layers)]
+    free = []
+    for index, _, blocks in gauge_slice(architecture):
+        arrays = tuple(domain.array(tensors[block.name][: block.rows, : block.columns]) for block in blocks)
+        layers[index].append(SlicedHead(arrays, blocks))
+        for block in blocks:
+            first, stride = starts[block.name]
+            entries = first + stride * np.arange(block.rows)[:, None] + np.arange(block.start, block.columns)
+            free.append(entries.ravel()[int(block.fix_corner) :])
+    return SlicedNetwork(architecture, domain, tuple(map(tuple, layers)), np.concatenate(free))
+
+
+def full_blocks(weights: Weights) -> SlicedNetwork:
+    """All entries of the weights as free columns: no slice, for points that are not generic."""
+    architecture = weights.architecture
+    shapes = iter(weights.tensors())
+    layers = []
+    for heads in weights.layers:
+        cut = []
+        for head in heads:
+            named = [next(shapes) for _ in head.tensors]
+            blocks = tuple(Block(name, *array.shape, 0) for name, array in named)
+            cut.append(SlicedHead(tuple(array for _, array in named), blocks))
+        layers.append(tuple(cut))
+    return SlicedNetwork(architecture, weights.domain, tuple(layers), np.arange(architecture.num_parameters))
+
+
+def random_slice(architecture: Architecture, p: int, seed: int) -> SlicedNetwork:
+    """Random weights mod p from a seed, cut to the effective sizes.
+
+    >>> random_slice(Architecture((2, 2), 1), 8388593, seed=0).num_columns
+    6
+    """
+    return slice_weights(random_weights(architecture, GF(p), seed), BalancedField(p))
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs X (N, t, d_0), cotangents C (N, t, d_l), and formal attention for each layer and head (or none)."""
+
+    X: Array
+    C: Array
+    attention: tuple[tuple[Array, ...], ...] | None
+
+
+def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -> Samples:
+    """Samples from a seed, drawn in the order X, C, then exponentials E_ji of every layer and head.
+
+    E is symmetric if the layer has effective width 1, and zero for j > i if causal; P = E / column sums.
+    """
+    architecture, domain = network.architecture, network.domain
+    rng = np.random.default_rng(seed)
+    X = domain.random((count, tokens, architecture.widths[0]), rng)
+    C = domain.random((count, tokens, architecture.widths[-1]), rng)
+    if architecture.kind != "softmax" or not isinstance(domain, BalancedField):
+        return Samples(X, C, None)
+    attention = []
+    for heads in network.layers:
+        symmetric = heads[0].blocks[0].columns == 1
+        drawn = [formal_exponentials(count, tokens, architecture.causal, symmetric, domain.p, rng) for _ in heads]
+        attention.append(tuple(normalise_columns(E, domain.p) for E in drawn))
+    return Samples(X, C, tuple(attention))
+
+
+def formal_exponentials(
+    count: int, tokens: int, causal: bool, symmetric: bool, p: int, rng: np.random.Generator
+) -> Array:
+    """Random int64 residues E of shape (count, t, t) in place of the exponentials of scores."""
+    E = GF(p).random((count, tokens, tokens), rng)
+    if symmetric:
+        upper = np.triu(E)
+        E = upper + np.swapaxes(np.triu(E, 1), -1, -2)
+    return np.triu(E) if causal else E
+
+
+def normalise_columns(E: Array, p: int) -> Array:
+    """P_ji = E_ji / Σ_k E_ki mod p, balanced; a column whose sum vanishes is replaced by its first token."""
+    field = BalancedField(p)
+    sums = E.sum(axis=-2) % p
+    E = E.copy()
+    broken = sums == 0
+    if np.any(broken):
+        E[np.broadcast_to(broken[..., None, :], E.shape)] = 0
+        E[..., 0, :] += broken
+        sums = np.where(broken, 1, sums)
+    inverses = field.reciprocals(field.residues.from_integers(sums))
+    return field.times(field.residues.from_integers(E), inverses[..., None, :])
+
+
+def _swap(a: Array) -> Array:
+    return np.swapaxes(a, -1, -2)
+
+
+def _times(domain: Domain, a: Array, b: Array) -> Array:
+    return domain.times(a, b) if isinstance(domain, BalancedField) else domain.reduce(a * b)
+
+
+def _project(domain: Domain, X: Array, matrix: Array) -> Array:
+    """X matrixᵀ for tokens in rows, as one product."""
+    flat = domain.matmul(X.reshape(-1, X.shape[-1]), matrix.T)
+    return flat.reshape(*X.shape[:-1], matrix.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTrace:
+    """What one head computed: queries, keys, values (N, t, ·), its t×t attention and the values it mixed."""
+
+    q: Array
+    k: Array
+    v: Array
+    attention: Array
+    mixed: Array
+
+
+def trace_head(network: SlicedNetwork, head: SlicedHead, X: Array, formal: Array | None) -> HeadTrace:
+    """Run one head forward and keep what the propagation back needs."""
+    domain, architecture = network.domain, network.architecture
+    q, k, v = (_project(domain, X, matrix) for matrix in head.arrays[:3])
+    if formal is not None:
+        attention = formal
+    else:
+        attention = domain.matmul(k, _swap(q))
+        visible = np.ones(attention.shape[-2:], dtype=np.int64)
+        if architecture.causal:
+            visible = np.triu(visible)
+        if architecture.kind == "softmax":
+            attention = softmax_columns(attention, visible.astype(bool), domain)
+        elif architecture.causal:
+            attention = attention * visible
+    return HeadTrace(q, k, v, attention, domain.matmul(_swap(attention), v))
+
+
+def trace_network(network: SlicedNetwork, samples: Samples) -> tuple[list[Array], list[list[HeadTrace]], Array]:
+    """The inputs of all layers, the traces of all heads, and the output."""
+    domain = network.domain
+    X, inputs, traces = samples.X, [], []
+    for index, heads in enumerate(network.layers):
+        inputs.append(X)
+        formal = samples.attention[index] if samples.attention is not None else (None,) * len(heads)
+        row = [trace_head(network, head, X, P) for head, P in zip(heads, formal)]
+        total = X if network.architecture.residual else None
+        for head, trace in zip(heads, row):
+            part = trace.mixed if len(head.arrays) == 3 else _project(domain, trace.mixed, head.arrays[3])
+            total = part if total is None else domain.reduce(total + part)
+        X = np.asarray(total)
+        traces.append(row)
+    return inputs, traces, X
+
+
+def score_cotangent(network: SlicedNetwork, attention: Array, cotangent: Array) -> Array:
+    """The cotangent of the scores from that of the attention: itself, or P (P̄ − Σ_j P_ji P̄_ji) for softmax."""
+    domain, architecture = network.domain, network.architecture
+    if architecture.kind == "softmax":
+        product = _times(domain, attention, cotangent)
+        sums = domain.reduce(product.sum(axis=-2, keepdims=True))
+        return domain.reduce(product - _times(domain, attention, sums))
+    return cotangent * np.triu(np.ones(cotangent.shape[-2:], dtype=np.int64)) if architecture.causal else cotangent
+
+
+def pull_back(
+    network: SlicedNetwork, head: SlicedHead, trace: HeadTrace, cotangent: Array
+) -> tuple[tuple[Array, ...], list[Array]]:
+    """Cotangents of (q, k, v, out) of one head for a given cotangent of its output; and those of its input parts."""
+    domain = network.domain
+    mixed = cotangent if len(head.arrays) == 3 else _project(domain, cotangent, head.arrays[3].T)
+    scores = score_cotangent(network, trace.attention, domain.matmul(trace.v, _swap(mixed)))
+    q = domain.matmul(_swap(scores), trace.k)
+    k = domain.matmul(scores, trace.q)
+    v = domain.matmul(trace.attention, mixed)
+    parts = [_project(domain, bar, matrix.T) for bar, matrix in zip((q, k, v), head.arrays)]
+    return (q, k, v), parts
+
+
+def jacobian_chunk(network: SlicedNetwork, samples: Samples, out: Array) -> None:
+    """Write the rows of the sliced Jacobian of these samples into ``out`` (N, columns)."""
+    domain = network.domain
+    inputs, traces, _ = trace_network(network, samples)
+    cotangent, stop = samples.C, network.num_columns
+    for heads, row, X in zip(reversed(network.layers), reversed(traces), reversed(inputs)):
+        before = cotangent if network.architecture.residual else None
+        for head, trace in zip(reversed(heads), reversed(row)):
+            bars, parts = pull_back(network, head, trace, cotangent)
+            pairs = [(bar, X) for bar in bars]
+            if len(head.arrays) == 4:
+                pairs.append((cotangent, trace.mixed))
+            for (bar, source), block in zip(reversed(pairs), reversed(head.blocks)):
+                if block.num_free == 0:
+                    continue
+                gradient = domain.matmul(_swap(bar), source[..., block.start :])
+                flat = gradient.reshape(len(gradient), -1)[:, int(block.fix_corner) :]
+                out[:, stop - block.num_free : stop] = flat
+                stop -= block.num_free
+            for part in parts:
+                before = part if before is None else domain.reduce(before + part)
+        cotangent = np.asarray(before)
+
+
+def jacobian(network: SlicedNetwork, samples: Samples) -> Array:
+    """The matrix of all samples against the free entries of the slice, over the domain of the network.
+
+    >>> network = random_slice(Architecture((2, 2), 1), 8388593, seed=0)
+    >>> jacobian(network, random_samples(network, 6, 2, seed=1)).shape
+    (6, 6)
+    """
+    count = len(samples.X)
+    out = np.empty((count, network.num_columns), dtype=samples.X.dtype)
+    with network.domain.working():
+        for part in _chunks(count, network.num_columns):
+            jacobian_chunk(network, _select(samples, part), out[part])
+    return out
+
+
+def _select(samples: Samples, part: slice) -> Samples:
+    attention = samples.attention
+    if attention is not None:
+        attention = tuple(tuple(P[part] for P in heads) for heads in attention)
+    return Samples(samples.X[part], samples.C[part], attention)
+
+
+def _chunks(count: int, columns: int) -> Iterator[slice]:
+    size = max(1, MAX_CHUNK // max(columns, 1))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
