@@ -247,10 +247,6 @@ class HighestWeightEngine:
                     found.append((strip(tuple(rest)), shape))
         return found
 
-    def generated(self, lam: Partition, mu: Partition, a: int) -> int:
-        """The multiplicity of S_λ ⊗ S_μ in R_1 · I_{n-1}: the rank of its Fischer pairing with the ideal of degree n."""
-        return rank_mod_p(self._products(lam, mu, a), self.prime)
-
     def _products(self, lam: Partition, mu: Partition, a: int) -> Array:
         """Rows of Fischer products of R_1 · I_{n-1} with the ideal; it stops when they have full rank."""
         ideal = self.ideal(lam, mu, a)
@@ -279,7 +275,7 @@ class HighestWeightEngine:
         rows = self._products(lam, mu, a)
         generated = rank_mod_p(rows, self.prime) if len(rows) else 0
         is_rank_proven = total > len(ideal) or is_excluded(lam, mu, min(a, self.d, self.targets))
-        is_generated_proven = is_rank_proven and (generated == len(ideal) or not rows.any())
+        is_generated_proven = is_rank_proven and (generated == len(ideal) or not len(rows))
         return WeightResult(degree, weight, total, total - len(ideal), generated, is_rank_proven, is_generated_proven)
 
     def forget(self, degree: int) -> None:
