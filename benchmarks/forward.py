@@ -1,0 +1,96 @@
+"""Time and peak memory of one lightning layer against the number of tokens.
+
+Compares, in one process tree, the O(t) form (plain and causal) with the definition (token by token) and with the
+t×t order. Each measurement runs in a child process, so that its peak memory is its own. The growth column is the
+slope of log time, or of log memory beyond the smallest run, against log t: 1 is linear, 2 quadratic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from attngeom.exact import RR
+from attngeom.network import Architecture, random_weights
+from attngeom.network.forward import attend_definition, attend_linear, attend_quadratic, forward_with
+
+METHODS = {
+    "linear": (attend_linear, False),
+    "linear causal": (attend_linear, True),
+    "t×t order": (attend_quadratic, False),
+    "definition": (attend_definition, False),
+}
+# The slow forms stop where they would dominate the run.
+LARGEST = {"linear": 65536, "linear causal": 65536, "t×t order": 8192, "definition": 512}
+
+
+def measure(method: str, d: int, t: int) -> dict[str, float]:
+    """CPU seconds and peak memory of one call, in this process."""
+    attend, causal = METHODS[method]
+    weights = random_weights(Architecture((d, d), d, tokens=t, causal=causal), RR, 0)
+    X = RR.random((d, t), np.random.default_rng(1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, repeats = time.process_time(), 0
+    while repeats < 1 or (time.process_time() - start < 0.2 and repeats < 100):
+        forward_with(attend, weights, X)
+        repeats += 1
+    seconds = (time.process_time() - start) / repeats
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": seconds, "megabytes": (after - before) / 1024}
+
+
+def run_child(method: str, d: int, t: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--child", method, "--width", str(d), "--tokens", str(t)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def slope(points: list[tuple[int, float]]) -> float:
+    """Least-squares slope of log y against log t over the upper half of the sizes."""
+    upper = [(math.log(t), math.log(y)) for t, y in points[len(points) // 2 :] if y > 0]
+    if len(upper) < 2:
+        return float("nan")
+    x, y = np.array(upper).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=0)
+    parser.add_argument("--child", choices=list(METHODS), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(measure(arguments.child, arguments.width, arguments.tokens)))
+        return
+    sizes = [64, 256, 1024, 4096] if arguments.quick else [64, 256, 512, 1024, 4096, 8192, 16384, 32768, 65536]
+    cap = 512 if arguments.quick else None
+    print(f"one lightning layer, d = a = {arguments.width}; CPU seconds (ratio to linear), memory beyond the input\n")
+    print(f"{'tokens':>8}" + "".join(f"{name:>28}" for name in METHODS))
+    times: dict[str, list[tuple[int, float]]] = {name: [] for name in METHODS}
+    memory: dict[str, list[tuple[int, float]]] = {name: [] for name in METHODS}
+    for t in sizes:
+        row, base = f"{t:>8}", 0.0
+        for name in METHODS:
+            largest = LARGEST[name] if cap is None or name.startswith("linear") else min(LARGEST[name], 2 * cap)
+            if t > largest:
+                row += f"{'—':>28}"
+                continue
+            result = run_child(name, arguments.width, t)
+            base = result["seconds"] if name == "linear" else base
+            times[name].append((t, result["seconds"]))
+            memory[name].append((t, result["megabytes"]))
+            row += f"{result['seconds']:>11.2g}s {result['seconds'] / base:>5.1f}× {result['megabytes']:>6.1f}MB"
+        print(row, flush=True)
+    print(f"{'slope':>8}" + "".join(f"   time {slope(times[n]):4.2f}, memory {slope(memory[n]):4.2f}" for n in METHODS))
+
+
+if __name__ == "__main__":
+    main()
