@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from flint import nmod_mat
 
 from attngeom.errors import InputError
+from attngeom.exact.elimination import BalancedResidues, Elimination
+from attngeom.exact.primes import check_prime
 
 Array = np.ndarray
+Method = Literal["flint", "blas"]
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,16 @@ class Echelon:
         return len(self.pivots)
 
 
-def _check_matrix(a: Array) -> None:
-    if a.ndim != 2:
-        raise InputError(f"array of shape {a.shape} given; a matrix is required")
+def choose_method(rows: int, columns: int, p: int) -> Method:
+    """The faster of FLINT and blocked elimination in float64 BLAS (p < 2^31 only) for a matrix of this shape.
 
-
-def _to_flint(a: Array, p: int) -> nmod_mat:
-    return nmod_mat(a.shape[0], a.shape[1], (a % p).ravel().tolist(), p)
+    >>> choose_method(50, 50, 101), choose_method(1000, 1000, 101)
+    ('flint', 'blas')
+    """
+    long, short = max(rows, columns), min(rows, columns)
+    if p >= 2**31 or short < 20:
+        return "flint"
+    return "blas" if long >= (250 if BalancedResidues(p).is_split else 150) else "flint"
 
 
 def residue_dtype(p: int) -> type:
@@ -53,72 +60,128 @@ def residue_dtype(p: int) -> type:
     return np.int64 if p < 2**31 else object
 
 
-def _from_flint(matrix: nmod_mat, p: int) -> Array:
-    shape = (matrix.nrows(), matrix.ncols())
-    return np.array(list(map(int, matrix.entries())), dtype=residue_dtype(p)).reshape(shape)
+def _prepare(a: Array, p: int, method: Method | None) -> Method:
+    """Check the input; the method to use."""
+    check_prime(p)
+    if a.ndim != 2:
+        raise InputError(f"array of shape {a.shape} given; a matrix is required")
+    if a.dtype != object and not np.issubdtype(a.dtype, np.integer):
+        raise InputError(f"matrix of {a.dtype} given; integers are required")
+    if method == "blas" and p >= 2**31:
+        raise InputError(f"modulus {p} given; the BLAS method needs p < 2^31")
+    return method or choose_method(a.shape[0], a.shape[1], p)
 
 
-def rank_mod_p(a: Array, p: int) -> int:
+def _to_flint(a: Array, p: int) -> nmod_mat:
+    return nmod_mat(a.shape[0], a.shape[1], (a % p).ravel().tolist(), p)
+
+
+def _to_residues(a: Array, p: int, overwrite: bool = False) -> Array:
+    """A C-ordered float64 copy with balanced residues; ``overwrite`` puts it in the memory of a C-ordered int64 a."""
+    residues = BalancedResidues(p)
+    in_place = overwrite and a.dtype == np.int64 and a.flags.c_contiguous and a.flags.writeable
+    out = a.view(np.float64) if in_place else np.empty(a.shape)
+    for start in range(0, len(a), 256):
+        out[start : start + 256] = residues.from_integers(a[start : start + 256])
+    return out
+
+
+def rank_mod_p(a: Array, p: int, *, method: Method | None = None, overwrite: bool = False) -> int:
     """The rank of an integer matrix over GF(p): a lower bound for its rank over Q.
+
+    ``overwrite`` allows to destroy a, an int64 matrix, which halves the memory of large problems.
 
     >>> rank_mod_p(np.array([[1, 2], [3, 6]]), 7), rank_mod_p(np.array([[1, 2], [3, 4]]), 2)
     (1, 1)
     """
-    _check_matrix(a)
-    return int(_to_flint(a, p).rank())
+    if _prepare(a, p, method) == "flint":
+        return int(_to_flint(a, p).rank())
+    return Elimination(_to_residues(a, p, overwrite), p, keep_upper=False).run().rank
 
 
-def rref_mod_p(a: Array, p: int) -> Echelon:
+def echelon_mod_p(a: Array, p: int, *, method: Method | None = None, overwrite: bool = False) -> Pivots:
+    """A largest minor of a that is nonzero mod p, as row and column indices; its size is the rank mod p.
+
+    ``overwrite`` allows to destroy a, an int64 matrix, which halves the memory of large problems.
+
+    >>> echelon_mod_p(np.array([[0, 2], [0, 4], [3, 1]]), 7)
+    Pivots(rows=(0, 2), columns=(0, 1))
+    """
+    if _prepare(a, p, method) == "flint":
+        columns = _flint_pivots(*_to_flint(a, p).rref())
+        return Pivots(_flint_pivots(*_to_flint(a[:, columns].T, p).rref()), columns)
+    elimination = Elimination(_to_residues(a, p, overwrite), p, keep_upper=False).run()
+    rows = np.sort(elimination.order[: elimination.rank])
+    return Pivots(tuple(rows.tolist()), tuple(elimination.columns))
+
+
+def _flint_pivots(reduced: nmod_mat, rank: int) -> tuple[int, ...]:
+    """The columns of the leading ones; entry by entry, since every entry that leaves FLINT costs."""
+    pivots: list[int] = []
+    for i in range(rank):
+        j = pivots[-1] + 1 if pivots else 0
+        while reduced[i, j] == 0:
+            j += 1
+        pivots.append(j)
+    return tuple(pivots)
+
+
+def _reduced(a: Array, p: int, method: Method | None) -> tuple[Array, Array, Array]:
+    """The pivot columns, the other columns, and the entries of the reduced echelon form in the latter."""
+    if _prepare(a, p, method) == "flint":
+        reduced, rank = _to_flint(a, p).rref()
+        pivots = np.array(_flint_pivots(reduced, rank), dtype=np.intp)
+        free = np.setdiff1d(np.arange(a.shape[1]), pivots)
+        entries = [int(reduced[i, j]) for i in range(rank) for j in free.tolist()]
+        return pivots, free, np.array(entries, dtype=residue_dtype(p)).reshape(rank, len(free))
+    elimination = Elimination(_to_residues(a, p), p).run()
+    free, values = elimination.reduced()
+    return np.array(elimination.columns, dtype=np.intp), free, elimination.field.to_integers(values)
+
+
+def rref_mod_p(a: Array, p: int, *, method: Method | None = None) -> Echelon:
     """The reduced row echelon form over GF(p).
 
     >>> rref_mod_p(np.array([[2, 4, 1], [1, 2, 0]]), 7)
     Echelon(matrix=array([[1, 2, 0], [0, 0, 1]]), pivots=(0, 2))
     """
-    _check_matrix(a)
-    reduced, rank = _to_flint(a, p).rref()
-    matrix = _from_flint(reduced, p)[:rank]
-    return Echelon(matrix, tuple((matrix != 0).argmax(axis=1).tolist()) if rank else ())
+    pivots, free, entries = _reduced(a, p, method)
+    matrix: Array = np.zeros((len(pivots), a.shape[1]), dtype=residue_dtype(p))
+    matrix[np.arange(len(pivots)), pivots] = 1
+    matrix[:, free] = entries
+    return Echelon(matrix, tuple(pivots.tolist()))
 
 
-def echelon_mod_p(a: Array, p: int) -> Pivots:
-    """A largest minor of a that is nonzero mod p, as row and column indices; its size is the rank mod p.
-
-    >>> echelon_mod_p(np.array([[0, 2], [0, 4], [3, 1]]), 7)
-    Pivots(rows=(0, 2), columns=(0, 1))
-    """
-    columns = rref_mod_p(a, p).pivots
-    rows = rref_mod_p(a[:, columns].T, p).pivots
-    return Pivots(rows, columns)
-
-
-def nullspace_mod_p(a: Array, p: int) -> Array:
+def nullspace_mod_p(a: Array, p: int, *, method: Method | None = None) -> Array:
     """A basis of {x : a x = 0 mod p} as rows, with an identity matrix in the non-pivot columns.
 
     >>> nullspace_mod_p(np.array([[1, 2, 3]]), 7).tolist()
     [[5, 1, 0], [4, 0, 1]]
     """
-    echelon = rref_mod_p(a, p)
-    free = np.setdiff1d(np.arange(a.shape[1]), echelon.pivots)
+    pivots, free, entries = _reduced(a, p, method)
     basis: Array = np.zeros((len(free), a.shape[1]), dtype=residue_dtype(p))
-    basis[:, echelon.pivots] = -echelon.matrix[:, free].T % p
+    basis[:, pivots] = -entries.T % p
     basis[np.arange(len(free)), free] = 1
     return basis
 
 
-def solve_mod_p(a: Array, b: Array, p: int) -> Array | None:
+def solve_mod_p(a: Array, b: Array, p: int, *, method: Method | None = None) -> Array | None:
     """A solution x of a x = b mod p with zeros in the non-pivot variables, or None if there is none.
 
     >>> solve_mod_p(np.array([[1, 1], [2, 2]]), np.array([3, 6]), 7).tolist()
     [3, 0]
     """
-    _check_matrix(a)
-    right = b.reshape(b.shape[0], -1)
-    echelon = rref_mod_p(np.concatenate([a, right], axis=1), p)
+    if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+        raise InputError(
+            f"system of shapes {a.shape} and {b.shape} given; a matrix and as many right sides are required"
+        )
     n = a.shape[1]
-    if echelon.pivots and echelon.pivots[-1] >= n:
+    right = b if b.ndim == 2 else b[:, None]
+    pivots, free, entries = _reduced(np.concatenate([a, right], axis=1), p, method)
+    if len(pivots) and pivots[-1] >= n:
         return None
     x: Array = np.zeros((n, right.shape[1]), dtype=residue_dtype(p))
-    x[list(echelon.pivots)] = echelon.matrix[:, n:]
+    x[pivots] = entries[:, free >= n]
     return x.reshape((n, *b.shape[1:]))
 
 
@@ -128,6 +191,7 @@ def determinant_mod_p(a: Array, p: int) -> int:
     >>> determinant_mod_p(np.array([[1, 2], [3, 4]]), 7)
     5
     """
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+    _prepare(a, p, "flint")
+    if a.shape[0] != a.shape[1]:
         raise InputError(f"array of shape {a.shape} given; a square matrix is required")
     return int(_to_flint(a, p).det())
