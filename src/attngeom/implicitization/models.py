@@ -229,7 +229,7 @@ class LayerCoefficients(Model):
     def degree_in_parameters(self) -> int:
         return 2 + int(self.a < self.d) + int(self.value_width is not None)
 
-    def _blocks(self) -> list[tuple[int, tuple[int, ...]]]:
+    def blocks(self) -> list[tuple[int, tuple[int, ...]]]:
         """(row, tag) of each block of coordinates: tag (j,) single-column, (j, n) cross-column."""
         blocks: list[tuple[int, tuple[int, ...]]] = []
         for r in range(self.d_out):
@@ -243,7 +243,7 @@ class LayerCoefficients(Model):
         found = []
         triples = list(combinations_with_replacement(range(self.d), 3))
         pairs = list(combinations_with_replacement(range(self.d), 2))
-        for r, tag in self._blocks():
+        for r, tag in self.blocks():
             row: Label = () if self.d_out == 1 else ((r,),)
             before = tuple(range(len(row)))
             group = len(self.groups) - 1
@@ -267,7 +267,7 @@ class LayerCoefficients(Model):
             parts = cross[:, :, pairs[k, l], m] + cross[:, :, pairs[k, m], l] + cross[:, :, pairs[l, m], k]
             single.append(parts % p * third % p)
         one = np.stack(single, axis=-1)
-        columns = [one[:, r] if len(tag) == 1 else cross[:, r].reshape(count, -1) for r, tag in self._blocks()]
+        columns = [one[:, r] if len(tag) == 1 else cross[:, r].reshape(count, -1) for r, tag in self.blocks()]
         if self.residual:
             columns.append(rng.integers(0, p, (count, 1)))
         return np.concatenate(columns, axis=1)
