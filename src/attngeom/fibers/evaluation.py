@@ -1,0 +1,145 @@
+"""Equality of two functions by evaluation at random points: mod p for exact weights, in balls for softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+from flint import fmpz, nmod_mat
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import GF, QQ, Array, Balls, Domain, PrimeField, Rationals
+from attngeom.exact.primes import primes_from
+from attngeom.network import Weights, forward
+
+EXACT_OUTPUT_BITS = 200_000
+MAX_PRIMES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """An input on which two networks differ, with both outputs over ``domain``.
+
+    Over GF(p) the outputs are residues: different residues prove that the rational outputs differ.
+    """
+
+    X: Array
+    outputs: tuple[Array, Array]
+    domain: Domain
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Equal outputs at random inputs mod random primes: equal functions, wrong with at most this probability."""
+
+    error_probability: float
+    primes: tuple[int, ...]
+    evaluations: int
+
+
+def random_prime(rng: np.random.Generator) -> int:
+    """The largest prime below a random number between 2^60 and 2^61.
+
+    >>> random_prime(np.random.default_rng(0)).bit_length()
+    61
+    """
+    return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
+
+
+def reduce_weights(weights: Weights, p: int) -> Weights:
+    """Rational weights modulo a prime that divides no denominator."""
+    if not isinstance(weights.domain, Rationals):
+        raise DomainError(f"weights over {weights.domain.name} given; rational weights are required")
+    field = GF(p)
+    tensors = {}
+    for name, array in weights.tensors():
+        numerator, denominator = QQ.to_flint(array).numer_denom()
+        if denominator % p == 0:
+            raise InputError(f"tensor {name} has a denominator divisible by {p}; another prime is required")
+        inverse = pow(int(denominator), -1, p)
+        residues = nmod_mat(numerator, p) * inverse
+        entries = np.array([int(x) for x in residues.entries()], dtype=np.int64 if field.fits_word else object)
+        tensors[name] = entries.reshape(array.shape)
+    layers, position = [], iter(tensors.values())
+    for heads in weights.layers:
+        layers.append(tuple(type(head)(*(next(position) for _ in head.tensors)) for head in heads))
+    return Weights(weights.architecture, field, tuple(layers))
+
+
+def weight_bits(weights: Weights) -> float:
+    """log2 of a bound for the integers in a tensor over its common denominator."""
+    bits = 1.0
+    for _, array in weights.tensors():
+        numerator, denominator = QQ.to_flint(array).numer_denom()
+        largest = max((abs(x) for x in numerator.entries()), default=fmpz(0))
+        bits = max(bits, int(largest).bit_length() + int(denominator).bit_length() + log2(max(array.shape)))
+    return bits
+
+
+def function_degree(weights: Weights) -> int:
+    """A bound for the degree of a lightning network in its input: 3^l."""
+    return int(3**weights.architecture.num_layers)
+
+
+def output_bits(weights: Weights, bits: float) -> float:
+    """A bound for the bits of a coefficient of the function, from the degree in the weights, Σ 3^i."""
+    layers = weights.architecture.num_layers
+    factors = 4 if weights.architecture.is_factored else 3
+    return factors * (3**layers - 1) / 2 * (bits + log2(weights.architecture.tokens * weights.architecture.heads + 1))
+
+
+def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | Agreement:
+    """An input that separates two rational lightning networks, or agreement mod p with its error probability.
+
+    A difference is a proof. Agreement: Schwartz–Zippel for the degree 3^l of the difference, and the chance that a
+    random prime divides all of its coefficients.
+    """
+    rng = np.random.default_rng(seed)
+    architecture = first.architecture
+    shape = (architecture.widths[0], architecture.tokens)
+    primes: list[int] = []
+    probability = 1.0
+    bits = 0.0
+    while probability > 1e-12 and len(primes) < MAX_PRIMES:
+        p = random_prime(rng)
+        field = GF(p)
+        one, two = reduce_weights(first, p), reduce_weights(second, p)
+        for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
+            point = field.array(X)
+            outputs = forward(one, point), forward(two, point)
+            if not field.equal(*outputs):
+                return _separation(first, second, QQ.array(X), outputs, field)
+        primes.append(p)
+        bits = bits or max(output_bits(w, weight_bits(w)) for w in (first, second))
+        # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
+        # each of them is drawn with probability below 2^-49.
+        probability *= min(1.0, function_degree(first) / p + 2 * bits / 60 / 2**49)
+    return Agreement(probability, tuple(primes), 2 * len(primes))
+
+
+def _separation(
+    first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
+) -> Separation:
+    """The rational outputs if they are of readable size, else their residues."""
+    size = max(output_bits(w, weight_bits(w)) for w in (first, second))
+    if size > EXACT_OUTPUT_BITS or max(abs(int(x.p)) for x in X.ravel()) > 9:
+        return Separation(X, residues, field)
+    return Separation(X, (forward(first, X), forward(second, X)), QQ)
+
+
+def separate_balls(
+    first: Weights, second: Weights, seed: int, precision: int = 256, trials: int = 4
+) -> Separation | None:
+    """An input on which two exact softmax networks certainly differ, enclosed by balls; None if none was found."""
+    rng = np.random.default_rng(seed)
+    domain = Balls(precision)
+    one, two = first.to(domain), second.to(domain)
+    shape = (first.architecture.widths[0], first.architecture.tokens)
+    for _ in range(trials):
+        # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
+        X = QQ.array(rng.integers(-9, 10, size=shape)) / 8
+        outputs = forward(one, domain.array(X)), forward(two, domain.array(X))
+        if not domain.equal(*outputs):
+            return Separation(X, outputs, domain)
+    return None

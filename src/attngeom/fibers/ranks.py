@@ -1,0 +1,62 @@
+"""Ranks that say how sure they are: exact over Q and GF(p), with the gap of singular values over floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import DomainError
+from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.matrices import rank
+
+CLEAR_GAP = 1e3
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A rank: exact, or numerical with singular values and the gap σ_r / σ_{r+1} behind it.
+
+    ``is_clear`` is False when the singular values do not show a gap of 1000 at the cut: ``value`` is then a guess.
+    """
+
+    value: int
+    is_exact: bool
+    singular_values: tuple[float, ...] = ()
+    gap: float | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        return self.is_exact or self.gap is None or self.gap >= CLEAR_GAP
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"value": self.value, "exact": self.is_exact}
+        if not self.is_exact:
+            record |= {"singular_values": list(self.singular_values), "gap": self.gap, "clear": self.is_clear}
+        return record
+
+
+def measured_rank(a: Array, domain: Domain, noise: float = 0.0) -> Rank:
+    """The rank of a matrix; over floats the singular values above max(size·ε, noise)·σ_1 are counted.
+
+    ``noise`` is the relative error of the entries. The gap tells how well the cut is determined; it is None when
+    nothing lies below the cut.
+
+    >>> measured_rank(np.array([[1.0, 2.0], [2.0, 4.0]]), RR).value
+    1
+    """
+    if domain.is_exact:
+        return Rank(rank(a, domain), True)
+    if domain != RR:
+        raise DomainError(f"rank over {domain.name} was asked for; exact or float weights are required")
+    values = np.linalg.svd(a, compute_uv=False)
+    if values.size == 0 or values[0] == 0:
+        return Rank(0, False, tuple(values.tolist()), None)
+    cut = max(a.shape) * max(8 * np.finfo(float).eps, noise) * values[0]
+    size = int(np.sum(values > cut))
+    gap = None
+    if size < len(values):
+        # Rounding cannot resolve anything below ε σ_1: a smaller tail must not exaggerate the gap.
+        gap = float(values[size - 1] / max(values[size], np.finfo(float).eps * values[0]))
+    return Rank(size, False, tuple(values.tolist()), gap)
