@@ -11,7 +11,6 @@ from typing import Any
 from attngeom.errors import FormatError, InputError, SizeError
 
 MAX_JSON_BYTES = 2**31
-MAX_DIGITS = 4000
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:
@@ -67,11 +66,6 @@ def parse_json(text: str | bytes, name: str = "input") -> Any:
             raise FormatError(f"{name}: key {twice[:40]!r} occurs twice; keys must be unique")
         return record
 
-    def integer(digits: str) -> int:
-        if len(digits) > MAX_DIGITS:
-            raise FormatError(f"{name}: a number of {len(digits)} digits; write large numbers as strings")
-        return int(digits)
-
     def real(digits: str) -> float:
         value = float(digits)
         if value in (float("inf"), float("-inf")):
@@ -84,13 +78,18 @@ def parse_json(text: str | bytes, name: str = "input") -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        return json.loads(text, object_pairs_hook=unique, parse_int=integer, parse_float=real, parse_constant=constant)
+        return json.loads(text, object_pairs_hook=unique, parse_float=real, parse_constant=constant)
     except UnicodeDecodeError:
         raise FormatError(f"{name}: not UTF-8 text; a JSON file is required") from None
     except RecursionError:
         raise FormatError(f"{name}: nested too deeply; the formats need a few levels") from None
     except json.JSONDecodeError as error:
         raise FormatError(f"{name}: not valid JSON at line {error.lineno}: {error.msg}") from None
+    except FormatError:
+        raise
+    except ValueError:
+        # Python refuses to convert integers of more than 4300 digits, whose conversion takes quadratic time.
+        raise FormatError(f"{name}: a number has too many digits; write large numbers as strings") from None
 
 
 def read_json(path: str | Path) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 
 from attngeom.coefficients.arrays import Coefficients, Entry, Monomial, Term, array_shapes, check_size, locate
 from attngeom.coefficients.labels import pairs, triples
@@ -18,21 +19,27 @@ FORMAT = "attngeom/coefficients"
 
 
 def _read_entry(value: Any, rows: int, columns: int, name: str) -> Entry:
-    if (
-        not isinstance(value, list)
-        or len(value) != 2
-        or not all(isinstance(x, int) and not isinstance(x, bool) for x in value)
-        or not (0 <= value[0] < rows and 0 <= value[1] < columns)
-    ):
-        raise FormatError(
-            f"{name}: {str(value)[:40]} found; [row, column] with row < {rows}, column < {columns} needed"
-        )
-    return value[0], value[1]
+    if type(value) is list and len(value) == 2:
+        row, column = value
+        if type(row) is int and type(column) is int and 0 <= row < rows and 0 <= column < columns:
+            return row, column
+    raise FormatError(f"{name}: {str(value)[:40]} found; [row, column] with row < {rows}, column < {columns} needed")
 
 
-def _is_float(value: Any) -> bool:
+def _read_value(value: Any, name: str) -> float | fmpq:
     """JSON numbers and decimal strings are floats; ``"p/q"`` and ``"p"`` are exact."""
-    return not isinstance(value, str) or any(mark in value for mark in ".eE")
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise FormatError(f'{name}: value {str(value)[:40]} found; a number or a string "p/q" is required')
+    if not isinstance(value, str):
+        return float(value) if abs(value) < 1e308 else _overflow(value, name)
+    number = as_fmpq(value)
+    if any(mark in value for mark in ".eE"):
+        return float(number) if abs(number) < fmpq(10) ** 308 else _overflow(value, name)
+    return number
+
+
+def _overflow(value: Any, name: str) -> float:
+    raise FormatError(f"{name}: value {str(value)[:40]} overflows double precision; write it as an exact string")
 
 
 def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficients:
@@ -51,7 +58,7 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
     if not isinstance(terms, list):
         raise FormatError(f"{name}: terms of type {type(terms).__name__} found; a list is required")
     parsed = [_read_term(term, d, d_out, t, f"{name}: term {number}") for number, term in enumerate(terms)]
-    domain = RR if any(_is_float(value) for _, _, value in parsed) else QQ
+    domain = RR if any(isinstance(value, float) for _, _, value in parsed) else QQ
     shapes = array_shapes(d, d_out, t)
     arrays = {"single": domain.zeros(shapes[0]), "cross": domain.zeros(shapes[1])}
     outside: list[Term] = []
@@ -60,28 +67,23 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
         if (output, monomial) in seen:
             raise FormatError(f"{name}: term {number} repeats an output and monomial; give each once")
         seen.add((output, monomial))
-        number_value = domain.array([value])[0]
+        entry = float(value) if domain == RR else value
         place = locate(output, monomial, d)
         if place is not None:
-            arrays[place[0]][place[1]] = number_value
-        elif number_value != 0:
-            outside.append(Term(output, monomial, number_value))
+            arrays[place[0]][place[1]] = entry
+        elif entry != 0:
+            outside.append(Term(output, monomial, entry))
     return Coefficients(d, d_out, t, arrays["single"], arrays["cross"], domain, tuple(outside))
 
 
-def _read_term(term: Any, d: int, d_out: int, t: int, name: str) -> tuple[Entry, Monomial, Any]:
+def _read_term(term: Any, d: int, d_out: int, t: int, name: str) -> tuple[Entry, Monomial, float | fmpq]:
     if not isinstance(term, dict) or set(term) != {"output", "monomial", "value"}:
         raise FormatError(f"{name}: an object with output, monomial and value is required")
     monomial = term["monomial"]
     if not isinstance(monomial, list) or len(monomial) != 3:
         raise FormatError(f"{name}: monomial {str(monomial)[:40]} found; three [row, column] entries are required")
     a, b, c = sorted(_read_entry(entry, d, t, name) for entry in monomial)
-    value = term["value"]
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise FormatError(f'{name}: value {str(value)[:40]} found; a number or a string "p/q" is required')
-    if isinstance(value, str):
-        as_fmpq(value)
-    return _read_entry(term["output"], d_out, t, name), (a, b, c), value
+    return _read_entry(term["output"], d_out, t, name), (a, b, c), _read_value(term["value"], name)
 
 
 def iterate_terms(coefficients: Coefficients) -> Iterator[Term]:
