@@ -8,67 +8,36 @@ inverses and random arrays are methods. Code written against this interface runs
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import flint
 import numpy as np
-from flint import arb, arb_mat, fmpq, fmpq_mat, fmpz, nmod, nmod_mat
+from flint import arb, arb_mat, fmpq_mat, nmod, nmod_mat
 
-from attngeom.errors import DomainError, InputError, SingularError
+from attngeom.errors import InputError, SingularError
+from attngeom.exact.numbers import as_fmpq
 from attngeom.exact.primes import check_prime
+from attngeom.exact.products import matmul_mod
+
+__all__ = [
+    "GF",
+    "QQ",
+    "RR",
+    "Array",
+    "Balls",
+    "Domain",
+    "Floats",
+    "PrimeField",
+    "Rationals",
+    "as_fmpq",
+    "matmul_mod",
+]
 
 Array = np.ndarray
-
-
-def as_fmpq(x: Any) -> fmpq:
-    """The rational number x, exactly: an int, Fraction, fmpq, float or string such as ``"-3/7"``.
-
-    >>> as_fmpq("1/2") + as_fmpq(0.25)
-    3/4
-    """
-    if isinstance(x, fmpq):
-        return x
-    if isinstance(x, (bool, np.bool_)):
-        raise InputError(f"entry {x!r} given; a rational number is required")
-    if isinstance(x, (int, fmpz)):
-        return fmpq(x)
-    if isinstance(x, np.integer):
-        return fmpq(int(x))
-    if isinstance(x, (float, np.floating)):
-        if not np.isfinite(x):
-            raise InputError(f"entry {x!r} given; finite numbers are required")
-        numerator, denominator = float(x).as_integer_ratio()
-        return fmpq(numerator, denominator)
-    if isinstance(x, Fraction):
-        return fmpq(x.numerator, x.denominator)
-    if isinstance(x, str):
-        return _parse_fmpq(x)
-    raise InputError(f"entry of type {type(x).__name__} given; a rational number is required")
-
-
-_FRACTION = re.compile(r"([+-]?[0-9]+)(?:/([0-9]+))?")
-# The exponent is bounded so that a short hostile string cannot stand for a huge number.
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_MAX_DIGITS = 100_000
-
-
-def _parse_fmpq(text: str) -> fmpq:
-    text = text.strip()
-    if len(text) <= _MAX_DIGITS:
-        if match := _FRACTION.fullmatch(text):
-            numerator, denominator = fmpz(match[1].lstrip("+")), fmpz(match[2] or 1)
-            if denominator != 0:
-                return fmpq(numerator, denominator)
-        elif _DECIMAL.fullmatch(text):
-            value = Fraction(text)
-            return fmpq(value.numerator, value.denominator)
-    raise InputError(f'entry {text[:40]!r} given; a rational number such as "-3/7" is required')
 
 
 def _elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
@@ -379,45 +348,6 @@ class Balls(Domain):
     def equal(self, a: Array, b: Array) -> bool:
         """Whether all balls of a and b overlap: False proves a difference, True does not prove equality."""
         return a.shape == b.shape and all(x.overlaps(y) for x, y in zip(a.ravel(), b.ravel()))
-
-
-def matmul_mod(a: Array, b: Array, p: int) -> Array:
-    """a b mod p for int64 residues and p < 2^31, exact, in float64 BLAS.
-
-    Balanced residues are at most p/2, so an inner product of length k is exact while k p²/4 < 2^53; above
-    that b is split into 16-bit halves and k into chunks.
-
-    >>> matmul_mod(np.array([[2, 3]]), np.array([[4], [5]]), 7).tolist()
-    [[2]]
-    """
-    if not p < 2**31:
-        raise DomainError(f"modulus {p} given; float64 products are exact below 2^31 only")
-    if a.shape[-1] != b.shape[-2]:
-        raise InputError(f"matrices of shapes {a.shape} and {b.shape} given; inner sizes must agree")
-    k = a.shape[-1]
-    half = p // 2
-    x = np.where(a > half, a - p, a).astype(np.float64)
-    y = np.where(b > half, b - p, b)
-    if k * (half + 1) ** 2 < 2**53:
-        return _to_residues(np.matmul(x, y.astype(np.float64)), p)
-    high = (y + 2**15) >> 16
-    low = (y - (high << 16)).astype(np.float64)
-    high = high.astype(np.float64)
-    chunk = 128
-    total = 0
-    for start in range(0, k, chunk):
-        part = slice(start, start + chunk)
-        upper = _to_residues(np.matmul(x[..., part], high[..., part, :]), p)
-        lower = _to_residues(np.matmul(x[..., part], low[..., part, :]), p)
-        total = (total + (upper << 16) + lower) % p
-    return np.asarray(total)
-
-
-def _to_residues(x: Array, p: int) -> Array:
-    """Integers of absolute value below 2^53, held in float64, as int64 residues in [0, p)."""
-    x = x - p * np.rint(x * (1.0 / p))
-    x[x < 0] += p
-    return x.astype(np.int64)
 
 
 QQ = Rationals()
