@@ -1,17 +1,17 @@
 """Exact arithmetic that knows nothing of attention: domains, linear algebra, lifting, polynomials, minors."""
 
 from attngeom.exact.balls import CertifiedRank, certify_invertible, certify_rank
+from attngeom.exact.combinations import (
+    combination_at,
+    combination_rank,
+    multiset_at,
+    multiset_count,
+    multiset_rank,
+)
 from attngeom.exact.domains import GF, QQ, RR, Balls, Domain
 from attngeom.exact.lifting import Lift, crt, lift_array, lift_nullspace, reconstruct
 from attngeom.exact.matrices import determinant, nullspace, rank, row_space, rref, solve
-from attngeom.exact.minors import (
-    combination_at,
-    combination_rank,
-    determinants,
-    minor,
-    multiset_at,
-    multiset_rank,
-)
+from attngeom.exact.minors import Minor, determinants, minor, minor_at, minors
 from attngeom.exact.modular import (
     Echelon,
     Pivots,
@@ -37,6 +37,7 @@ __all__ = [
     "Domain",
     "Echelon",
     "Lift",
+    "Minor",
     "Pivots",
     "Polynomial",
     "Quadratic",
@@ -52,7 +53,10 @@ __all__ = [
     "lift_array",
     "lift_nullspace",
     "minor",
+    "minor_at",
+    "minors",
     "multiset_at",
+    "multiset_count",
     "multiset_rank",
     "nullspace",
     "nullspace_mod_p",

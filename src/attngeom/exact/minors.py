@@ -1,68 +1,30 @@
-"""Minors of matrices, and the k-th combination or multiset without listing the others."""
+"""Minors of matrices, one by one or many at once, over every domain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.combinations import combination_at
+from attngeom.exact.domains import Array, Balls, Domain, Floats, PrimeField
 from attngeom.exact.matrices import determinant
 
-
-def combination_at(n: int, r: int, k: int) -> tuple[int, ...]:
-    """The k-th r-subset of {0, …, n−1} in lexicographic order, 0 ≤ k < C(n, r).
-
-    >>> combination_at(5, 2, 0), combination_at(5, 2, 9)
-    ((0, 1), (3, 4))
-    """
-    if not 0 <= k < comb(n, r):
-        raise InputError(f"index {k} given; 0 ≤ index < {comb(n, r)} = C({n}, {r}) is required")
-    chosen = []
-    start = 0
-    for left in range(r, 0, -1):
-        while k >= (count := comb(n - start - 1, left - 1)):
-            k -= count
-            start += 1
-        chosen.append(start)
-        start += 1
-    return tuple(chosen)
+_BATCH = 4096
 
 
-def combination_rank(n: int, chosen: Sequence[int]) -> int:
-    """The index of an increasing r-subset of {0, …, n−1} in lexicographic order: inverse to combination_at.
+@dataclass(frozen=True)
+class Minor:
+    """The determinant of the submatrix with these rows and columns."""
 
-    >>> combination_rank(5, (3, 4))
-    9
-    """
-    if any(x >= y for x, y in pairwise(chosen)) or (chosen and not 0 <= chosen[0] <= chosen[-1] < n):
-        raise InputError(f"subset {tuple(chosen)} given; increasing numbers below {n} are required")
-    r = len(chosen)
-    # Subsets after this one, counted through the reflection x ↦ n − 1 − x.
-    after = sum(comb(n - 1 - x, r - i) for i, x in enumerate(chosen))
-    return comb(n, r) - 1 - after
-
-
-def multiset_at(n: int, r: int, k: int) -> tuple[int, ...]:
-    """The k-th r-multiset of {0, …, n−1}, sorted, in lexicographic order, 0 ≤ k < C(n+r−1, r).
-
-    >>> [multiset_at(2, 2, k) for k in range(3)]
-    [(0, 0), (0, 1), (1, 1)]
-    """
-    return tuple(x - i for i, x in enumerate(combination_at(n + r - 1, r, k))) if r else combination_at(0, 0, k)
-
-
-def multiset_rank(n: int, chosen: Sequence[int]) -> int:
-    """The index of a sorted r-multiset of {0, …, n−1} in lexicographic order: inverse to multiset_at.
-
-    >>> multiset_rank(2, (1, 1))
-    2
-    """
-    return combination_rank(n + len(chosen) - 1, [x + i for i, x in enumerate(chosen)])
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    value: Any
 
 
 def minor(a: Array, rows: Sequence[int], columns: Sequence[int], domain: Domain) -> Any:
@@ -74,7 +36,40 @@ def minor(a: Array, rows: Sequence[int], columns: Sequence[int], domain: Domain)
     """
     if len(rows) != len(columns):
         raise InputError(f"{len(rows)} rows and {len(columns)} columns given; equally many are required")
-    return determinants(a[np.ix_(rows, columns)], domain)[()]
+    return determinants(a[np.ix_(list(rows), list(columns))], domain)[()]
+
+
+def minor_at(a: Array, size: int, k: int, domain: Domain) -> Minor:
+    """The k-th minor of a size, in lexicographic order of (rows, columns), without computing the others.
+
+    >>> from attngeom.exact.domains import QQ
+    >>> minor_at(QQ.array([[1, 2, 3], [4, 5, 6]]), 2, 1, QQ)
+    Minor(rows=(0, 1), columns=(0, 2), value=-6)
+    """
+    per_rows = comb(a.shape[1], size)
+    total = comb(a.shape[0], size) * per_rows
+    if not 0 <= k < total:
+        raise InputError(f"index {k} given; 0 ≤ index < {total} is required")
+    rows = combination_at(a.shape[0], size, k // per_rows)
+    columns = combination_at(a.shape[1], size, k % per_rows)
+    return Minor(rows, columns, minor(a, rows, columns, domain))
+
+
+def minors(a: Array, size: int, domain: Domain) -> Iterator[Minor]:
+    """All minors of a size, in lexicographic order of (rows, columns), computed in batches.
+
+    >>> from attngeom.exact.domains import QQ
+    >>> [m.value for m in minors(QQ.array([[1, 2, 3], [4, 5, 6]]), 2, QQ)]
+    [-3, -6, -3]
+    """
+    if a.ndim != 2 or size < 0:
+        raise InputError(f"array of shape {a.shape} and size {size} given; a matrix and a size ≥ 0 are required")
+    choices = product(combinations(range(a.shape[0]), size), combinations(range(a.shape[1]), size))
+    while batch := list(islice(choices, _BATCH)):
+        rows = np.array([r for r, _ in batch], dtype=np.intp).reshape(len(batch), size, 1)
+        columns = np.array([c for _, c in batch], dtype=np.intp).reshape(len(batch), 1, size)
+        values = determinants(a[rows, columns], domain)
+        yield from (Minor(r, c, value) for (r, c), value in zip(batch, values))
 
 
 def determinants(stack: Array, domain: Domain) -> Array:
@@ -86,18 +81,22 @@ def determinants(stack: Array, domain: Domain) -> Array:
     """
     if stack.ndim < 2 or stack.shape[-1] != stack.shape[-2]:
         raise InputError(f"array of shape {stack.shape} given; square matrices are required")
-    if domain is RR:
+    if isinstance(domain, Floats):
         return np.asarray(np.linalg.det(stack))
     if stack.shape[-1] <= 4:
         return expand_determinants(stack, domain)
-    out = np.empty(stack.shape[:-2], dtype=stack.dtype)
-    for index in np.ndindex(*stack.shape[:-2]):
-        out[index] = determinant(stack[index], domain)
+    if isinstance(domain, PrimeField) and domain.fits_word:
+        return _determinants_mod_p(stack, domain.p)
+    out = np.empty(stack.shape[:-2], dtype=object)
+    with domain.working():
+        for index in np.ndindex(*stack.shape[:-2]):
+            one = stack[index]
+            out[index] = domain.to_flint(one).det() if isinstance(domain, Balls) else determinant(one, domain)
     return out
 
 
 def expand_determinants(stack: Array, domain: Domain) -> Array:
-    """The determinants by Laplace expansion: no divisions, so over any commutative ring; n 2^n products each.
+    """The determinants by Laplace expansion, vectorised: no divisions, n 2^(n−1) products each.
 
     >>> from attngeom.exact.domains import QQ
     >>> expand_determinants(QQ.array([[0, 2], [3, 4]]), QQ)[()]
@@ -105,27 +104,55 @@ def expand_determinants(stack: Array, domain: Domain) -> Array:
     """
     n = stack.shape[-1]
     if n == 0:
-        return domain.reduce(domain.eye(1)[0, 0] + domain.zeros(stack.shape[:-2]))
+        return domain.zeros(stack.shape[:-2]) + domain.eye(1)[0, 0]
     rows = [[stack[..., i, j] for j in range(n)] for i in range(n)]
-    return np.asarray(laplace_expansion(rows, domain.reduce))
+    with domain.working():
+        return np.asarray(laplace_expansion(rows, domain.reduce))
 
 
 def laplace_expansion(rows: Sequence[Sequence[Any]], reduce: Callable[[Any], Any]) -> Any:
-    """The determinant of an n×n matrix, n ≥ 1, over any commutative ring: +, − and * only, n 2^(n−1) products.
+    """The determinant of an n×n matrix, n ≥ 1, over any commutative ring: only +, − and *, then ``reduce``.
 
     >>> laplace_expansion([[1, 2], [3, 4]], int)
     -2
     """
     n = len(rows)
     # After row i: the minors of rows 0 … i for every set of i + 1 columns.
-    minors: dict[tuple[int, ...], Any] = {(j,): rows[0][j] for j in range(n)}
+    partial: dict[tuple[int, ...], Any] = {(j,): rows[0][j] for j in range(n)}
     for i in range(1, n):
         larger = {}
         for columns in combinations(range(n), i + 1):
             total: Any = 0
             for position, j in enumerate(columns):
-                term = reduce(rows[i][j] * minors[columns[:position] + columns[position + 1 :]])
+                term = reduce(rows[i][j] * partial[columns[:position] + columns[position + 1 :]])
                 total = total + term if (i - position) % 2 == 0 else total - term
             larger[columns] = reduce(total)
-        minors = larger
-    return minors[tuple(range(n))]
+        partial = larger
+    return partial[tuple(range(n))]
+
+
+def _determinants_mod_p(stack: Array, p: int) -> Array:
+    """Elimination of all matrices at once, p < 2^31: int64 products do not overflow."""
+    n = stack.shape[-1]
+    a = stack.reshape(-1, n, n) % p
+    every = np.arange(len(a))
+    result = np.ones(len(a), dtype=np.int64)
+    for k in range(n):
+        pivot = k + np.argmax(a[:, k:, k] != 0, axis=1)
+        result = np.where(pivot == k, result, p - result)
+        a[every, pivot], a[:, k] = a[:, k].copy(), a[every, pivot]
+        # Without a nonzero pivot the determinant becomes zero here, and its column stays zero.
+        result = result * a[:, k, k] % p
+        factors = a[:, k + 1 :, k] * _powers(a[:, k, k], p - 2, p)[:, None] % p
+        a[:, k + 1 :, k:] = (a[:, k + 1 :, k:] - factors[:, :, None] * a[:, k, None, k:]) % p
+    return result.reshape(stack.shape[:-2]) % p
+
+
+def _powers(x: Array, exponent: int, p: int) -> Array:
+    """x^exponent mod p, entry by entry: the inverse for exponent p − 2."""
+    result = np.ones_like(x)
+    for bit in bin(exponent)[2:]:
+        result = result * result % p
+        if bit == "1":
+            result = result * x % p
+    return result

@@ -1,0 +1,84 @@
+"""The k-th combination or multiset in lexicographic order, without listing the others, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import comb
+
+from attngeom.errors import InputError
+
+
+def _check_sizes(n: int, r: int) -> None:
+    if n < 0 or r < 0:
+        raise InputError(f"n = {n}, r = {r} given; nonnegative sizes are required")
+
+
+def multiset_count(n: int, r: int) -> int:
+    """The number C(n+r−1, r) of r-multisets of an n-set.
+
+    >>> multiset_count(3, 2), multiset_count(0, 0), multiset_count(0, 1)
+    (6, 1, 0)
+    """
+    _check_sizes(n, r)
+    return comb(n + r - 1, r) if r else 1
+
+
+def combination_at(n: int, r: int, k: int) -> tuple[int, ...]:
+    """The k-th r-subset of {0, …, n−1} in lexicographic order, 0 ≤ k < C(n, r).
+
+    >>> combination_at(5, 2, 0), combination_at(5, 2, 9)
+    ((0, 1), (3, 4))
+    """
+    _check_sizes(n, r)
+    total = comb(n, r)
+    if not 0 <= k < total:
+        raise InputError(f"index {k} given; 0 ≤ index < {total} = C({n}, {r}) is required")
+    chosen = []
+    first = 0
+    # Of the subsets of {first, …, n−1} of size ``left``, those that contain first come first.
+    for left in range(r, 0, -1):
+        while k >= (count := comb(n - first - 1, left - 1)):
+            k -= count
+            first += 1
+        chosen.append(first)
+        first += 1
+    return tuple(chosen)
+
+
+def combination_rank(n: int, chosen: Sequence[int]) -> int:
+    """The index of an increasing r-subset of {0, …, n−1} in lexicographic order: inverse to combination_at.
+
+    >>> combination_rank(5, (3, 4))
+    9
+    """
+    if any(x >= y for x, y in pairwise(chosen)) or (chosen and not 0 <= chosen[0] <= chosen[-1] < n):
+        raise InputError(f"subset {tuple(chosen)} given; increasing numbers below {n} are required")
+    r = len(chosen)
+    # A later subset agrees before some place i and is larger there: the rest is any set of numbers above chosen[i].
+    later = sum(comb(n - 1 - x, r - i) for i, x in enumerate(chosen))
+    return comb(n, r) - 1 - later
+
+
+def multiset_at(n: int, r: int, k: int) -> tuple[int, ...]:
+    """The k-th r-multiset of {0, …, n−1}, sorted, in lexicographic order, 0 ≤ k < C(n+r−1, r).
+
+    >>> [multiset_at(2, 2, k) for k in range(3)]
+    [(0, 0), (0, 1), (1, 1)]
+    """
+    total = multiset_count(n, r)
+    if not 0 <= k < total:
+        raise InputError(f"index {k} given; 0 ≤ index < {total} = C({n}+{r}−1, {r}) is required")
+    # x ↦ x_i + i turns weakly into strictly increasing sequences and keeps the order.
+    return tuple(x - i for i, x in enumerate(combination_at(n + r - 1, r, k))) if r else ()
+
+
+def multiset_rank(n: int, chosen: Sequence[int]) -> int:
+    """The index of a sorted r-multiset of {0, …, n−1} in lexicographic order: inverse to multiset_at.
+
+    >>> multiset_rank(2, (1, 1))
+    2
+    """
+    if any(x > y for x, y in pairwise(chosen)) or (chosen and not 0 <= chosen[0] <= chosen[-1] < n):
+        raise InputError(f"multiset {tuple(chosen)} given; sorted numbers below {n} are required")
+    return combination_rank(n + len(chosen) - 1, [x + i for i, x in enumerate(chosen)]) if chosen else 0
