@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from math import isqrt
+from itertools import islice
+from math import gcd, isqrt, prod
 
 import numpy as np
 from flint import fmpq
@@ -25,7 +25,7 @@ class Lift:
     """Rational numbers found from their residues and then checked.
 
     ``primes`` were used to find ``value``; ``checked`` is ``"exact"`` (the caller's exact check passed: a proof) or
-    ``"mod p"`` (it passed modulo a further prime p: an error would need p to divide it).
+    ``"mod p"`` (it holds modulo a further prime p that was not used to find it: evidence, not a proof).
     """
 
     value: Array
@@ -36,6 +36,8 @@ class Lift:
 def crt(residues: Sequence[Array], primes: Sequence[int]) -> Array:
     """The integers x with x ≡ residues[i] mod primes[i] and |x| < (Π primes)/2, entry by entry.
 
+    The result is int64 if the product of the primes is below 2^62, else it has Python integers.
+
     >>> crt([np.array([2, 4]), np.array([3, 4])], [5, 7]).tolist()
     [17, 4]
     """
@@ -43,32 +45,36 @@ def crt(residues: Sequence[Array], primes: Sequence[int]) -> Array:
         raise InputError(f"{len(residues)} arrays and {len(primes)} primes given; one array per prime is required")
     if len(set(primes)) != len(primes):
         raise InputError(f"primes {tuple(primes)} given; distinct primes are required")
+    dtype = np.int64 if prod(primes) < 2**62 else object
+    x = np.asarray(residues[0]).astype(dtype) % primes[0]
     modulus = primes[0]
-    x = np.asarray(residues[0]).astype(object) % modulus
     for residue, p in zip(residues[1:], primes[1:]):
-        step = (np.asarray(residue).astype(object) - x) * pow(modulus, -1, p) % p
-        x = x + modulus * step
+        digit = (np.asarray(residue).astype(dtype) - x) % p * pow(modulus, -1, p) % p
+        x = x + modulus * digit
         modulus *= p
-    return np.where(2 * x > modulus, x - modulus, x)
+    return np.asarray(np.where(x > modulus // 2, x - modulus, x))
 
 
 def reconstruct(x: int, modulus: int) -> fmpq | None:
-    """The fraction n/d ≡ x mod modulus with |n|, d ≤ √(modulus/2) and gcd(d, modulus) = 1, if there is one.
+    """The fraction n/d ≡ x mod modulus with |n|, d ≤ √(modulus/2) and d invertible, if there is one.
 
     It is unique. None says only that no fraction of that size exists.
 
     >>> reconstruct(67, 101), reconstruct(8, 101)
     (-1/3, None)
     """
-    bound = isqrt((modulus - 1) // 2)
-    r0, r1, t0, t1 = modulus, x % modulus, 0, 1
+    bound = _size_bound(modulus)
+    r0, r1, t0, t1 = modulus, int(x) % modulus, 0, 1
     while r1 > bound:
-        q = r0 // r1
-        r0, r1, t0, t1 = r1, r0 - q * r1, t1, t0 - q * t1
-    if abs(t1) > bound or t1 == 0:
-        return None
-    value = fmpq(r1, t1)
-    return value if int(value.q) == abs(t1) else None
+        quotient = r0 // r1
+        r0, r1, t0, t1 = r1, r0 - quotient * r1, t1, t0 - quotient * t1
+    return fmpq(r1, t1) if abs(t1) <= bound and gcd(r1, t1) == 1 else None
+
+
+def _size_bound(modulus: int) -> int:
+    if modulus < 2:
+        raise InputError(f"modulus {modulus} given; at least 2 is required")
+    return isqrt((modulus - 1) // 2)
 
 
 def reconstruct_array(x: Array, modulus: int) -> Array | None:
@@ -77,30 +83,43 @@ def reconstruct_array(x: Array, modulus: int) -> Array | None:
     >>> reconstruct_array(np.array([51, 3]), 101).tolist()
     [1/2, 3]
     """
-    out = np.empty(x.size, dtype=object)
-    for index, entry in enumerate(x.ravel().tolist()):
-        value = reconstruct(entry, modulus)
+    # Entries repeat (a nullspace has many zeros and ones), so each residue is done once.
+    distinct, inverse = np.unique(x.ravel() % modulus, return_inverse=True)
+    found = _reconstruct_words(distinct, modulus) if modulus < 2**62 else None
+    values = np.empty(len(distinct), dtype=object)
+    for index, residue in enumerate(distinct.tolist()):
+        value = reconstruct(residue, modulus) if found is None else found[index]
         if value is None:
             return None
-        out[index] = value
-    return out.reshape(x.shape)
+        values[index] = value
+    return np.asarray(values[inverse]).reshape(x.shape)
 
 
-def lift_array(
-    residues: Sequence[Array], primes: Sequence[int], check: Callable[[Array], bool], checked: str = "exact"
-) -> Lift | None:
-    """The rational array with the given residues, if it is small enough and ``check`` accepts it; else None.
+def _reconstruct_words(x: Array, modulus: int) -> list[fmpq | None]:
+    """:func:`reconstruct` by Euclid's algorithm on all residues at once; below 2^62 nothing overflows int64."""
+    bound = _size_bound(modulus)
+    r1 = x.astype(np.int64)
+    r0, t0, t1 = np.full_like(r1, modulus), np.zeros_like(r1), np.ones_like(r1)
+    while len(active := np.flatnonzero(r1 > bound)):
+        quotient = r0[active] // r1[active]
+        r0[active], r1[active] = r1[active], r0[active] - quotient * r1[active]
+        t0[active], t1[active] = t1[active], t0[active] - quotient * t1[active]
+    valid = (np.abs(t1) <= bound) & (np.gcd(r1, t1) == 1)
+    return [fmpq(n, d) if ok else None for n, d, ok in zip(r1.tolist(), t1.tolist(), valid.tolist())]
+
+
+def lift_array(residues: Sequence[Array], primes: Sequence[int], check: Callable[[Array], bool]) -> Lift | None:
+    """The rational array with the given residues, if there is a small one and ``check`` accepts it; else None.
+
+    ``check`` must be an exact test of what the numbers stand for.
 
     >>> lift_array([np.array([51])], [101], check=lambda x: x[0] * 2 == 1).value.tolist()
     [1/2]
     """
-    modulus = 1
-    for p in primes:
-        modulus *= p
-    value = reconstruct_array(crt(residues, primes), modulus)
+    value = reconstruct_array(crt(residues, primes), prod(primes))
     if value is None or not check(value):
         return None
-    return Lift(value, tuple(primes), checked)
+    return Lift(value, tuple(primes), "exact")
 
 
 def lift_nullspace(
@@ -109,41 +128,56 @@ def lift_nullspace(
     check: Callable[[Array], bool] | None = None,
     max_primes: int = 64,
 ) -> Lift | None:
-    """A basis over Q (as rows) of the nullspace of a matrix that is known modulo any prime.
+    """The reduced basis over Q (as rows) of the nullspace of a matrix that is known modulo any prime.
 
-    ``matrix_mod(p)`` is the matrix mod p; its rows may change with p as long as the rational nullspace does not.
-    Without ``check`` the basis must be annihilated modulo one further prime.
+    ``matrix_mod(p)`` is the matrix mod p; its rows may change with p as long as the rational nullspace does not
+    (random evaluations). Primes are added until the basis can be reconstructed and passes the check; None if
+    ``max_primes`` were not enough. With ``check``, an exact test that every row is in the nullspace, the basis is
+    proven: the nullity mod p is an upper bound. Without it, every row is annihilated modulo one further prime.
 
     >>> lift_nullspace(lambda p: np.array([[2, 3, 0]]) % p).value.tolist()
     [[-3/2, 1, 0], [0, 0, 1]]
     """
-    stream = iter(primes) if primes is not None else primes_from(WORD_PRIME)
-    residues: list[Array] = []
+    supply = islice(primes_from(WORD_PRIME) if primes is None else primes, max_primes)
     used: list[int] = []
-    best: tuple[int, ...] | None = None
-    for _ in range(max_primes):
-        p = next(stream, None)
-        if p is None:
-            return None
-        basis = nullspace_mod_p(matrix_mod(p), p)
-        free = tuple(int(np.flatnonzero(row)[-1]) for row in basis)
-        if best is None or (len(free), [-j for j in free]) < (len(best), [-j for j in best]):
-            best, residues, used = free, [], []
-        if free == best:
-            residues.append(basis)
-            used.append(p)
-        value = reconstruct_array(crt(residues, used), int(np.prod(np.array(used, dtype=object))))
-        if value is None:
+    bases: list[Array] = []
+    candidate: Array | None = None
+    for p in supply:
+        matrix = matrix_mod(p)
+        if candidate is not None and _annihilates(matrix, candidate, p):
+            return Lift(candidate, tuple(used), f"mod {p}")
+        basis = nullspace_mod_p(matrix, p)
+        quality = _compare_free_columns(basis, bases[0]) if bases else 0
+        if quality > 0:
             continue
-        if check is not None:
-            if check(value):
-                return Lift(value, tuple(used), "exact")
-            continue
-        q = next(stream, None)
-        if q is None:
-            return None
-        stream = chain([q], stream)
-        field = GF(q)
-        if field.is_zero(field.matmul(field.array(matrix_mod(q)), field.array(value).T)):
-            return Lift(value, tuple(used), f"mod {q}")
+        if quality < 0:
+            used, bases = [], []
+        used.append(p)
+        bases.append(basis)
+        candidate = reconstruct_array(crt(bases, used), prod(used))
+        if candidate is not None and check is not None:
+            if check(candidate):
+                return Lift(candidate, tuple(used), "exact")
+            candidate = None
     return None
+
+
+def _compare_free_columns(basis: Array, other: Array) -> int:
+    """Negative if basis belongs to a better prime: smaller nullity, or pivots further to the left.
+
+    The rational matrix has the smallest nullity, and with it the lexicographically first pivots, so only primes
+    that divide one of its minors are worse.
+    """
+    free = [len(basis), *(-int(np.flatnonzero(row)[-1]) for row in basis)]
+    other_free = [len(other), *(-int(np.flatnonzero(row)[-1]) for row in other)]
+    return (free > other_free) - (free < other_free)
+
+
+def _annihilates(matrix: Array, basis: Array, p: int) -> bool:
+    """Whether matrix · basisᵀ = 0 mod p; a prime in a denominator proves nothing."""
+    field = GF(p)
+    try:
+        reduced = field.array(basis)
+    except InputError:
+        return False
+    return field.is_zero(field.matmul(field.array(matrix), reduced.T))
