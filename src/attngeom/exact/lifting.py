@@ -63,18 +63,14 @@ def reconstruct(x: int, modulus: int) -> fmpq | None:
     >>> reconstruct(67, 101), reconstruct(8, 101)
     (-1/3, None)
     """
-    bound = _size_bound(modulus)
+    if modulus < 2:
+        raise InputError(f"modulus {modulus} given; at least 2 is required")
+    bound = isqrt((modulus - 1) // 2)
     r0, r1, t0, t1 = modulus, int(x) % modulus, 0, 1
     while r1 > bound:
         quotient = r0 // r1
         r0, r1, t0, t1 = r1, r0 - quotient * r1, t1, t0 - quotient * t1
     return fmpq(r1, t1) if abs(t1) <= bound and gcd(r1, t1) == 1 else None
-
-
-def _size_bound(modulus: int) -> int:
-    if modulus < 2:
-        raise InputError(f"modulus {modulus} given; at least 2 is required")
-    return isqrt((modulus - 1) // 2)
 
 
 def reconstruct_array(x: Array, modulus: int) -> Array | None:
@@ -85,27 +81,13 @@ def reconstruct_array(x: Array, modulus: int) -> Array | None:
     """
     # Entries repeat (a nullspace has many zeros and ones), so each residue is done once.
     distinct, inverse = np.unique(x.ravel() % modulus, return_inverse=True)
-    found = _reconstruct_words(distinct, modulus) if modulus < 2**62 else None
     values = np.empty(len(distinct), dtype=object)
     for index, residue in enumerate(distinct.tolist()):
-        value = reconstruct(residue, modulus) if found is None else found[index]
+        value = reconstruct(residue, modulus)
         if value is None:
             return None
         values[index] = value
     return np.asarray(values[inverse]).reshape(x.shape)
-
-
-def _reconstruct_words(x: Array, modulus: int) -> list[fmpq | None]:
-    """:func:`reconstruct` by Euclid's algorithm on all residues at once; below 2^62 nothing overflows int64."""
-    bound = _size_bound(modulus)
-    r1 = x.astype(np.int64)
-    r0, t0, t1 = np.full_like(r1, modulus), np.zeros_like(r1), np.ones_like(r1)
-    while len(active := np.flatnonzero(r1 > bound)):
-        quotient = r0[active] // r1[active]
-        r0[active], r1[active] = r1[active], r0[active] - quotient * r1[active]
-        t0[active], t1[active] = t1[active], t0[active] - quotient * t1[active]
-    valid = (np.abs(t1) <= bound) & (np.gcd(r1, t1) == 1)
-    return [fmpq(n, d) if ok else None for n, d, ok in zip(r1.tolist(), t1.tolist(), valid.tolist())]
 
 
 def lift_array(residues: Sequence[Array], primes: Sequence[int], check: Callable[[Array], bool]) -> Lift | None:
