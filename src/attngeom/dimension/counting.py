@@ -77,16 +77,37 @@ def head_mixing(layer: EffectiveLayer) -> int:
 
 
 def koszul_syzygies(layer: EffectiveLayer) -> int:
-    """A lower bound for the additional fiber when d_out = 1 and H ≤ d_in.
+    """A lower bound for the fiber beyond :func:`head_mixing` when d_out = 1 and H ≤ d_in.
 
-    Then Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 more directions. With g
-    as in :func:`head_mixing` and the c_A conditions for each head that leaves at least the returned number beyond it.
+    Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 directions, which are
+    independent of each other and of g in :func:`head_mixing` (symmetric parts: up to H(H−1)(H−2)/6 second syzygies).
+    Tangency to the matrices of rank α needs c_A conditions for each head on (g, s); or, with g = 0, only
+    min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left.
+
+    >>> koszul_syzygies(EffectiveLayer(5, 1, 3, 2, 1, False, True))
+    1
     """
-    H = layer.heads
-    if layer.d_out != 1 or layer.symmetric or H > layer.d_in:
+    H, d = layer.heads, layer.d_in
+    if layer.d_out != 1 or d < H:
         return 0
-    total = H * (H - 1) + layer.d_in * comb(H, 2) - H * attention_codimension(layer)
-    return max(0, total - head_mixing(layer))
+    moves = d * comb(H, 2) - (comb(H, 3) if layer.symmetric else 0)
+    found = [H * (H - 1) + moves - H * attention_codimension(layer)]
+    if not layer.symmetric:
+        gap = d - layer.attention
+        found.append(moves - H * min(H - 1, gap) * gap)
+    return max(0, max(found) - head_mixing(layer))
+
+
+def cubic_count(layer: EffectiveLayer) -> int:
+    """The dimension of all cubics of a layer whose outputs span at most H ν and whose inputs enter by H(2α + ν) forms.
+
+    >>> cubic_count(EffectiveLayer(2, 4, 2, 3, 1, False, True))
+    21
+    """
+    q = min(layer.d_in, layer.heads * (2 * layer.attention + layer.value_rank))
+    cubics = cubic_dimension(q, 1 if layer.symmetric else 2)
+    r = min(layer.d_out, layer.heads * layer.value_rank, cubics)
+    return q * (layer.d_in - q) + r * (layer.d_out + cubics - r)
 
 
 def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, int]:
@@ -101,8 +122,7 @@ def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, 
     if _heads_are_independent(layer):
         losses |= {"mixing": head_mixing(layer), "syzygies": koszul_syzygies(layer)}
     remaining = H * (attention_count(layer) + value_count(layer)) - sum(losses[k] for k in ("scale", "mixing", "syzygies"))
-    ambient = layer.d_out * cubic_dimension(d, 1 if layer.symmetric else 2)
-    losses["saturation"] = max(0, remaining - ambient)
+    losses["saturation"] = max(0, remaining - cubic_count(layer))
     return losses
 
 
