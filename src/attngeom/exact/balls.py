@@ -32,29 +32,41 @@ def certify_invertible(a: Array, precision: int = 64) -> bool:
     """Whether every real matrix in a (floats or balls) is invertible: True is a proof, False is not one.
 
     With a float approximation R of the inverse, ‖I − R a‖ < 1 in the row sum norm, enclosed by balls, proves it.
+    A matrix of balls that is too ill-conditioned for floats is eliminated in ball arithmetic of ``precision`` bits.
 
     >>> certify_invertible(np.array([[1.0, 2.0], [3.0, 4.0]])), certify_invertible(np.ones((2, 2)))
     (True, False)
     """
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise InputError(f"array of shape {a.shape} given; a square matrix is required")
-    n = a.shape[0]
-    if n == 0:
-        return True
     middle = _midpoints(a)
     if not np.all(np.isfinite(middle)):
         return False
+    with Balls(precision).working():
+        balls = arb_mat(a.shape[0], a.shape[1], a.ravel().tolist())
+        return _is_near_identity(middle, balls) or _is_eliminated(balls)
+
+
+def _is_near_identity(middle: Array, balls: arb_mat) -> bool:
+    """Whether ‖I − R a‖ < 1 is certain for the float inverse R of the midpoints."""
+    n = len(middle)
     try:
-        approximate = np.linalg.inv(middle)
+        inverse = np.linalg.inv(middle)
     except np.linalg.LinAlgError:
         return False
-    if not np.all(np.isfinite(approximate)):
+    if not np.all(np.isfinite(inverse)):
         return False
-    with Balls(precision).working():
-        left = arb_mat(n, n, approximate.ravel().tolist())
-        right = arb_mat(n, n, a.ravel().tolist())
-        residual = arb_mat(n, n, np.eye(n).ravel().tolist()) - left * right
-        return all(sum((abs(x) for x in row), arb(0)) < 1 for row in residual.table())
+    residual = arb_mat(n, n, np.eye(n).ravel().tolist()) - arb_mat(n, n, inverse.ravel().tolist()) * balls
+    return all(sum((abs(x) for x in row), arb(0)) < 1 for row in residual.table())
+
+
+def _is_eliminated(balls: arb_mat) -> bool:
+    """Whether elimination in ball arithmetic finds pivots that are certainly nonzero."""
+    try:
+        balls.inv()
+    except ZeroDivisionError:
+        return False
+    return True
 
 
 def certify_rank(a: Array, precision: int = 64) -> CertifiedRank:

@@ -19,6 +19,7 @@ Context: TypeAlias = Any
 FlintPolynomial: TypeAlias = Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
+_TABLE_SIZE = 2**20
 
 
 def polynomial_ring(variables: Sequence[str], domain: Domain = QQ) -> Context:
@@ -50,14 +51,18 @@ class Polynomial:
 
     def __post_init__(self) -> None:
         for name in self.variables:
-            if not _NAME.fullmatch(name):
-                raise InputError(f"variable {name[:40]!r} given; a name such as x or y_0_12 is required")
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise InputError(f"variable {str(name)[:40]!r} given; a name such as x or y_0_12 is required")
         if len(set(self.variables)) != len(self.variables):
             raise InputError("repeated variable given; distinct names are required")
 
     @classmethod
     def from_terms(cls, variables: Sequence[str], terms: Mapping[tuple[int, ...], Any]) -> Polynomial:
         """The polynomial with these terms; zero coefficients are dropped and the order is made canonical."""
+        for exponents in terms:
+            if len(exponents) != len(variables) or any(type(e) is not int or not 0 <= e < 2**31 for e in exponents):
+                given = str(exponents)[:40]
+                raise InputError(f"exponents {given} given; {len(variables)} integers from 0 to 2^31 are required")
         ring = polynomial_ring(variables)
         return cls.from_flint(ring.from_dict({e: as_fmpq(c) for e, c in terms.items()}))
 
@@ -89,9 +94,14 @@ class Polynomial:
         if points.shape[-1:] != (len(self.variables),):
             raise InputError(f"points of shape {points.shape} given; {len(self.variables)} coordinates are required")
         flat = points.reshape(-1, points.shape[-1])
-        coefficients = domain.array([c for _, c in self.terms])
-        values = domain.matmul(monomial_values([e for e, _ in self.terms], flat, domain), coefficients[:, None])
-        return values.reshape(points.shape[:-1])
+        exponents = [e for e, _ in self.terms]
+        coefficients = domain.array(np.array([c for _, c in self.terms], dtype=object))[:, None]
+        # The table of monomials is made for some of the points at a time.
+        step = max(1, _TABLE_SIZE // max(1, len(exponents)))
+        parts = [domain.zeros((0, 1))]
+        for start in range(0, len(flat), step):
+            parts.append(domain.matmul(monomial_values(exponents, flat[start : start + step], domain), coefficients))
+        return np.concatenate(parts).reshape(points.shape[:-1])
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object: {"variables": [...], "terms": [[[exponents], "p/q"], ...]}."""
@@ -101,11 +111,13 @@ class Polynomial:
     def from_json(cls, data: Any) -> Polynomial:
         """The polynomial of :meth:`to_json`; FormatError if the data has another form."""
         try:
-            variables = tuple(str(v) for v in data["variables"])
-            terms = {tuple(e): as_fmpq(c) for e, c in data["terms"]}
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError('polynomial without valid "variables" and "terms" given') from error
-        return cls.from_terms(variables, terms)
+            variables = tuple(data["variables"])
+            terms = {tuple(exponents): as_fmpq(c) for exponents, c in data["terms"]}
+            return cls.from_terms(variables, terms)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FormatError(
+                f"no polynomial given ({error}); variables and terms as in to_json are required"
+            ) from error
 
     def to_sympy(self) -> Any:
         """The SymPy expression in symbols of the same names."""
@@ -122,16 +134,42 @@ class Polynomial:
         return f"Polynomial({str(self)!r})"
 
     def to_macaulay2(self) -> str:
-        """The polynomial in Macaulay2 syntax; y_0_1 becomes y_(0,1)."""
-        return format_terms(self, lambda name: _indexed(name, "{}_({})", ","))
+        """The polynomial in Macaulay2 syntax; y_0_1 becomes y_(0,1).
+
+        >>> Polynomial.from_terms(("y_0_1",), {(2,): "1/2"}).to_macaulay2()
+        '1/2*y_(0,1)^2'
+        """
+        return format_terms(self, macaulay2_name)
 
     def to_singular(self) -> str:
-        """The polynomial in Singular syntax; y_0_1 becomes y(0)(1)."""
-        return format_terms(self, lambda name: _indexed(name, "{}({})", ")("))
+        """The polynomial in Singular syntax; y_0_1 becomes y(0)(1).
+
+        >>> Polynomial.from_terms(("y_0_1",), {(2,): "1/2"}).to_singular()
+        '1/2*y(0)(1)^2'
+        """
+        return format_terms(self, singular_name)
 
     def to_latex(self) -> str:
         """The polynomial in LaTeX; y_0_1 becomes y_{0,1}."""
         return format_terms(self, lambda name: _indexed(name, "{}_{{{}}}", ","), latex=True)
+
+
+def macaulay2_name(name: str) -> str:
+    """The variable in Macaulay2, an indexed variable if it has indices.
+
+    >>> macaulay2_name("y_0_1"), macaulay2_name("x")
+    ('y_(0,1)', 'x')
+    """
+    return _indexed(name, "{}_({})", ",")
+
+
+def singular_name(name: str) -> str:
+    """The variable in Singular, an indexed variable if it has indices.
+
+    >>> singular_name("y_0_1"), singular_name("x")
+    ('y(0)(1)', 'x')
+    """
+    return _indexed(name, "{}({})", ")(")
 
 
 def _indexed(name: str, form: str, separator: str) -> str:
@@ -176,10 +214,11 @@ def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: D
         word = np.repeat(np.arange(len(e)), e)
         row[: len(word)] = word
     extended = np.concatenate([points, domain.zeros((points.shape[0], 1)) + domain.eye(1)], axis=1)
-    values = np.broadcast_to(extended[:, [one]], (points.shape[0], len(exponents)))
-    for step in range(degree):
-        values = domain.reduce(values * extended[:, words[:, step]])
-    return np.array(values)
+    values = np.repeat(extended[:, [one]], len(exponents), axis=1)
+    with domain.working():
+        for step in range(degree):
+            values = domain.reduce(values * extended[:, words[:, step]])
+    return values
 
 
 def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPolynomial:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from flint import fmpq, fmpz
+from flint import arb, fmpq, fmpz
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact.domains import QQ, Array, Domain, as_fmpq
+from attngeom.exact.domains import QQ, Array, Balls, Domain, as_fmpq
 
 _RATIONAL = r"[+-]?\d+(?:/\d+)?"
 _FORM = re.compile(rf"(?:({_RATIONAL})(?=[+-]))?([+-]?(?:\d+(?:/\d+)?)?)\*?sqrt\((-?\d+)\)")
@@ -107,13 +108,14 @@ class Quadratic:
         return Quadratic(self.a / norm, -self.b / norm, self.D)
 
     def __complex__(self) -> complex:
-        root = complex(0, (-self.D) ** 0.5) if self.D < 0 else complex(self.D**0.5)
-        return complex(float(self.a)) + float(self.b) * root
+        if self.D > 0:
+            return complex(float(self))
+        return complex(float(self.a), _round_to_float(lambda: arb(self.b) * arb(-self.D).sqrt()))
 
     def __float__(self) -> float:
         if self.D < 0 and self.b != 0:
-            raise DomainError(f"{self} is not real; use complex()")
-        return complex(self).real
+            raise DomainError(f"{self} given, not a real number; use complex() or a field with D > 0")
+        return _round_to_float(lambda: arb(self.a) + arb(self.b) * arb(abs(self.D)).sqrt())
 
     def __str__(self) -> str:
         if self.b == 0:
@@ -125,6 +127,17 @@ class Quadratic:
 
     def __repr__(self) -> str:
         return f"Quadratic({str(self)!r})"
+
+
+def _round_to_float(compute: Callable[[], arb]) -> float:
+    """The value to full double precision, whatever cancels: the working precision is doubled until it suffices."""
+    precision = 128
+    while True:
+        with Balls(precision).working():
+            value = compute()
+        if value.rel_accuracy_bits() >= 60 or value.is_zero():
+            return float(value.mid())
+        precision *= 2
 
 
 def _is_squarefree(n: int) -> bool:
