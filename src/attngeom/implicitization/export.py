@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -78,26 +77,30 @@ def to_text(model: Model, vectors: Sequence[HighestWeightVector], style: str, wh
     return f"ring R = 0, ({', '.join(names)}), dp;\nideal I =\n{body};\n"
 
 
-def to_record(model: Model, vectors: Sequence[HighestWeightVector], whole: bool = True) -> dict[str, Any]:
-    """The generators as a JSON object: terms are [coefficient, [coordinate, …]] with coordinates numbered from 0."""
-    generators = []
-    for number, space in module_spaces(model, vectors, whole):
-        factors = space.factors.tolist()
-        weight = [list(part) for part in space.weight]
-        for row in space.coefficients:
-            places = np.flatnonzero(row).tolist()
-            terms = [[c, factors[i]] for c, i in zip(row[places].tolist(), places)]
-            generators.append({"module": number, "weight": weight, "terms": terms})
-    modules = [{"degree": v.degree, "shapes": [list(s) for s in v.shapes], "verified": v.is_verified} for v in vectors]
-    return {
+def to_json_text(model: Model, vectors: Sequence[HighestWeightVector], whole: bool = True) -> str:
+    """The generators as JSON: terms are [coefficient, [coordinate, …]], coordinates numbered from 0 as in "variables".
+
+    The list is written by hand: millions of terms would be slow through a general encoder.
+    """
+    header = {
         "format": "attngeom/generators",
         "version": 1,
         "model": type(model).__name__,
         "parameters": describe(model),
         "variables": [c.name() for c in model.coordinates],
-        "modules": modules,
-        "generators": generators,
+        "modules": [
+            {"degree": v.degree, "shapes": [list(s) for s in v.shapes], "verified": v.is_verified} for v in vectors
+        ],
     }
+    lines = []
+    for number, space in module_spaces(model, vectors, whole):
+        words = [",".join(map(str, factors)) for factors in space.factors.tolist()]
+        weight = to_json([list(part) for part in space.weight])
+        for row in space.coefficients:
+            places = np.flatnonzero(row)
+            terms = ",".join([f"[{c},[{words[i]}]]" for c, i in zip(row[places].tolist(), places.tolist())])
+            lines.append(f'{{"module": {number}, "weight": {weight}, "terms": [{terms}]}}')
+    return to_json(header).removesuffix("}") + ', "generators": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def write_generators(
@@ -108,6 +111,6 @@ def write_generators(
     if style is None:
         raise InputError(f"file name {Path(path).name!r} given; an ending .json, .m2 or .sing is required")
     if style == "json":
-        write_atomic(path, to_json(to_record(model, vectors, whole)))
+        write_atomic(path, to_json_text(model, vectors, whole))
     else:
         write_atomic(path, to_text(model, vectors, style, whole))

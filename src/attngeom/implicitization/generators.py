@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import gcd
 
@@ -151,6 +151,35 @@ def minimal_generators(model: Model, summary: IdealSummary) -> list[HighestWeigh
             weight = tuple(pad(shape, size) for shape, size in zip(module.shapes, model.groups))
             found += highest_weight_vectors(model, degree.degree, weight, module.multiplicity, engine)
     return found
+
+
+def prove_dimensions(summary: IdealSummary, vectors: list[HighestWeightVector]) -> IdealSummary:
+    """The summary with dimensions marked as proven, as far as the verified generators prove them.
+
+    The evaluation rank bounds dim I_n from above. From below: if dim I_{n-1} is proven, its basis mod p is the
+    reduction of one over Q, so dim R_1 · I_{n-1} is at least its value mod p; the verified modules add the rest.
+
+    >>> from attngeom.implicitization import CrossColumn, implicitize
+    >>> model = CrossColumn(2, 2, d_out=2)
+    >>> summary = implicitize(model, 2)
+    >>> prove_dimensions(summary, minimal_generators(model, summary)).degrees[-1].is_dimension_proven
+    True
+    """
+    degrees = []
+    is_proven = True
+    for degree in summary.degrees:
+        found = [v for v in vectors if v.degree == degree.degree]
+        wanted = sum(module.multiplicity for module in degree.modules)
+        is_proven = is_proven and len(found) == wanted and all(v.is_verified for v in found)
+        if is_proven:
+            is_first = degree.ideal_dimension == degree.minimal_generators
+            is_generation_proven = degree.is_generation_proven or is_first or not degree.modules
+            degrees.append(
+                replace(degree, is_dimension_proven=True, is_generation_proven=is_generation_proven, error_bound=0.0)
+            )
+        else:
+            degrees.append(degree)
+    return replace(summary, degrees=tuple(degrees))
 
 
 class ModuleExpansion:

@@ -1,0 +1,151 @@
+"""``attngeom implicitize``: all equations of an attention variety, degree by degree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, TaskID
+from rich.table import Table
+
+from attngeom.cli.app import EXIT_UNDECIDED
+from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
+from attngeom.cli.output import console, print_json, progress
+from attngeom.errors import InputError
+from attngeom.implicitization import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
+from attngeom.implicitization.degrees import Method
+from attngeom.implicitization.export import FORMATS, write_generators
+from attngeom.implicitization.generators import minimal_generators, prove_dimensions
+
+D = Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")]
+A = Annotated[int, typer.Option("--a", min=1, help="Attention width a.")]
+Targets = Annotated[int | None, typer.Option("--targets", min=1, help="Number of target directions (d by default).")]
+DOut = Annotated[int, typer.Option("--d-out", min=1, help="Output rows d'.")]
+Tokens = Annotated[
+    int | None,
+    typer.Option("--tokens", min=1, help="Use all coefficients of t tokens; 1 gives the single-column variety."),
+]
+MaxDegree = Annotated[int, typer.Option("--max-degree", min=1, help="Largest degree of the equations.")]
+MethodName = Annotated[
+    str | None, typer.Option("--method", help="weights or highest; by default highest where it applies.")
+]
+Generators = Annotated[
+    Path | None, typer.Option("--generators", help="Write the minimal generators; .json, .m2 or .sing.")
+]
+HighestOnly = Annotated[
+    bool, typer.Option("--highest-only", help="With --generators: one highest weight vector for each module.")
+]
+Seconds = Annotated[float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")]
+Megabytes = Annotated[
+    float | None, typer.Option("--max-megabytes", min=0, help="Refuse a weight that needs more memory (exit code 3).")
+]
+State = Annotated[
+    Path | None, typer.Option("--state", help="Keep results of single weights here and resume from them.")
+]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Verify the generators by substitution, which proves the dimensions.")
+]
+Check = Annotated[bool, typer.Option("--check/--no-check", help="Repeat with a second prime what is not proven.")]
+
+
+def choose_model(
+    d: int,
+    a: int,
+    targets: int | None,
+    d_out: int,
+    tokens: int | None,
+    heads: int,
+    value_width: int | None,
+    causal: bool,
+    residual: bool,
+) -> Model:
+    """The model that the options describe: cross-column coordinates, or all coefficients if tokens are given."""
+    if tokens is None:
+        if causal or residual:
+            raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
+        return CrossColumn(d, a, targets, d_out, heads, value_width)
+    if targets is not None:
+        raise InputError("--targets given with --tokens; a network has as many targets as its width")
+    return LayerCoefficients(d, a, tokens, d_out, heads, value_width, causal, residual)
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("implicitize")
+    def command(
+        d: D,
+        a: A,
+        max_degree: MaxDegree,
+        targets: Targets = None,
+        d_out: DOut = 1,
+        tokens: Tokens = None,
+        heads: Heads = 1,
+        value_width: ValueWidth = None,
+        causal: Causal = False,
+        residual: Residual = False,
+        method: MethodName = None,
+        generators: Generators = None,
+        highest_only: HighestOnly = False,
+        max_seconds: Seconds = None,
+        max_megabytes: Megabytes = None,
+        state: State = None,
+        prove: Prove = False,
+        check: Check = True,
+        json: Json = False,
+        seed: Seed = 0,
+    ) -> int:
+        """All equations of degree ≤ N on the attention variety: Hilbert function, minimal generators, modules."""
+        model = choose_model(d, a, targets, d_out, tokens, heads, value_width, causal, residual)
+        if generators is not None and generators.suffix not in FORMATS:
+            raise InputError(f"--generators {generators.name!r} given; an ending .json, .m2 or .sing is required")
+        budget = Budget(max_seconds, max_megabytes)
+        with progress() as bar:
+            summary = implicitize(model, max_degree, check_method(method), seed, budget, ProgressBar(bar), state, check)
+        if generators is not None or prove:
+            vectors = minimal_generators(model, summary)
+            summary = prove_dimensions(summary, vectors)
+            if generators is not None:
+                write_generators(generators, model, vectors, whole=not highest_only)
+        if json:
+            print_json(summary.to_json())
+        else:
+            print_summary(summary)
+        return 0 if summary.is_finished else EXIT_UNDECIDED
+
+
+def check_method(method: str | None) -> Method | None:
+    """The method as a typed value."""
+    if method is None or method in ("weights", "highest"):
+        return method  # type: ignore[return-value]
+    raise InputError(f"--method {method[:40]!r} given; weights or highest is required")
+
+
+class ProgressBar:
+    """One bar for each degree, advanced by each weight."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+        self.tasks: dict[int, TaskID] = {}
+
+    def __call__(self, degree: int, done: int, total: int) -> None:
+        if degree not in self.tasks:
+            self.tasks[degree] = self.bar.add_task(f"degree {degree}, weights", total=total)
+        self.bar.update(self.tasks[degree], completed=done)
+
+
+def print_summary(summary: IdealSummary) -> None:
+    """The degrees as a table."""
+    parameters = ", ".join(f"{key}={value}" for key, value in summary.parameters.items() if value not in (None, False))
+    table = Table(title=f"{summary.model}: {parameters}; method {summary.method}", title_justify="left", box=None)
+    for column in ("degree", "monomials", "HF", "dim I", "new", "modules", "evidence"):
+        table.add_column(column, justify="left" if column in ("modules", "evidence") else "right", no_wrap=True)
+    for degree in summary.degrees:
+        counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
+        modules = [f"{module} ({module.dimension})" for module in degree.modules]
+        proven = degree.is_dimension_proven and degree.is_generation_proven
+        evidence = "proven" if proven else f"Monte Carlo, error < {max(degree.error_bound, 1e-9):.0e}"
+        table.add_row(*map(str, counts), str(degree.minimal_generators), "\n".join(modules), evidence)
+    console().print(table)
+    console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
+    if not summary.is_finished:
+        console().print("The budget ended the run; only complete degrees are shown.")
