@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
+from typing import Any
 
 import numpy as np
 from flint import fmpz, nmod_mat
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import GF, QQ, Array, Balls, Domain, PrimeField, Rationals
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField, Rationals
 from attngeom.exact.primes import primes_from
+from attngeom.fibers.symmetry_json import matrix_to_json
 from attngeom.network import Weights, forward
 
 EXACT_OUTPUT_BITS = 200_000
@@ -27,6 +29,18 @@ class Separation:
     X: Array
     outputs: tuple[Array, Array]
     domain: Domain
+
+    def to_json(self) -> dict[str, Any]:
+        """Input and outputs; balls are written as midpoint and radius."""
+        inputs: Domain = self.domain if self.domain == RR else QQ
+        record: dict[str, Any] = {
+            "X": matrix_to_json(self.X, inputs),
+            "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
+            "domain": self.domain.name,
+        }
+        if isinstance(self.domain, PrimeField):
+            record["prime"] = self.domain.p
+        return record
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,7 @@ def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | A
             point = field.array(X)
             outputs = forward(one, point), forward(two, point)
             if not field.equal(*outputs):
-                return _separation(first, second, QQ.array(X), outputs, field)
+                return present_separation(first, second, QQ.array(X), outputs, field)
         primes.append(p)
         bits = bits or max(output_bits(w, weight_bits(w)) for w in (first, second))
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
@@ -118,7 +132,7 @@ def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | A
     return Agreement(probability, tuple(primes), 2 * len(primes))
 
 
-def _separation(
+def present_separation(
     first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
 ) -> Separation:
     """The rational outputs if they are of readable size, else their residues."""

@@ -31,8 +31,8 @@ class NoMatch:
     reason: str
 
 
-def _pull_back(head: Head, D: Array | None, domain: Domain) -> Head:
-    """The head as seen in the coordinates of the first network."""
+def pull_back(head: Head, D: Array | None, domain: Domain) -> Head:
+    """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
     if D is None:
         return head
     return Head(domain.matmul(head.Q, D), domain.matmul(head.K, D), domain.matmul(head.V, D), head.O)
@@ -85,7 +85,7 @@ def match_weights(first: Weights, second: Weights) -> Symmetry | NoMatch:
     layers, orders, between = [], [], []
     for index, heads in enumerate(first.layers):
         u = domain.array(rng.integers(1, 1000, size=(architecture.widths[index], 1)))
-        moved = [_pull_back(head, D, domain) for head in second.layers[index]]
+        moved = [pull_back(head, D, domain) for head in second.layers[index]]
         marks = [_fingerprint(head, u, domain) for head in heads]
         moved_marks = [_fingerprint(head, u, domain) for head in moved]
         if any(mark == () for mark, _ in marks):

@@ -1,0 +1,195 @@
+"""Alignment: the verdict, the witness, and the fallbacks outside the hypotheses of the theorems."""
+
+import numpy as np
+import pytest
+from flint import fmpq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attngeom.errors import InputError
+from attngeom.exact import QQ, RR
+from attngeom.exact.domains import PrimeField
+from attngeom.fibers.align import align
+from attngeom.fibers.symmetry_json import symmetry_from_json, symmetry_to_json
+from attngeom.network import (
+    Architecture,
+    Weights,
+    forward,
+    random_symmetry,
+    random_weights,
+    weights_from_matrices,
+)
+from tests.network.strategies import architectures
+
+BILLIONTH = fmpq(1, 10**9)
+
+
+def perturbed(weights, place, amount=BILLIONTH):
+    vector = weights.vector().copy()
+    vector[place] += amount
+    return Weights.from_vector(weights.architecture, vector, weights.domain)
+
+
+IDENTIFIABLE = [
+    Architecture((3, 2), 2),
+    Architecture((4, 3, 3, 5), 2),
+    Architecture((3, 3, 3), 2, causal=True),
+    Architecture((3, 3, 3), 2, residual=True),
+    Architecture((4, 4, 4), 2, heads=2),
+    Architecture((4, 4, 4), 1, heads=3, value_width=2, residual=True, causal=True),
+    Architecture((3, 2, 3), 2, kind="softmax"),
+    Architecture((4, 4, 4), 2, heads=2, kind="softmax", residual=True),
+    Architecture((2, 2, 2), 5),
+    Architecture((3, 3), 2, value_width=4),
+]
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
+    for seed in range(3):
+        first = random_weights(architecture, QQ, seed)
+        second = first.act(random_symmetry(architecture, QQ, seed + 50))
+        found = align(first, second, seed=seed)
+        assert found.same_function is True and found.is_proven
+        assert found.symmetry is not None
+        assert found.symmetry.apply(first).equals(second)
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_one_entry_changed_by_a_billionth_is_separated(architecture):
+    rng = np.random.default_rng(7)
+    for seed in range(3):
+        first = random_weights(architecture, QQ, seed)
+        second = first.act(random_symmetry(architecture, QQ, seed + 50))
+        place = int(rng.integers(architecture.num_parameters))
+        found = align(first, perturbed(second, place), seed=seed)
+        assert found.same_function is False and found.is_proven
+        X = found.separation.X
+        if found.separation.domain == QQ:
+            outputs = forward(first, X), forward(perturbed(second, place), X)
+            assert not QQ.equal(*outputs)
+            assert all(QQ.equal(a, b) for a, b in zip(outputs, found.separation.outputs))
+
+
+@settings(max_examples=60)
+@given(architecture=architectures(max_layers=3, max_width=3), seed=st.integers(0, 1000))
+def test_exact_verdict_is_right_for_every_architecture(architecture, seed):
+    first = random_weights(architecture, QQ, seed)
+    second = first.act(random_symmetry(architecture, QQ, seed + 1))
+    found = align(first, second)
+    assert found.same_function is True
+    assert found.is_proven or found.error_probability < 1e-9
+    other = random_weights(architecture, QQ, seed + 5000)
+    X = QQ.random((8, architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
+    if not QQ.equal(forward(first, X), forward(other, X)):
+        assert align(first, other).same_function is False
+
+
+def test_two_point_fiber_of_one_layer_is_proven_equal():
+    k, q, h, v = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+    architecture = Architecture((3, 2), 2)
+    first = weights_from_matrices(architecture, [np.outer(k, q)], [np.outer(h, v)], QQ)
+    second = weights_from_matrices(architecture, [np.outer(v, q)], [np.outer(h, k)], QQ)
+    found = align(first, second)
+    assert found.same_function is True and found.is_proven and found.symmetry is None
+    assert any("Lemma 3.1" in text for text in found.failed_hypotheses)
+
+
+def test_mixed_heads_are_proven_equal_with_their_mixing():
+    architecture = Architecture((2, 2, 2), 2, heads=2, value_width=2)
+    first = random_weights(architecture, QQ, 3)
+    G = QQ.array([[1, 2], [1, 3]])
+    inverse = QQ.inverse(G).T
+    tensors = {}
+    for index, heads in enumerate(first.layers):
+        A = [head.attention_matrix(QQ) for head in heads]
+        W = [head.value_matrix(QQ) for head in heads]
+        for h in range(2):
+            name = f"layers.{index}.heads.{h}"
+            tensors |= {f"{name}.K": QQ.eye(2), f"{name}.Q": A[0] * G[h, 0] + A[1] * G[h, 1]}
+            tensors |= {f"{name}.V": W[0] * inverse[h, 0] + W[1] * inverse[h, 1], f"{name}.O": QQ.eye(2)}
+    second = Weights.from_tensors(architecture, tensors, QQ)
+    found = align(first, second)
+    assert found.same_function is True and found.is_proven and found.symmetry is None
+    assert QQ.equal(found.mixings[0], G)
+
+
+def test_widening_network_with_invisible_change_is_equal_through_virtual_weights():
+    architecture = Architecture((2, 3, 2), 2)
+    first = random_weights(architecture, QQ, 1)
+    V1 = first.layers[0][0].V
+    normal = QQ.array(np.cross(*(np.array([int(x) for x in V1[:, j]]) for j in range(2))))
+    tensors = dict(first.tensors())
+    tensors["layers.1.V"] = tensors["layers.1.V"] + QQ.array([[1], [4]]) * normal[None, :]
+    second = Weights.from_tensors(architecture, tensors, QQ)
+    found = align(first, second)
+    assert found.same_function is True and found.is_proven and found.symmetry is None
+    assert "Eq 13" in found.reason
+
+
+def test_collapsed_network_is_compared_by_evaluation():
+    # One token: only the symmetric part of A is visible, so a skew change of A is invisible.
+    architecture = Architecture((2, 2, 2), 2, tokens=1)
+    first = random_weights(architecture, QQ, 2)
+    A = [heads[0] for heads in first.attention_matrices()]
+    V = [heads[0] for heads in first.value_matrices()]
+    skew = QQ.array([[0, 1], [-1, 0]])
+    second = weights_from_matrices(architecture, [A[0] + skew, A[1] - skew * 3], V, QQ)
+    found = align(first, second)
+    assert found.same_function is True and found.symmetry is None
+    assert found.is_proven or found.error_probability < 1e-12
+    assert any("t ≥ 3" in text for text in found.failed_hypotheses)
+
+
+def test_deep_networks_are_separated_by_residues():
+    architecture = Architecture((3,) * 13, 3)
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(random_symmetry(architecture, QQ, 1))
+    assert align(first, second).same_function is True
+    found = align(first, perturbed(second, 5))
+    assert found.same_function is False and isinstance(found.separation.domain, PrimeField)
+
+
+def test_softmax_has_no_scale_symmetry():
+    architecture = Architecture((2, 2), 2, kind="softmax")
+    first = random_weights(architecture, QQ, 0)
+    tensors = dict(first.tensors())
+    tensors["layers.0.Q"], tensors["layers.0.V"] = tensors["layers.0.Q"] * 2, tensors["layers.0.V"] / 2
+    found = align(first, Weights.from_tensors(architecture, tensors, QQ))
+    assert found.same_function is False and found.is_proven and found.separation.domain.name == "balls"
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first = random_weights(architecture, RR, seed)
+        second = first.act(random_symmetry(architecture, RR, seed + 50))
+        for noise in (1e-12, 1e-6):
+            vector = second.vector()
+            noisy = Weights.from_vector(architecture, vector * (1 + noise * rng.standard_normal(len(vector))), RR)
+            assert align(first, noisy, tolerance=10 * noise).same_function is True
+        other = random_weights(architecture, RR, seed + 1000)
+        assert align(first, other).same_function is False
+
+
+def test_float_difference_near_the_tolerance_is_not_told():
+    architecture = Architecture((3, 3, 3), 2)
+    first = random_weights(architecture, RR, 0)
+    rng = np.random.default_rng(0)
+    vector = first.vector()
+    noisy = Weights.from_vector(architecture, vector * (1 + 5e-9 * rng.standard_normal(len(vector))), RR)
+    assert align(first, noisy, tolerance=1e-9).same_function is None
+
+
+def test_symmetry_survives_json():
+    architecture = Architecture((4, 4, 4), 2, heads=2)
+    for domain in (QQ, RR):
+        weights = random_weights(architecture, domain, 0)
+        g = random_symmetry(architecture, domain, 1)
+        assert symmetry_from_json(symmetry_to_json(g)).apply(weights).equals(g.apply(weights))
+
+
+def test_different_architectures_are_refused():
+    with pytest.raises(InputError, match="different architectures"):
+        align(random_weights(Architecture((2, 2), 1), QQ, 0), random_weights(Architecture((2, 2), 2), QQ, 0))
