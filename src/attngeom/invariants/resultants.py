@@ -1,0 +1,103 @@
+"""Family 9, Sylvester resultants: the slice quadrics restricted to a line have a common root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.invariants.family import RowFamily
+from attngeom.invariants.lines import form_minor, pair_minors, restrict, restricted_forms
+from attngeom.invariants.tableaux import (
+    count_target_squares,
+    format_square,
+    on_target_squares,
+    schur_dimension,
+    separating_line,
+    target_squares,
+    two_row_tableau,
+)
+from attngeom.invariants.terms import Terms, add, multiply
+
+
+@dataclass(frozen=True)
+class SylvesterResultants(RowFamily):
+    """On a line z = s p + u r the quadrics q_m = v(z) a_m(z) share a root: Res(Σ λ_m q_m, Σ μ_m q_m) = 0.
+
+    With P, 2B, R the coefficients of q_m on the line, Res = [PR]² − 4 [PB][BR] in 2×2 minors of the two forms, so its
+    coefficients in (λ, μ) are indexed by a basis of S_22 U. There is one line for each semistandard tableau of shape
+    (4, 4), see :func:`separating_line`; together the quartics are a basis of S_44 V ⊗ S_22 U, what all lines span.
+
+    >>> from attngeom.invariants.variety import Variety
+    >>> SylvesterResultants(Variety(3, 3)).count
+    90
+    """
+
+    number: ClassVar[int] = 9
+    source: ClassVar[str] = "resultants on lines, [I] Theorem 40"
+
+    @property
+    def name(self) -> str:
+        return "sylvester-resultant"
+
+    @property
+    def degree(self) -> int:
+        return 4
+
+    @property
+    def row_count(self) -> int:
+        return schur_dimension((4, 4), self.variety.d) * count_target_squares(self.variety.num_targets)
+
+    @property
+    def dimension(self) -> int:
+        return self.count
+
+    def line(self, number: int) -> Array:
+        """Line number ``number`` of the dim S_44(C^d) lines, as the 2×d matrix with rows p and r."""
+        return separating_line(two_row_tableau(self.variety.d, 4, number), self.variety.d)
+
+    def _place(self, index: int) -> tuple[Array, tuple[tuple[tuple[int, int], tuple[int, int]], ...]]:
+        m = self.variety.num_targets
+        line, square = divmod(index, count_target_squares(m))
+        return self.line(line), target_squares(m)[square]
+
+    def row_label(self, index: int) -> str:
+        line, square = self._place(index)
+        return f"p={tuple(line[0].tolist())} r={tuple(line[1].tolist())} targets={format_square(square)}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        line, square = self._place(index)
+        forms = restricted_forms(line, self.variety.num_targets, row)
+        return add(*[(1, resultant_terms(forms, b, c)) for b, c in square])
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        m = self.variety.num_targets
+        size = count_target_squares(m)
+        first, last = start // size, -(-stop // size)
+        if first >= last:
+            return domain.zeros((*y.shape[:-2], 0))
+        lines = np.stack([self.line(k) for k in range(first, last)])
+        values = resultant_values(restrict(y, lines, domain), domain)
+        flat = values.reshape(*values.shape[:-2], (last - first) * size)
+        return flat[..., start - first * size : stop - first * size]
+
+
+def resultant_terms(forms: list[list[Terms]], b: tuple[int, int], c: tuple[int, int]) -> Terms:
+    """[PR]_b [PR]_c − 2 [PB]_b [BR]_c − 2 [PB]_c [BR]_b: the resultant itself if b = c, its polarization otherwise."""
+    square = multiply(form_minor(forms, 0, 2, b), form_minor(forms, 0, 2, c))
+    first = multiply(form_minor(forms, 0, 1, b), form_minor(forms, 1, 2, c))
+    second = multiply(form_minor(forms, 0, 1, c), form_minor(forms, 1, 2, b))
+    return add((1, square), (-2, first), (-2, second))
+
+
+def resultant_values(b: Array, domain: Domain) -> Array:
+    """The quartics of S_22 U for binary quadrics (…, 3, m): shape (…, m²(m²−1)/12)."""
+    outer, left, right = pair_minors(b, 0, 2, domain), pair_minors(b, 0, 1, domain), pair_minors(b, 1, 2, domain)
+
+    def product(u: Array, w: Array) -> Array:
+        mixed = domain.reduce(domain.reduce(left[..., u] * right[..., w]) + domain.reduce(left[..., w] * right[..., u]))
+        return domain.reduce(domain.reduce(outer[..., u] * outer[..., w]) - 2 * mixed)
+
+    return on_target_squares(product, b.shape[-1], domain)
