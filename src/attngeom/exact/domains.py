@@ -40,7 +40,7 @@ __all__ = [
 Array = np.ndarray
 
 
-def _elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
+def elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
     """Apply ``convert`` to every entry of nested lists or an array; the result has object dtype."""
     try:
         array = np.asarray(data, dtype=object)
@@ -154,7 +154,7 @@ class Rationals(Domain):
     is_exact: ClassVar[bool] = True
 
     def array(self, data: Any) -> Array:
-        return _elementwise(as_fmpq, data)
+        return elementwise(as_fmpq, data)
 
     def to_flint(self, a: Array) -> fmpq_mat:
         return fmpq_mat(a.shape[0], a.shape[1], a.ravel().tolist())
@@ -208,7 +208,7 @@ class PrimeField(Domain):
     def array(self, data: Any) -> Array:
         if isinstance(data, np.ndarray) and np.issubdtype(data.dtype, np.integer):
             return np.mod(data.astype(np.int64), self.p) if self.fits_word else data.astype(object) % self.p
-        residues = _elementwise(self._residue, data)
+        residues = elementwise(self._residue, data)
         return residues.astype(np.int64) if self.fits_word else residues
 
     def reduce(self, a: Array) -> Array:
@@ -257,7 +257,7 @@ class Floats(Domain):
         if isinstance(data, np.ndarray) and data.dtype.kind in "iuf":
             array = data.astype(np.float64)
         else:
-            array = _elementwise(_as_float, data).astype(np.float64)
+            array = elementwise(_as_float, data).astype(np.float64)
         if not np.all(np.isfinite(array)):
             raise InputError("array with NaN or infinite entries given; finite numbers are required")
         return array
@@ -317,7 +317,7 @@ class Balls(Domain):
 
     def array(self, data: Any) -> Array:
         with self.working():
-            return _elementwise(lambda x: x if isinstance(x, arb) else arb(as_fmpq(x)), data)
+            return elementwise(lambda x: x if isinstance(x, arb) else arb(as_fmpq(x)), data)
 
     def to_flint(self, a: Array) -> arb_mat:
         return arb_mat(a.shape[0], a.shape[1], a.ravel().tolist())

@@ -104,7 +104,7 @@ def expand_determinants(stack: Array, domain: Domain) -> Array:
     """
     n = stack.shape[-1]
     if n == 0:
-        return domain.zeros(stack.shape[:-2]) + domain.eye(1)[0, 0]
+        return np.asarray(domain.zeros(stack.shape[:-2]) + domain.eye(1)[0, 0])
     rows = [[stack[..., i, j] for j in range(n)] for i in range(n)]
     with domain.working():
         return np.asarray(laplace_expansion(rows, domain.reduce))

@@ -172,9 +172,7 @@ def solve_mod_p(a: Array, b: Array, p: int, *, method: Method | None = None) -> 
     [3, 0]
     """
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        raise InputError(
-            f"system of shapes {a.shape} and {b.shape} given; a matrix and as many right sides are required"
-        )
+        raise InputError(f"system of shapes {a.shape} and {b.shape} given; a matrix and equally many rows are required")
     n = a.shape[1]
     right = b if b.ndim == 2 else b[:, None]
     pivots, free, entries = _reduced(np.concatenate([a, right], axis=1), p, method)

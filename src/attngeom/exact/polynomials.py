@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx, nmod_mpoly_ctx
 
 from attngeom.errors import DomainError, FormatError, InputError
-from attngeom.exact.domains import QQ, Array, Domain, PrimeField, Rationals, as_fmpq
+from attngeom.exact.domains import QQ, Array, Domain, PrimeField, Rationals
 from attngeom.exact.minors import laplace_expansion
+from attngeom.exact.numbers import as_fmpq
 
 # FLINT's types over Q and GF(p) have the same methods but no common base class.
 Context: TypeAlias = Any
@@ -93,7 +95,7 @@ class Polynomial:
         """
         if points.shape[-1:] != (len(self.variables),):
             raise InputError(f"points of shape {points.shape} given; {len(self.variables)} coordinates are required")
-        flat = points.reshape(-1, points.shape[-1])
+        flat = points.reshape(prod(points.shape[:-1]), len(self.variables))
         exponents = [e for e, _ in self.terms]
         coefficients = domain.array(np.array([c for _, c in self.terms], dtype=object))[:, None]
         # The table of monomials is made for some of the points at a time.
@@ -120,10 +122,15 @@ class Polynomial:
             ) from error
 
     def to_sympy(self) -> Any:
-        """The SymPy expression in symbols of the same names."""
+        """The SymPy expression in symbols of the same names.
+
+        >>> Polynomial.from_terms(("x", "y"), {(1, 1): 2}).to_sympy()
+        2*x*y
+        """
+        # SymPy takes long to import, and only this method needs it.
         import sympy
 
-        symbols = sympy.symbols(self.variables, seq=True)
+        symbols = [sympy.Symbol(name) for name in self.variables]
         terms = {e: sympy.Rational(int(c.p), int(c.q)) for e, c in self.terms}
         return sympy.Poly.from_dict(terms, *symbols).as_expr() if terms else sympy.Integer(0)
 

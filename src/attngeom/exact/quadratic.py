@@ -13,10 +13,11 @@ import numpy as np
 from flint import arb, fmpq, fmpz
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact.domains import QQ, Array, Balls, Domain, as_fmpq
+from attngeom.exact.domains import QQ, Array, Balls, Domain, elementwise
+from attngeom.exact.numbers import as_fmpq
 
-_RATIONAL = r"[+-]?\d+(?:/\d+)?"
-_FORM = re.compile(rf"(?:({_RATIONAL})(?=[+-]))?([+-]?(?:\d+(?:/\d+)?)?)\*?sqrt\((-?\d+)\)")
+_RATIONAL = r"\d+(?:/\d+)?"
+_SUM = re.compile(rf"(?:([+-]?{_RATIONAL})(?=[+-]))?([+-]?)(?:({_RATIONAL})\*)?sqrt\((-?\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +177,13 @@ class QuadraticField(Domain):
         >>> QuadraticField(5).parse("1/2-sqrt(5)")
         Quadratic('1/2-1*sqrt(5)')
         """
-        match = _FORM.fullmatch(text.replace(" ", ""))
+        match = _SUM.fullmatch(text.replace(" ", ""))
         if match is None:
             return self.element(text)
-        a, b, D = match.groups()
-        if int(D) != self.D:
+        a, sign, b, D = match.groups()
+        if str(self.D) != D:
             raise InputError(f"entry {text[:40]!r} given; an element of Q(√{self.D}) is required")
-        return self.element(a or 0, b + "1" if b in ("", "+", "-") else b)
+        return self.element(a or 0, sign + (b or "1"))
 
     def _convert(self, x: Any) -> Quadratic:
         if isinstance(x, Quadratic):
@@ -192,11 +193,7 @@ class QuadraticField(Domain):
         return self.parse(x) if isinstance(x, str) else self.element(x)
 
     def array(self, data: Any) -> Array:
-        array = np.asarray(data, dtype=object)
-        flat = np.empty(array.size, dtype=object)
-        for index, entry in enumerate(array.ravel()):
-            flat[index] = self._convert(entry)
-        return flat.reshape(array.shape)
+        return elementwise(self._convert, data)
 
     def parts(self, array: Array) -> tuple[Array, Array]:
         """The rational arrays a and b of a + b√D."""

@@ -1,0 +1,193 @@
+"""Linear algebra mod p: FLINT and BLAS agree, witnesses are nonzero minors, nullspaces are annihilated."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, WORD_PRIME, echelon_mod_p, nullspace_mod_p
+from attngeom.exact.elimination import BalancedResidues, Elimination
+from attngeom.exact.modular import choose_method, determinant_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
+from attngeom.exact.products import matmul_mod
+
+METHODS = ["flint", "blas"]
+# Small primes, both sides of the limits of direct, of entrywise and of split products, the largest word prime.
+PRIMES = [2, 3, 101, BLAS_PRIME, 33554393, 67108859, 134217689, 268435399, WORD_PRIME, 2**31 - 1]
+
+
+def low_rank(rows, columns, rank, p, rng, density=1.0):
+    """A random matrix of rank at most ``rank``; a density below 1 then puts zeros anywhere."""
+    a = matmul_mod(rng.integers(0, p, (rows, rank)), rng.integers(0, p, (rank, columns)), p)
+    return a * (rng.random(a.shape) < density)
+
+
+@st.composite
+def matrices(draw, largest=70):
+    p = draw(st.sampled_from(PRIMES))
+    rows, columns = draw(st.integers(0, largest)), draw(st.integers(0, largest))
+    rank = draw(st.integers(0, min(rows, columns)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    a = low_rank(rows, columns, rank, p, rng, density=draw(st.sampled_from([1.0, 1.0, 0.3, 0.03])))
+    if columns and draw(st.booleans()):
+        a[:, rng.integers(0, columns, columns // 3)] = 0
+    return a, p
+
+
+@settings(max_examples=200)
+@given(matrices())
+def test_flint_and_blas_give_the_same_echelon_form(case):
+    a, p = case
+    flint, blas = (rref_mod_p(a, p, method=method) for method in METHODS)
+    assert flint.pivots == blas.pivots
+    assert np.array_equal(flint.matrix, blas.matrix)
+    assert rank_mod_p(a, p, method="flint") == rank_mod_p(a, p, method="blas") == blas.rank == len(blas.matrix)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=100)
+@given(matrices())
+def test_pivots_are_a_nonzero_minor_of_the_size_of_the_rank(method, case):
+    a, p = case
+    pivots = echelon_mod_p(a, p, method=method)
+    assert pivots.rank == rank_mod_p(a, p, method="flint")
+    assert len(set(pivots.rows)) == len(pivots.rows) == pivots.rank
+    assert determinant_mod_p(a[np.ix_(pivots.rows, pivots.columns)], p) != 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=100)
+@given(matrices())
+def test_nullspace_is_annihilated_and_has_the_complementary_dimension(method, case):
+    a, p = case
+    basis = nullspace_mod_p(a, p, method=method)
+    assert not np.any(matmul_mod(a, basis.T, p))
+    assert len(basis) == rank_mod_p(basis, p) == a.shape[1] - rank_mod_p(a, p)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=60)
+@given(matrices(largest=40), st.integers(0, 2**32 - 1))
+def test_solutions_solve_and_inconsistent_systems_have_none(method, case, seed):
+    a, p = case
+    rng = np.random.default_rng(seed)
+    b = matmul_mod(a, rng.integers(0, p, (a.shape[1], 2)), p)
+    x = solve_mod_p(a, b, p, method=method)
+    assert np.array_equal(matmul_mod(a, x, p), b)
+    vector = solve_mod_p(a, b[:, 0], p, method=method)
+    assert np.array_equal(vector, x[:, 0])
+    if rank_mod_p(a, p) < len(a):
+        # A vector outside the column space, by a linear form that vanishes on it.
+        form = nullspace_mod_p(a.T, p)[0]
+        outside = (b[:, 0] + (np.arange(len(a)) == np.flatnonzero(form)[0])) % p
+        assert solve_mod_p(a, outside, p, method=method) is None
+
+
+@pytest.mark.parametrize("p", PRIMES)
+def test_extreme_residues_do_not_round(p):
+    # Every product is as large as it can be, and all have the same sign.
+    size = 1100 if p >= BLAS_PRIME else 300
+    field = BalancedResidues(p)
+    x = np.full((2, size), float(field.bound))
+    c = np.full((2, 3), -float(field.bound))
+    field.subtract_product(c, x, np.full((size, 3), float(field.bound)))
+    expected = (-field.bound - size * field.bound**2) % p
+    assert np.all(field.to_integers(c) == expected)
+    assert np.all(np.abs(c) <= field.bound)
+    assert field.times(np.array([float(field.bound)]), np.array([-float(field.bound)])) % p == -(field.bound**2) % p
+
+
+@pytest.mark.parametrize("p", [BLAS_PRIME, WORD_PRIME])
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(700, 500, 500), (500, 700, 500), (600, 600, 333)])
+def test_large_matrices_have_their_rank_and_nullspace(p, rows, columns, rank):
+    a = low_rank(rows, columns, rank, p, np.random.default_rng(rows))
+    flint, blas = (nullspace_mod_p(a, p, method=method) for method in METHODS)
+    assert np.array_equal(flint, blas)
+    assert echelon_mod_p(a, p).rank == rank
+
+
+def test_columns_that_depend_on_earlier_ones_are_never_pivots():
+    p, rng = BLAS_PRIME, np.random.default_rng(0)
+    independent = rng.integers(0, p, (300, 100))
+    a = np.repeat(independent, 3, axis=1)
+    assert echelon_mod_p(a, p, method="blas").columns == tuple(range(0, 300, 3))
+
+
+def test_rows_that_come_late_are_found_by_pivoting():
+    p, rng = BLAS_PRIME, np.random.default_rng(0)
+    a = np.zeros((400, 60), dtype=np.int64)
+    a[340:] = rng.integers(0, p, (60, 60))
+    assert echelon_mod_p(a, p, method="blas").rows == tuple(range(340, 400))
+
+
+@pytest.mark.parametrize("p", [101, BLAS_PRIME, WORD_PRIME])
+def test_overwriting_changes_the_memory_and_not_the_answer(p):
+    a = low_rank(200, 150, 77, p, np.random.default_rng(0))
+    kept, expected = a.copy(), echelon_mod_p(a, p, method="blas")
+    assert np.array_equal(a, kept)
+    assert echelon_mod_p(a, p, method="blas", overwrite=True) == expected
+    assert not np.array_equal(a, kept)
+    strided = np.asfortranarray(kept)
+    assert rank_mod_p(strided, p, method="blas", overwrite=True) == expected.rank
+
+
+@settings(max_examples=50)
+@given(matrices(largest=12))
+@example((np.zeros((0, 3), dtype=np.int64), 7))
+@example((np.zeros((3, 0), dtype=np.int64), 7))
+@example((np.zeros((0, 0), dtype=np.int64), 7))
+def test_residues_may_be_given_as_any_integers(case):
+    a, p = case
+    shifted = a - p * (np.arange(a.size).reshape(a.shape) % 3)
+    for method in METHODS:
+        assert np.array_equal(rref_mod_p(shifted, p, method=method).matrix, rref_mod_p(a, p, method=method).matrix)
+    assert nullspace_mod_p(shifted.astype(object), p).tolist() == nullspace_mod_p(a, p).tolist()
+
+
+def test_large_moduli_use_python_integers():
+    a = np.array([[1, BIG_PRIME - 1, 5], [2, BIG_PRIME - 2, 10]], dtype=object)
+    assert rank_mod_p(a, BIG_PRIME) == 1
+    assert nullspace_mod_p(a, BIG_PRIME).tolist() == [[1, 1, 0], [BIG_PRIME - 5, 0, 1]]
+    assert choose_method(10**6, 10**6, BIG_PRIME) == "flint"
+
+
+@pytest.mark.parametrize(
+    ("a", "p"),
+    [
+        (np.zeros(3, dtype=np.int64), 7),
+        (np.zeros((2, 2, 2), dtype=np.int64), 7),
+        (np.zeros((2, 2)), 7),
+        (np.zeros((2, 2), dtype=np.int64), 6),
+        (np.zeros((2, 2), dtype=np.int64), 1),
+    ],
+)
+def test_wrong_shapes_types_and_moduli_are_refused(a, p):
+    for function in (rank_mod_p, echelon_mod_p, rref_mod_p, nullspace_mod_p):
+        with pytest.raises(InputError):
+            function(a, p)
+
+
+def test_methods_refuse_what_they_cannot_do():
+    with pytest.raises(InputError, match="2\\^31"):
+        rank_mod_p(np.eye(2, dtype=np.int64), BIG_PRIME, method="blas")
+    with pytest.raises(DomainError):
+        BalancedResidues(BIG_PRIME)
+    with pytest.raises(InputError, match="square"):
+        determinant_mod_p(np.zeros((2, 3), dtype=np.int64), 7)
+    with pytest.raises(InputError, match="rows"):
+        solve_mod_p(np.zeros((2, 3), dtype=np.int64), np.zeros(3, dtype=np.int64), 7)
+
+
+def test_factors_multiply_to_the_permuted_matrix():
+    p = 101
+    a = low_rank(40, 30, 17, p, np.random.default_rng(3))
+    elimination = Elimination(BalancedResidues(p).from_integers(a), p).run()
+    stored = elimination.field.to_integers(elimination.a)
+    lower = np.zeros((40, 17), dtype=np.int64)
+    upper = np.zeros((17, 30), dtype=np.int64)
+    for i, column in enumerate(elimination.columns):
+        lower[i, i] = 1
+        lower[i + 1 :, i] = stored[i + 1 :, column]
+        upper[i, column:] = stored[i, column:]
+    assert elimination.rank == 17
+    assert np.array_equal(GF(p).matmul(lower, upper), a[elimination.order])
