@@ -121,7 +121,8 @@ def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, 
     losses |= {"scale": H, "mixing": 0, "syzygies": 0}
     if _heads_are_independent(layer):
         losses |= {"mixing": head_mixing(layer), "syzygies": koszul_syzygies(layer)}
-    remaining = H * (attention_count(layer) + value_count(layer)) - sum(losses[k] for k in ("scale", "mixing", "syzygies"))
+    remaining = H * (attention_count(layer) + value_count(layer))
+    remaining -= losses["scale"] + losses["mixing"] + losses["syzygies"]
     losses["saturation"] = max(0, remaining - cubic_count(layer))
     return losses
 

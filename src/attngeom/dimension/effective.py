@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import comb
 
 from attngeom.network.architecture import Architecture
@@ -25,8 +26,7 @@ class EffectiveLayer:
     """Sizes of one layer of the smaller network.
 
     ``value_width`` is None for one matrix V; ``symmetric`` says that only the symmetric part of A can be seen, because
-    all tokens that enter the layer are parallel; ``starts`` are the first free columns of each tensor in the gauge
-    slice (for O the count over all heads together).
+    all tokens that enter the layer are parallel.
     """
 
     d_in: int
@@ -105,7 +105,7 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     parallel = one_token
     can_collapse = not (architecture.causal or architecture.residual) and architecture.kind == "lightning"
     layers = []
-    for index, (d_in, d_out) in enumerate(zip(widths, widths[1:])):
+    for index, (d_in, d_out) in enumerate(pairwise(widths)):
         given = architecture.layer(index)
         alpha = min(given.attention, d_in)
         value_width = None if given.value_width is None else min(given.value_width, d_in, d_out)

@@ -81,10 +81,19 @@ def full_blocks(weights: Weights) -> SlicedNetwork:
         cut = []
         for head in heads:
             named = [next(shapes) for _ in head.tensors]
-            blocks = tuple(Block(name, *array.shape, 0) for name, array in named)
+            blocks = tuple(Block(name, array.shape[0], array.shape[1], 0) for name, array in named)
             cut.append(SlicedHead(tuple(array for _, array in named), blocks))
         layers.append(tuple(cut))
     return SlicedNetwork(architecture, weights.domain, tuple(layers), np.arange(architecture.num_parameters))
+
+
+def count_columns(architecture: Architecture) -> int:
+    """The number of free entries of the gauge slice: the dimension, plus what no slice is known for.
+
+    >>> count_columns(Architecture((3, 3, 3), 2))
+    23
+    """
+    return sum(block.num_free for _, _, blocks in gauge_slice(architecture) for block in blocks)
 
 
 def random_slice(architecture: Architecture, p: int, seed: int) -> SlicedNetwork:
@@ -106,9 +115,10 @@ class Samples:
 
 
 def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -> Samples:
-    """Samples from a seed, drawn in the order X, C, then exponentials E_ji of every layer and head.
+    """Samples from a seed, drawn in the order X, C, then the attention of every layer and head.
 
-    E is symmetric if the layer has effective width 1, and zero for j > i if causal; P = E / column sums.
+    Attention is random with columns that sum to 1, see :func:`formal_attention`; the true one is used over floats
+    and balls.
     """
     architecture, domain = network.architecture, network.domain
     rng = np.random.default_rng(seed)
@@ -118,38 +128,45 @@ def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -
         return Samples(X, C, None)
     attention = []
     for heads in network.layers:
-        symmetric = heads[0].blocks[0].columns == 1
-        drawn = [formal_exponentials(count, tokens, architecture.causal, symmetric, domain.p, rng) for _ in heads]
-        attention.append(tuple(normalise_columns(E, domain.p) for E in drawn))
+        # Tokens beyond ``tokens`` are copies of the last one: with symmetric exponentials that is visible.
+        copies = architecture.tokens - tokens + 1 if heads[0].blocks[0].columns == 1 else None
+        shape = (count, tokens, tokens)
+        attention.append(tuple(formal_attention(shape, architecture.causal, copies, domain, rng) for _ in heads))
     return Samples(X, C, tuple(attention))
 
 
-def formal_exponentials(
-    count: int, tokens: int, causal: bool, symmetric: bool, p: int, rng: np.random.Generator
+def formal_attention(
+    shape: tuple[int, int, int], causal: bool, copies: int | None, field: BalancedField, rng: np.random.Generator
 ) -> Array:
-    """Random int64 residues E of shape (count, t, t) in place of the exponentials of scores."""
-    E = GF(p).random((count, tokens, tokens), rng)
-    if symmetric:
-        upper = np.triu(E)
-        E = upper + np.swapaxes(np.triu(E, 1), -1, -2)
-    return np.triu(E) if causal else E
+    """Random P of shape (N, t, t) with Σ_j P_ji = 1, P_ji = 0 for j > i if causal.
+
+    P is a random E with each diagonal entry replaced by 1 − the rest of its column. If ``copies`` is given, the scores
+    are symmetric: P is the upper triangle of E made symmetric, its last row multiplied by the number of copies of the
+    last token (unless causal), divided by the column sums; drawn again should one of these vanish.
+
+    >>> P = formal_attention((1, 2, 2), True, None, BalancedField(7), np.random.default_rng(0))
+    >>> P[0, 0, 0].item(), P[0, 1, 0].item()
+    (1.0, 0.0)
+    """
+    diagonal = np.arange(shape[-1])
+    while True:
+        E = field.random(shape, rng)
+        if causal:
+            E = np.triu(E)
+        elif copies is not None:
+            E = np.triu(E) + np.swapaxes(np.triu(E, 1), -1, -2)
+            E[..., -1, :] = field.reduce(E[..., -1, :] * (copies % field.p))
+        if copies is None:
+            E[..., diagonal, diagonal] = 0
+            E[..., diagonal, diagonal] = field.reduce(1 - E.sum(axis=-2))
+            return E
+        sums = field.reduce(E.sum(axis=-2))
+        if np.all(sums):
+            return field.times(E, field.reciprocals(sums)[..., None, :])
 
 
-def normalise_columns(E: Array, p: int) -> Array:
-    """P_ji = E_ji / Σ_k E_ki mod p, balanced; a column whose sum vanishes is replaced by its first token."""
-    field = BalancedField(p)
-    sums = E.sum(axis=-2) % p
-    E = E.copy()
-    broken = sums == 0
-    if np.any(broken):
-        E[np.broadcast_to(broken[..., None, :], E.shape)] = 0
-        E[..., 0, :] += broken
-        sums = np.where(broken, 1, sums)
-    inverses = field.reciprocals(field.residues.from_integers(sums))
-    return field.times(field.residues.from_integers(E), inverses[..., None, :])
-
-
-def _swap(a: Array) -> Array:
+def swap(a: Array) -> Array:
+    """The transpose over the last two axes."""
     return np.swapaxes(a, -1, -2)
 
 
@@ -157,7 +174,7 @@ def _times(domain: Domain, a: Array, b: Array) -> Array:
     return domain.times(a, b) if isinstance(domain, BalancedField) else domain.reduce(a * b)
 
 
-def _project(domain: Domain, X: Array, matrix: Array) -> Array:
+def project(domain: Domain, X: Array, matrix: Array) -> Array:
     """X matrixᵀ for tokens in rows, as one product."""
     flat = domain.matmul(X.reshape(-1, X.shape[-1]), matrix.T)
     return flat.reshape(*X.shape[:-1], matrix.shape[0])
@@ -177,11 +194,11 @@ class HeadTrace:
 def trace_head(network: SlicedNetwork, head: SlicedHead, X: Array, formal: Array | None) -> HeadTrace:
     """Run one head forward and keep what the propagation back needs."""
     domain, architecture = network.domain, network.architecture
-    q, k, v = (_project(domain, X, matrix) for matrix in head.arrays[:3])
+    q, k, v = (project(domain, X, matrix) for matrix in head.arrays[:3])
     if formal is not None:
         attention = formal
     else:
-        attention = domain.matmul(k, _swap(q))
+        attention = domain.matmul(k, swap(q))
         visible = np.ones(attention.shape[-2:], dtype=np.int64)
         if architecture.causal:
             visible = np.triu(visible)
@@ -189,7 +206,7 @@ def trace_head(network: SlicedNetwork, head: SlicedHead, X: Array, formal: Array
             attention = softmax_columns(attention, visible.astype(bool), domain)
         elif architecture.causal:
             attention = attention * visible
-    return HeadTrace(q, k, v, attention, domain.matmul(_swap(attention), v))
+    return HeadTrace(q, k, v, attention, domain.matmul(swap(attention), v))
 
 
 def trace_network(network: SlicedNetwork, samples: Samples) -> tuple[list[Array], list[list[HeadTrace]], Array]:
@@ -202,7 +219,7 @@ def trace_network(network: SlicedNetwork, samples: Samples) -> tuple[list[Array]
         row = [trace_head(network, head, X, P) for head, P in zip(heads, formal)]
         total = X if network.architecture.residual else None
         for head, trace in zip(heads, row):
-            part = trace.mixed if len(head.arrays) == 3 else _project(domain, trace.mixed, head.arrays[3])
+            part = trace.mixed if len(head.arrays) == 3 else project(domain, trace.mixed, head.arrays[3])
             total = part if total is None else domain.reduce(total + part)
         X = np.asarray(total)
         traces.append(row)
@@ -224,12 +241,12 @@ def pull_back(
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Cotangents of (q, k, v, out) of one head for a given cotangent of its output; and those of its input parts."""
     domain = network.domain
-    mixed = cotangent if len(head.arrays) == 3 else _project(domain, cotangent, head.arrays[3].T)
-    scores = score_cotangent(network, trace.attention, domain.matmul(trace.v, _swap(mixed)))
-    q = domain.matmul(_swap(scores), trace.k)
+    mixed = cotangent if len(head.arrays) == 3 else project(domain, cotangent, head.arrays[3].T)
+    scores = score_cotangent(network, trace.attention, domain.matmul(trace.v, swap(mixed)))
+    q = domain.matmul(swap(scores), trace.k)
     k = domain.matmul(scores, trace.q)
     v = domain.matmul(trace.attention, mixed)
-    parts = [_project(domain, bar, matrix.T) for bar, matrix in zip((q, k, v), head.arrays)]
+    parts = [project(domain, bar, matrix.T) for bar, matrix in zip((q, k, v), head.arrays)]
     return (q, k, v), parts
 
 
@@ -248,7 +265,7 @@ def jacobian_chunk(network: SlicedNetwork, samples: Samples, out: Array) -> None
             for (bar, source), block in zip(reversed(pairs), reversed(head.blocks)):
                 if block.num_free == 0:
                     continue
-                gradient = domain.matmul(_swap(bar), source[..., block.start :])
+                gradient = domain.matmul(swap(bar), source[..., block.start :])
                 flat = gradient.reshape(len(gradient), -1)[:, int(block.fix_corner) :]
                 out[:, stop - block.num_free : stop] = flat
                 stop -= block.num_free

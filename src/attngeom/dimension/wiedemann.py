@@ -2,9 +2,9 @@
 
 Let J be the Jacobian of all outputs at N samples against the n free entries of the gauge slice, F a sparse random n×R
 matrix that folds the R outputs into n numbers, Δ a random diagonal matrix, and B = F J Δ. For vectors u, v the Hankel
-matrix (uᵀ B^{i+j+1} v)_{i,j<L} = (uᵀB^i)_i · B · (B^j v)_j has rank at most rank B ≤ rank J. So a nonsingular one proves
-rank J ≥ L over GF(p), hence over Q, whatever the random choices were. Memory: a few copies of the activations, the
-weights and the sequence; one product costs one derivative of the forward pass.
+matrix (uᵀ B^{i+j+1} v)_{i,j<L} = (uᵀB^i)_i · B · (B^j v)_j has rank at most rank B ≤ rank J. So a nonsingular one
+proves rank J ≥ L over GF(p), hence over Q, whatever the random choices were. Memory: a few copies of the activations,
+the weights and the sequence; one product costs one derivative of the forward pass.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ import numpy as np
 from attngeom.dimension.effective import effective_layers
 from attngeom.dimension.jacobian import (
     SlicedHead,
-    SlicedNetwork,
-    _project,
-    _swap,
+    project,
     random_samples,
     random_slice,
+    swap,
     trace_network,
 )
 from attngeom.dimension.recurrence import linear_complexity
@@ -72,12 +71,12 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
 class FoldedJacobian:
     """The n×n operator B = F J Δ at random weights and samples; see the module docstring."""
 
-    def __init__(self, architecture: Architecture, p: int, seed: int) -> None:
+    def __init__(self, architecture: Architecture, p: int, seed: int, more: int = 1) -> None:
         self.field = BalancedField(p)
         self.network = random_slice(architecture, p, seed)
         n = self.network.num_columns
         self.tokens = min(architecture.tokens, MAX_TOKENS)
-        self.samples = count_samples(architecture, n, self.tokens)
+        self.samples = more * count_samples(architecture, n, self.tokens)
         samples = random_samples(self.network, self.samples, self.tokens, seed + 1)
         self.inputs, self.traces, output = trace_network(self.network, samples)
         rng = np.random.default_rng(seed + 2)
@@ -109,11 +108,11 @@ class FoldedJacobian:
                     self._derivative(X, moved, matrix, direction)
                     for matrix, direction in zip(head.arrays[:3], directions)
                 )
-                parts = []
-                scores = _sum_products(field, [(dk, _swap(trace.q)), (trace.k, None if dq is None else _swap(dq))])
+                parts: list[tuple[Array | None, Array | None]] = []
+                scores = _sum_products(field, [(dk, swap(trace.q)), (trace.k, None if dq is None else swap(dq))])
                 if scores is not None:
-                    parts.append((_swap(self._attention(trace.attention, scores)), trace.v))
-                parts.append((_swap(trace.attention), dv))
+                    parts.append((swap(self._attention(trace.attention, scores)), trace.v))
+                parts.append((swap(trace.attention), dv))
                 mixed = _sum_products(field, parts)
                 if len(head.arrays) == 4:
                     mixed = self._derivative(trace.mixed, mixed, head.arrays[3], directions[3])
@@ -134,8 +133,8 @@ class FoldedJacobian:
 
     def _derivative(self, X: Array, moved: Array | None, matrix: Array, direction: Array | None) -> Array | None:
         """The derivative of X matrixᵀ."""
-        first = None if direction is None else _project(self.field, X, direction)
-        second = None if moved is None else _project(self.field, moved, matrix)
+        first = None if direction is None else project(self.field, X, direction)
+        second = None if moved is None else project(self.field, moved, matrix)
         if first is None or second is None:
             return second if first is None else first
         return self.field.residues.balance(first + second)
@@ -174,17 +173,18 @@ def krylov_lower_bound(
     architecture: Architecture,
     seed: int = 0,
     p: int = BLAS_PRIME,
+    more: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> KrylovBound:
     """A lower bound for the dimension, proven by a nonsingular Hankel matrix mod p of that size.
 
     It is the dimension with high probability if the gauge slice has no superfluous column. 2n + 2 derivatives of
-    the forward pass, then a recurrence in O(n²).
+    the forward pass, then a recurrence in O(n²). ``more`` multiplies the number of samples.
 
     >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=3).lower_bound
     7
     """
-    operator = FoldedJacobian(architecture, p, seed)
+    operator = FoldedJacobian(architecture, p, seed, more)
     n, field = operator.size, operator.field
     rng = np.random.default_rng(seed + 3)
     left, vector = field.random((n,), rng), field.random((n,), rng)

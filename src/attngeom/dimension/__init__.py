@@ -1,0 +1,22 @@
+"""Dimension of the set of functions that an attention architecture can compute."""
+
+from attngeom.dimension.answer import Dimension, dimension
+from attngeom.dimension.bounds import Estimate, LowerBound, symmetry_upper_bound
+from attngeom.dimension.counting import UpperBound, upper_bound
+from attngeom.dimension.formulas import Formula, formula, formulas
+from attngeom.dimension.wiedemann import KrylovBound, krylov_lower_bound
+
+__all__ = [
+    "Dimension",
+    "Estimate",
+    "Formula",
+    "KrylovBound",
+    "LowerBound",
+    "UpperBound",
+    "dimension",
+    "formula",
+    "formulas",
+    "krylov_lower_bound",
+    "symmetry_upper_bound",
+    "upper_bound",
+]

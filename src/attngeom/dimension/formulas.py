@@ -1,0 +1,277 @@
+"""Closed formulas for the dimension, each with its source, its status and its hypotheses.
+
+Notation: widths d_0..d_l, attention widths a_i, t tokens, H heads of value width v; α_i = min(a_i, d_{i-1}).
+A formula never comes without the list of its hypotheses and whether each holds; ``applies`` is true if all do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import comb
+from typing import Any, Literal
+
+from attngeom.network.architecture import Architecture, LayerShape
+
+Status = Literal["theorem", "conjecture", "computed"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A condition of a formula, and whether the architecture satisfies it."""
+
+    text: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A value with its source; it is claimed only if ``applies``.
+
+    ``status``: a theorem of a paper, a conjecture of a paper, or computed (ours: the value is a proven upper bound,
+    equality was found by exact computation in all tested cases).
+    """
+
+    value: int
+    source: str
+    status: Status
+    hypotheses: tuple[Hypothesis, ...]
+
+    @property
+    def applies(self) -> bool:
+        return all(hypothesis.holds for hypothesis in self.hypotheses)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "source": self.source,
+            "applies": self.applies,
+            "status": self.status,
+            "hypotheses": {hypothesis.text: hypothesis.holds for hypothesis in self.hypotheses},
+        }
+
+
+def _plain(architecture: Architecture) -> list[Hypothesis]:
+    return [
+        Hypothesis("one head with one value matrix", not architecture.is_factored),
+        Hypothesis("no skip connection", not architecture.residual),
+    ]
+
+
+def one_layer(architecture: Architecture) -> Formula | None:
+    """2αd − α² + d d' − 1 ([G] Cor 3.3).
+
+    >>> one_layer(Architecture((3, 2), 2, tokens=2)).value
+    13
+    """
+    if architecture.num_layers != 1:
+        return None
+    d, d_out = architecture.widths
+    a = architecture.attention[0]
+    alpha = min(a, d)
+    hypotheses = [
+        *_plain(architecture),
+        Hypothesis("lightning attention without mask", architecture.kind == "lightning" and not architecture.causal),
+        Hypothesis("t ≥ 2", architecture.tokens >= 2),
+        Hypothesis("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
+    ]
+    return Formula(2 * alpha * d - alpha**2 + d * d_out - 1, "[G] Cor 3.3", "theorem", tuple(hypotheses))
+
+
+def _bottleneck_value(architecture: Architecture) -> int:
+    d_0, d_l = architecture.widths[0], architecture.widths[-1]
+    alphas = [min(a, d) for a, d in zip(architecture.attention, architecture.widths)]
+    if architecture.num_layers == 1:
+        return 2 * alphas[0] * d_0 - alphas[0] ** 2 + d_0 * d_l
+    delta = architecture.widths[1]
+    later = sum(2 * alpha * delta - alpha**2 for alpha in alphas[1:])
+    return 2 * alphas[0] * d_0 - alphas[0] ** 2 + delta * (d_0 + d_l) - delta**2 + later
+
+
+def _bottleneck(architecture: Architecture) -> list[Hypothesis]:
+    hidden = architecture.widths[1:-1]
+    ends = (architecture.widths[0], architecture.widths[-1])
+    return [
+        *_plain(architecture),
+        Hypothesis("t ≥ 3", architecture.tokens >= 3),
+        Hypothesis("a_i ≥ 2", min(architecture.attention) >= 2),
+        Hypothesis("hidden widths equal some δ ≥ 2", len(set(hidden)) <= 1 and min(hidden, default=2) >= 2),
+        Hypothesis("d_0, d_l ≥ δ", min(ends) >= max(hidden, default=1)),
+        Hypothesis("no causal mask", not architecture.causal),
+    ]
+
+
+def deep_lightning(architecture: Architecture) -> Formula | None:
+    """2α_1 d_0 − α_1² + δ(d_0+d_l) − δ² − l + Σ_{i>1} (2α_i δ − α_i²) ([G] Cor 3.8), for at least two layers.
+
+    >>> deep_lightning(Architecture((3, 3, 3), 2)).value
+    23
+    """
+    if architecture.num_layers < 2 or architecture.kind != "lightning":
+        return None
+    value = _bottleneck_value(architecture) - architecture.num_layers
+    return Formula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)))
+
+
+def deep_softmax(architecture: Architecture) -> Formula | None:
+    """The value of Cor 3.8 without − l ([G] Eq 16): a theorem for one layer (Thm 3.9), conjectural for more.
+
+    >>> deep_softmax(Architecture((3, 3, 3), 2, kind="softmax")).value
+    25
+    """
+    if architecture.kind != "softmax":
+        return None
+    value = _bottleneck_value(architecture)
+    if architecture.num_layers == 1:
+        hypotheses = [
+            *_plain(architecture),
+            Hypothesis("t ≥ 2", architecture.tokens >= 2),
+            Hypothesis("no causal mask", not architecture.causal),
+        ]
+        return Formula(value, "[G] Thm 3.9 and Eq 16", "theorem", tuple(hypotheses))
+    return Formula(value, "[G] Conj 3.10 and Eq 16", "conjecture", tuple(_bottleneck(architecture)))
+
+
+def general_widths(architecture: Architecture) -> Formula:
+    """Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i) − l for all widths, one head, no skip connection.
+
+    r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), τ_l = r_l, τ_i = min(r_i, 2α_{i+1} + τ_{i+1}),
+    m_i = 2α_i r_{i-1} − α_i². Lightning without mask: after a layer with α_i = 1, or for one token, only symmetric
+    parts are visible: m_j = ρ r − ρ(ρ−1)/2, ρ = min(2α_j, r). Softmax: without − l and without this collapse.
+
+    >>> [general_widths(Architecture((4, 3, 5), 2, tokens=t)).value for t in (1, 2, 3)]
+    [32, 36, 36]
+    """
+    widths, l = architecture.widths, architecture.num_layers
+    lightning = architecture.kind == "lightning"
+    r = [min(widths[: i + 1]) for i in range(l + 1)]
+    alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
+    tau = [0] * l + [r[l]]
+    for i in range(l - 1, 0, -1):
+        tau[i] = min(r[i], 2 * alpha[i] + tau[i + 1])
+    total = widths[-1] * r[l - 1] + sum(tau[i] * (r[i - 1] - r[i]) for i in range(1, l)) - (l if lightning else 0)
+    collapsed = lightning and architecture.tokens == 1
+    for i in range(l):
+        rho = min(2 * alpha[i], r[i])
+        total += rho * r[i] - comb(rho, 2) if collapsed else 2 * alpha[i] * r[i] - alpha[i] ** 2
+        collapsed = collapsed or (lightning and not architecture.causal and alpha[i] == 1)
+    hypotheses = [
+        *_plain(architecture),
+        Hypothesis("t ≥ 2 if softmax", lightning or architecture.tokens >= 2),
+    ]
+    return Formula(total, "ours: general widths", "computed", tuple(hypotheses))
+
+
+def linear_softmax(architecture: Architecture) -> Formula | None:
+    """Softmax over one token is 1, so the network is linear: r (d_0 + d_l − r), r the smallest width or rank.
+
+    >>> linear_softmax(Architecture((3, 2, 3), 1, tokens=1, kind="softmax")).value
+    8
+    """
+    if architecture.kind != "softmax" or architecture.tokens > 1 or architecture.residual:
+        return None
+    ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
+    r = min(*architecture.widths, *ranks)
+    return Formula(
+        r * (architecture.widths[0] + architecture.widths[-1] - r), "linear map of bounded rank", "theorem", ()
+    )
+
+
+def _head_count(layer: LayerShape) -> tuple[int, int, int]:
+    """F = 2αd − α² + ν(d+d') − ν² and the codimensions c_A, c_V of one head."""
+    d, d_out = layer.d_in, layer.d_out
+    alpha = min(layer.attention, d)
+    nu = min(layer.value_width or d_out, d, d_out)
+    return 2 * alpha * d - alpha**2 + nu * (d + d_out) - nu**2, (d - alpha) ** 2, (d - nu) * (d_out - nu)
+
+
+def _layer_value(layer: LayerShape, lightning: bool) -> int:
+    F, c_A, c_V = _head_count(layer)
+    H = layer.heads
+    if not lightning:
+        return H * F
+    mix = H * max(0, H - 1 - c_A - c_V)
+    return min(_all_cubics(layer), H * F - H - mix)
+
+
+def _all_cubics(layer: LayerShape) -> int:
+    return layer.d_out * layer.d_in * comb(layer.d_in + 1, 2)
+
+
+def _is_unsaturated(layer: LayerShape) -> bool:
+    F, c_A, c_V = _head_count(layer)
+    H, d = layer.heads, layer.d_in
+    if H == 1:
+        return True
+    count = H * F - H - H * max(0, H - 1 - c_A - c_V)
+    reaches = H * min(layer.value_width or layer.d_out, d) >= layer.d_out
+    return reaches and count <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
+
+
+def layers_of_heads(architecture: Architecture) -> Formula:
+    """Σ_i (H F_i − H − mix_i) − Σ_{0<i<l} d_i²: several heads, several layers, with or without skip connection.
+
+    F = 2αd − α² + ν(d+d') − ν² with ν = min(v, d, d'), mix = H (H−1−c_A−c_V)_+, c_A = (d−α)², c_V = (d−ν)(d'−ν);
+    at most all cubics d' d² (d+1)/2 for each layer. With a skip connection the last sum is dropped; for softmax − H
+    and mix are dropped.
+
+    >>> layers_of_heads(Architecture((4, 4), 2, heads=2)).value
+    46
+    """
+    lightning = architecture.kind == "lightning"
+    layers = architecture.layers
+    total = sum(_layer_value(layer, lightning) for layer in layers)
+    hypotheses = [Hypothesis("t ≥ 2", architecture.tokens >= 2)]
+    if not architecture.residual:
+        total -= sum(width**2 for width in architecture.widths[1:-1])
+        narrow, reads = True, True
+        for layer, following in pairwise(layers):
+            narrow &= layer.d_out <= min(layer.d_in, layer.heads * (layer.value_width or layer.d_in))
+            following_values = min(following.value_width or following.d_out, following.d_out)
+            reads &= layer.d_out <= following.heads * (2 * following.attention + following_values)
+        hypotheses += [
+            Hypothesis("no hidden width above its input width, or above what the heads can reach", narrow),
+            Hypothesis("every hidden direction can be read by the next layer", reads),
+        ]
+        if lightning and architecture.heads == 1 and not architecture.causal:
+            hypotheses.append(Hypothesis("a_i ≥ 2 and d_i ≥ 2 before the last layer", _stays_wide(architecture)))
+    if lightning and architecture.heads > 1:
+        hypotheses += [
+            Hypothesis("output widths ≥ 2 if there are several heads", min(architecture.widths[1:]) >= 2),
+            Hypothesis(
+                "no layer beyond saturation: heads × value width ≥ d', count ≤ all cubics, H ≤ max(d², d d')",
+                all(map(_is_unsaturated, layers)),
+            ),
+        ]
+    return Formula(total, "ours: layers of heads", "computed", tuple(hypotheses))
+
+
+def _stays_wide(architecture: Architecture) -> bool:
+    return all(min(layer.attention, layer.d_in) >= 2 for layer in architecture.layers[:-1])
+
+
+FORMULAS: tuple[Callable[[Architecture], Formula | None], ...] = (
+    one_layer,
+    linear_softmax,
+    deep_lightning,
+    deep_softmax,
+    general_widths,
+    layers_of_heads,
+)
+
+
+def formulas(architecture: Architecture) -> tuple[Formula, ...]:
+    """All formulas that have a value here, those of the papers first, whether they apply or not."""
+    return tuple(formula for make in FORMULAS if (formula := make(architecture)) is not None)
+
+
+def formula(architecture: Architecture) -> Formula | None:
+    """The first formula that applies: a theorem if there is one; None if no formula claims anything.
+
+    >>> formula(Architecture((3, 5, 3), 2)).source
+    'ours: general widths'
+    """
+    known = [candidate for candidate in formulas(architecture) if candidate.applies]
+    order = ("theorem", "computed", "conjecture")
+    return min(known, key=lambda candidate: order.index(candidate.status), default=None)
