@@ -14,9 +14,10 @@ from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, progress
 from attngeom.errors import InputError
 from attngeom.implicitization import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
-from attngeom.implicitization.degrees import Method
+from attngeom.implicitization.degrees import Method, choose_method
 from attngeom.implicitization.export import FORMATS, write_generators
 from attngeom.implicitization.generators import minimal_generators, prove_dimensions
+from attngeom.implicitization.ledger import with_families
 
 D = Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")]
 A = Annotated[int, typer.Option("--a", min=1, help="Attention width a.")]
@@ -43,6 +44,7 @@ Megabytes = Annotated[
 State = Annotated[
     Path | None, typer.Option("--state", help="Keep results of single weights here and resume from them.")
 ]
+Families = Annotated[bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")]
 Prove = Annotated[
     bool, typer.Option("--prove", help="Verify the generators by substitution, which proves the dimensions.")
 ]
@@ -89,6 +91,7 @@ def register(app: typer.Typer) -> None:
         max_seconds: Seconds = None,
         max_megabytes: Megabytes = None,
         state: State = None,
+        families: Families = True,
         prove: Prove = False,
         check: Check = True,
         json: Json = False,
@@ -101,6 +104,8 @@ def register(app: typer.Typer) -> None:
         budget = Budget(max_seconds, max_megabytes)
         with progress() as bar:
             summary = implicitize(model, max_degree, check_method(method), seed, budget, ProgressBar(bar), state, check)
+        if families and isinstance(model, CrossColumn) and choose_method(model) == "highest":
+            summary = with_families(model, summary)
         if generators is not None or prove:
             vectors = minimal_generators(model, summary)
             summary = prove_dimensions(summary, vectors)
@@ -137,14 +142,15 @@ def print_summary(summary: IdealSummary) -> None:
     """The degrees as a table."""
     parameters = ", ".join(f"{key}={value}" for key, value in summary.parameters.items() if value not in (None, False))
     table = Table(title=f"{summary.model}: {parameters}; method {summary.method}", title_justify="left", box=None)
-    for column in ("degree", "monomials", "HF", "dim I", "new", "modules", "evidence"):
+    for column in ("degree", "monomials", "HF", "dim I", "new", "in families", "modules", "evidence"):
         table.add_column(column, justify="left" if column in ("modules", "evidence") else "right", no_wrap=True)
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
         modules = [f"{module} ({module.dimension})" for module in degree.modules]
         proven = degree.is_dimension_proven and degree.is_generation_proven
         evidence = "proven" if proven else f"Monte Carlo, error < {max(degree.error_bound, 1e-9):.0e}"
-        table.add_row(*map(str, counts), str(degree.minimal_generators), "\n".join(modules), evidence)
+        explained = "" if degree.from_families is None else str(degree.from_families)
+        table.add_row(*map(str, counts), str(degree.minimal_generators), explained, "\n".join(modules), evidence)
     console().print(table)
     console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if not summary.is_finished:
