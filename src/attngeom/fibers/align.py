@@ -64,7 +64,7 @@ class Alignment:
             "seed": self.seed,
         }
         if self.separation is not None:
-            record["separating_input"] = self.separation.to_json()
+            record |= self.separation.to_json()
         if self.mixings:
             record["head_mixings"] = [None if G is None else matrix_to_json(G, QQ) for G in self.mixings]
         for name in ("residual", "difference", "noise", "tolerance"):

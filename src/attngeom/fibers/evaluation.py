@@ -34,12 +34,12 @@ class Separation:
         """Input and outputs; balls are written as midpoint and radius."""
         inputs: Domain = self.domain if self.domain == RR else QQ
         record: dict[str, Any] = {
-            "X": matrix_to_json(self.X, inputs),
+            "separating_input": matrix_to_json(self.X, inputs),
             "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
-            "domain": self.domain.name,
+            "outputs_domain": self.domain.name,
         }
         if isinstance(self.domain, PrimeField):
-            record["prime"] = self.domain.p
+            record["outputs_prime"] = self.domain.p
         return record
 
 
