@@ -1,0 +1,25 @@
+"""The atlas: many architectures, many questions, one store that loses nothing, on one machine or on a cluster."""
+
+from attngeom.atlas.children import Budget
+from attngeom.atlas.executors import dask_executor, local_executor
+from attngeom.atlas.records import Fact, Failure, Result, Task
+from attngeom.atlas.runner import Progress, Report, run_sweep
+from attngeom.atlas.store import Store
+from attngeom.atlas.sweep import Sweep, parse_sweep, read_sweep
+
+__all__ = [
+    "Budget",
+    "Fact",
+    "Failure",
+    "Progress",
+    "Report",
+    "Result",
+    "Store",
+    "Sweep",
+    "Task",
+    "dask_executor",
+    "local_executor",
+    "parse_sweep",
+    "read_sweep",
+    "run_sweep",
+]

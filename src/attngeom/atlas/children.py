@@ -1,0 +1,199 @@
+"""Tasks run in child processes that can be killed: one child per thread, reused, replaced when it dies.
+
+:func:`run_batch` is what executors run, here or on another machine. It is the same for threads of this process, for a
+pool of processes and for Dask workers, so a budget is enforced in the same way everywhere.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from attngeom.atlas.records import Task
+from attngeom.atlas.worker import MAX_DETAIL, answer
+from attngeom.errors import InputError
+
+START_SECONDS = 120.0
+"""What a child may need to start and import; it does not count against a budget."""
+COMMAND = "from attngeom.atlas.worker import main; main()"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one task may use: wall seconds and megabytes of address space beyond an idle process; None is unlimited."""
+
+    seconds: float | None = None
+    megabytes: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value < 1e12):
+                raise InputError(f"{name} = {str(value)[:40]} given; a positive number is required")
+
+
+class Child:
+    """One worker process with pipes to it."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment,
+            bufsize=0,
+            # An interrupt from the terminal is for the parent, which then ends its children.
+            start_new_session=True,
+        )
+        self._received = b""
+        self._is_ready = False
+        self.is_used = False
+
+    def ask(self, line: str, budget: Budget) -> dict[str, Any]:
+        """The outcome of one task: an answer, or a reason why there is none. Kills the process if time runs out."""
+        request = {"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}
+        if not self._is_ready and not self._read_line(START_SECONDS):
+            self.kill()
+            return self._death(0.0)
+        self._is_ready = True
+        start = time.monotonic()
+        try:
+            assert self.process.stdin is not None
+            self.process.stdin.write((json.dumps(request) + "\n").encode())
+        except OSError:
+            return self._death(time.monotonic() - start)
+        reply = self._read_line(budget.seconds)
+        elapsed = time.monotonic() - start
+        if reply is None:
+            self.kill()
+            return {
+                "reason": "time",
+                "detail": f"killed after {budget.seconds} s",
+                "cpu_seconds": elapsed,
+                "seconds": elapsed,
+            }
+        if not reply:
+            return self._death(elapsed)
+        self.is_used = True
+        outcome: dict[str, Any] = json.loads(reply)
+        if outcome.get("reason") == "memory":
+            self.process.wait()
+            outcome["detail"] += f" beyond {budget.megabytes} MB"
+        return outcome
+
+    def _read_line(self, seconds: float | None) -> bytes | None:
+        """One line; b"" if the child ended, None if the time is over."""
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        end = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self._received:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not select.select([descriptor], [], [], left)[0]:
+                return None
+            data = os.read(descriptor, 1 << 16)
+            if not data:
+                return b""
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _death(self, elapsed: float) -> dict[str, Any]:
+        code = self.process.wait()
+        if code == -signal.SIGXCPU:
+            return {
+                "reason": "time",
+                "detail": "ended by the kernel's limit of CPU time",
+                "cpu_seconds": elapsed,
+                "seconds": elapsed,
+            }
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        self._errors.seek(0)
+        said = " ".join(self._errors.read()[-MAX_DETAIL:].decode(errors="replace").split())
+        detail = f"process ended with {name}" + (f": {said}" if said else "")
+        return _failed("crash", detail, elapsed)
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        """End the process at once, with all that it started."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        """Kill the process and give back its pipes."""
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self._errors):
+            if stream is not None:
+                stream.close()
+
+
+def _failed(reason: str, detail: str, elapsed: float) -> dict[str, Any]:
+    """The outcome of a task whose process cannot report: all we know of its CPU time is the wall time."""
+    return {"reason": reason, "detail": detail[:MAX_DETAIL], "cpu_seconds": elapsed, "seconds": elapsed}
+
+
+_local = threading.local()
+_children: set[Child] = set()
+_lock = threading.Lock()
+
+
+def _get_child() -> Child:
+    child: Child | None = getattr(_local, "child", None)
+    if child is not None and child.is_alive:
+        return child
+    new = Child()
+    with _lock:
+        if child is not None:
+            _children.discard(child)
+            child.close()
+        _children.add(new)
+    _local.child = new
+    return new
+
+
+def kill_children() -> None:
+    """Kill all child processes of this process; threads that wait for them see a crash at once."""
+    with _lock:
+        for child in _children:
+            child.kill()
+
+
+atexit.register(kill_children)
+
+
+def run_batch(lines: list[str], seconds: float | None, megabytes: float | None) -> list[dict[str, Any]]:
+    """The outcomes of tasks, given as lines of JSON, each within the budget; takes and returns plain JSON values."""
+    budget = Budget(seconds, megabytes)
+    return [_run(line, budget) for line in lines]
+
+
+def _run(line: str, budget: Budget) -> dict[str, Any]:
+    child = _get_child()
+    is_used = child.is_used
+    outcome = child.ask(line, budget)
+    if is_used and outcome.get("reason") in ("memory", "crash"):
+        # What earlier tasks left in that process may be to blame: a fresh one decides.
+        outcome = _get_child().ask(line, budget)
+    return outcome
+
+
+def run_here(line: str) -> dict[str, Any]:
+    """The outcome of one task in this process, without a budget: the serial reference for tests and timings."""
+    return answer(Task.from_line(line))

@@ -1,0 +1,209 @@
+"""The question "ideal": Hilbert functions and minimal generators of attention varieties, one fact per degree.
+
+    [[ideal]]
+    d = {from = 2, to = 4}        # embedding widths
+    a = "all"                     # attention widths: a list, or all of 1..d
+    targets = "d"                 # target directions: a list, or as many as d
+    rows = 1                      # output rows
+    degrees = {from = 1, to = 5}
+    coordinates = "cross"         # "cross" (t ≥ 2), or "single" (t = 1)
+
+For one output row with t ≥ 2 the work is cut further: one fact "ideal-weight" for each highest weight (λ, μ), and the
+fact of the degree is their sum. The other models take one task for each degree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import comb
+from typing import Any
+
+from attngeom.atlas.questions import Question, Sum, integers, register, table_values
+from attngeom.atlas.records import Fact, Result, Task
+from attngeom.errors import InputError
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.implicitization import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
+from attngeom.implicitization.formulas import hilbert_function
+from attngeom.implicitization.highest_weights import HighestWeightEngine
+from attngeom.implicitization.partitions import Weight, kostka, module_dimension, pad
+from attngeom.implicitization.records import make_module
+from attngeom.implicitization.tableaux import plethysm
+from attngeom.network import Architecture
+
+KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "rows": 1, "degrees": 2, "coordinates": "cross"}
+
+
+def model_task(question: str, model: Mapping[str, int], degree: int, coordinates: str, seed: int) -> Task:
+    """The task about one degree of one model, named by the smallest network whose coefficients these are."""
+    tokens = 1 if coordinates == "single" else 2
+    network = Architecture((model["d"], model["rows"]), model["a"], tokens=tokens)
+    parameters = {"degree": degree, "targets": model["targets"], "coordinates": coordinates}
+    return Task(question, network.to_json(), parameters, seed)
+
+
+def task_model(task: Task) -> Model:
+    """The parametrization that a task is about."""
+    (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
+    if task.parameters["coordinates"] == "single":
+        return single_column(d, a)
+    return CrossColumn(d, a, task.parameters["targets"], rows)
+
+
+def _models(table: Mapping[str, Any]) -> Iterator[tuple[dict[str, int], str]]:
+    values = table_values(table, KEYS, "ideal")
+    coordinates = values["coordinates"]
+    if coordinates not in ("cross", "single"):
+        raise InputError(f"coordinates = {str(coordinates)[:40]!r} given; 'cross' or 'single' is required")
+    for d in integers(values["d"], "d"):
+        for targets in [d] if values["targets"] == "d" else integers(values["targets"], "targets"):
+            for rows in integers(values["rows"], "rows"):
+                if coordinates == "single" and (rows > 1 or targets != d):
+                    raise InputError("coordinates = 'single' given; it needs rows = 1 and targets = 'd'")
+                for a in range(1, d + 1) if values["a"] == "all" else integers(values["a"], "a"):
+                    # A rank bound that every matrix meets is no bound: the same variety again.
+                    if a <= min(d, targets):
+                        yield {"d": d, "a": a, "targets": targets, "rows": rows}, coordinates
+
+
+def _degrees(table: Mapping[str, Any]) -> list[int]:
+    return integers(table_values(table, KEYS, "ideal")["degrees"], "degrees")
+
+
+@lru_cache(maxsize=1)
+def _engine(d: int, targets: int, seed: int) -> HighestWeightEngine:
+    """The engine of the last model: its spaces serve all weights and all attention widths."""
+    return HighestWeightEngine(d, targets, WORD_PRIME, seed)
+
+
+@lru_cache(maxsize=4096)
+def _tableaux(d: int, weight: Weight) -> int:
+    """The number of tableaux of shape μ and weight λ: the size of the linear algebra for one highest weight."""
+    lam, mu = weight
+    return sum(multiplicity * kostka(shape, lam) for shape, multiplicity in plethysm(mu, d).items())
+
+
+def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
+    return HighestWeightEngine(d, targets).weights(degree)
+
+
+class IdealWeight(Question):
+    """One highest weight (λ, μ) of one degree: multiplicities in R_n, in the coordinate ring and in R_1 · I_{n-1}."""
+
+    name = "ideal-weight"
+
+    def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        for degree in _degrees(table):
+            models = [model for model, coordinates in _models(table) if coordinates == "cross" and model["rows"] == 1]
+            for d, targets in sorted({(model["d"], model["targets"]) for model in models}):
+                for weight in _weights(d, targets, degree):
+                    for model in models:
+                        if (model["d"], model["targets"]) == (d, targets):
+                            yield weight_task(model_task("ideal", model, degree, "cross", seed), weight)
+
+    def cost(self, task: Task) -> float:
+        lam, mu = task.parameters["weight"]
+        d = task.architecture["widths"][0]
+        return 1e-3 + 2e-7 * _tableaux(d, (tuple(lam), tuple(mu))) ** 2
+
+    def run(self, task: Task) -> Result:
+        degree, targets = task.parameters["degree"], task.parameters["targets"]
+        (lam, mu), (a,) = task.parameters["weight"], task.architecture["attention"]
+        engine = _engine(task.architecture["widths"][0], targets, task.seed)
+        engine.forget(degree - 2)
+        found = engine.run(degree, (tuple(lam), tuple(mu)), a)
+        answer = {
+            "total": found.total,
+            "rank": found.rank,
+            "generated": found.generated,
+            "is_rank_proven": bool(found.is_rank_proven),
+            "is_generated_proven": bool(found.is_generated_proven),
+        }
+        evidence = "proven" if found.is_rank_proven and found.is_generated_proven else "Monte Carlo"
+        return Result(answer, evidence, WORD_PRIME)
+
+
+def weight_task(task: Task, weight: Weight) -> Task:
+    """The part of an "ideal" task at one highest weight."""
+    parameters = {**task.parameters, "weight": [list(shape) for shape in weight]}
+    return Task("ideal-weight", task.architecture, parameters, task.seed)
+
+
+class Ideal(Question):
+    """One degree of one ideal: Hilbert function, dimension, minimal generators and their modules."""
+
+    name = "ideal"
+
+    def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        yield from IdealWeight().tasks(table, seed)
+        for degree in _degrees(table):
+            for model, coordinates in _models(table):
+                if coordinates == "single" or model["rows"] > 1:
+                    yield model_task(self.name, model, degree, coordinates, seed)
+
+    def cost(self, task: Task) -> float:
+        (d, rows), degree = task.architecture["widths"], task.parameters["degree"]
+        variables = comb(d + 2, 3) if task.parameters["coordinates"] == "single" else rows * d * comb(d + 1, 2)
+        # About d! monomials are permutations of one another.
+        return 1e-2 + 1e-8 * float(comb(variables + degree - 1, degree)) ** 2 / 30.0 ** min(d, 4)
+
+    def run(self, task: Task) -> Result:
+        summary = implicitize(task_model(task), task.parameters["degree"], seed=task.seed, check=True)
+        return summarize(task, summary.degrees[-1], summary.primes[0])
+
+    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Sum]:
+        for degree in _degrees(table):
+            for model, coordinates in _models(table):
+                if coordinates == "cross" and model["rows"] == 1:
+                    task = model_task(self.name, model, degree, coordinates, seed)
+                    weights = _weights(model["d"], model["targets"], degree)
+                    yield Sum(task, tuple(weight_task(task, weight) for weight in weights))
+
+    def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
+        groups = (task.architecture["widths"][0], task.parameters["targets"])
+        results = [(_weight_result(fact), fact) for fact in parts]
+        sizes = [(r, module_dimension(r.weight, groups)) for r, _ in results]
+        new = {r.weight: r.ideal_dimension - r.generated for r, _ in results}
+        modules = tuple(make_module(weight, count, groups) for weight, count in new.items() if count)
+        is_proven = all(r.is_rank_proven for r, _ in results)
+        summary = DegreeSummary(
+            degree=task.parameters["degree"],
+            monomials=sum(r.total * size for r, size in sizes),
+            hilbert_function=sum(r.rank * size for r, size in sizes),
+            ideal_dimension=sum(r.ideal_dimension * size for r, size in sizes),
+            minimal_generators=sum(module.dimension for module in modules),
+            modules=modules,
+            is_dimension_proven=is_proven,
+            is_generation_proven=is_proven and all(r.is_generated_proven for r, _ in results),
+            error_bound=0.0,
+            seconds=0.0,
+        )
+        return summarize(task, summary, WORD_PRIME)
+
+
+def _weight_result(fact: Fact) -> WeightResult:
+    lam, mu = fact.task.parameters["weight"]
+    groups = (fact.task.architecture["widths"][0], fact.task.parameters["targets"])
+    weight = (pad(tuple(lam), groups[0]), pad(tuple(mu), groups[1]))
+    return WeightResult(degree=fact.task.parameters["degree"], weight=weight, **fact.result.answer)
+
+
+def summarize(task: Task, summary: DegreeSummary, prime: int) -> Result:
+    """The fact of one degree; ``formula`` is the conjectured Hilbert function where there is one."""
+    (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
+    has_formula = rows == 1 and task.parameters["coordinates"] == "cross"
+    formula = hilbert_function(d, a, task.parameters["targets"], summary.degree) if has_formula else None
+    answer = {
+        "monomials": summary.monomials,
+        "hilbert_function": summary.hilbert_function,
+        "ideal_dimension": summary.ideal_dimension,
+        "minimal_generators": summary.minimal_generators,
+        "modules": {str(module): module.dimension for module in summary.modules},
+        "formula": formula,
+    }
+    kinds = {(True, True): "proven", (True, False): "dimension proven"}
+    return Result(answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "Monte Carlo"), prime)
+
+
+register(IdealWeight())
+register(Ideal())

@@ -1,0 +1,120 @@
+"""What can be asked: a registry of questions, each of which cuts its tables into tasks, estimates and answers them.
+
+Further questions live in any importable module that calls :func:`register`; the environment variable
+``ATTNGEOM_QUESTIONS`` names such modules (comma separated), for this process and for all that it starts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from attngeom.atlas.records import Fact, Result, Task
+from attngeom.errors import InputError
+
+BUILT_IN = ("attngeom.atlas.ideals",)
+VARIABLE = "ATTNGEOM_QUESTIONS"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A fact that follows from others without new computation: it is stored once all its parts are."""
+
+    task: Task
+    parts: tuple[Task, ...]
+
+
+class Question(ABC):
+    """One kind of question. Instances hold no state: tasks are answered in other processes."""
+
+    name: str
+
+    @abstractmethod
+    def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        """The tasks that one table of a sweep file asks for, in an order in which neighbours share work."""
+
+    @abstractmethod
+    def cost(self, task: Task) -> float:
+        """CPU seconds that the task is expected to take; a rough guess will do, it is corrected while running."""
+
+    @abstractmethod
+    def run(self, task: Task) -> Result:
+        """The answer. It depends on the task alone: the same task gives the same answer on every machine."""
+
+    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Sum]:
+        """The facts that follow from those of :meth:`tasks`; none unless a question says so."""
+        yield from ()
+
+    def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
+        """The result of a sum, from the facts of all its parts."""
+        raise InputError(f"question {self.name!r} has no sums; ask for its tasks")
+
+
+_registry: dict[str, Question] = {}
+
+
+def register(question: Question) -> None:
+    """Make a question known under its name; a later one of the same name replaces it."""
+    _registry[question.name] = question
+
+
+@cache
+def _load(names: str) -> None:
+    for name in (*BUILT_IN, *filter(None, names.split(","))):
+        try:
+            importlib.import_module(name.strip())
+        except ImportError as error:
+            raise InputError(
+                f"questions module {name.strip()!r} cannot be imported ({error}); see {VARIABLE}"
+            ) from None
+
+
+def load_questions() -> None:
+    """Import the modules that define questions; further calls do nothing."""
+    _load(os.environ.get(VARIABLE, ""))
+
+
+def get_question(name: str) -> Question:
+    """The question of a name.
+
+    >>> get_question("ideal").name
+    'ideal'
+    """
+    load_questions()
+    if name not in _registry:
+        raise InputError(f"question {name[:40]!r} given; known questions are {', '.join(sorted(_registry))}")
+    return _registry[name]
+
+
+def table_values(table: Mapping[str, Any], known: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The values of a table of a sweep file, with defaults; unknown keys are an error.
+
+    >>> table_values({"d": 3}, {"d": 2, "degree": 4}, "ideal")
+    {'d': 3, 'degree': 4}
+    """
+    for key in table:
+        if key not in known:
+            raise InputError(f"[[{name}]] has the key {key[:40]!r}; known keys are {', '.join(known)}")
+    return {**known, **table}
+
+
+def integers(value: Any, name: str) -> list[int]:
+    """A positive integer or a list of them; the ends of a range can be given as {from = 1, to = 6}.
+
+    >>> integers({"from": 2, "to": 4}, "widths"), integers(3, "tokens")
+    ([2, 3, 4], [3])
+    """
+    if isinstance(value, Mapping) and set(value) == {"from", "to"}:
+        ends = integers([value["from"], value["to"]], name)
+        value = list(range(ends[0], ends[1] + 1))
+    values = value if isinstance(value, list) else [value]
+    if not values or any(isinstance(x, bool) or not isinstance(x, int) or x < 1 for x in values):
+        raise InputError(
+            f"{name} = {str(value)[:40]} given; a positive integer, a list of them or {{from = 1, to = 6}} is required"
+        )
+    return values

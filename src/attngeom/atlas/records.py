@@ -1,0 +1,159 @@
+"""What travels and what is kept: tasks (shapes and seeds), facts (answers with their evidence) and failures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from attngeom import __version__
+from attngeom.errors import FormatError
+
+REASONS = ("time", "memory", "crash", "error", "lost", "contradiction")
+"""Why a task has no fact: over its time or memory budget, its process died, it raised, its machine went away, or it
+was computed twice with different answers."""
+
+
+def canonical_json(value: Any) -> str:
+    """JSON that depends on the value alone: sorted keys, no white space, no NaN.
+
+    >>> canonical_json({"b": 1, "a": [2]})
+    '{"a":[2],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def sha256(value: Any) -> str:
+    """SHA-256 of the canonical JSON of a value, in hexadecimal."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question about one architecture: everything a machine needs to answer it, and nothing computed.
+
+    ``parameters`` says what beside the architecture fixes the question, such as the degree of an ideal. All values are
+    JSON; matrices never travel, since they follow from the shapes and the seed.
+
+    >>> Task("dimension", {"tokens": 2, "widths": [2, 2]}).key == Task("dimension", {"widths": [2, 2], "tokens": 2}).key
+    True
+    """
+
+    question: str
+    architecture: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        """The content hash under which the fact is stored."""
+        return sha256(self.to_json())
+
+    def to_json(self) -> list[Any]:
+        return [self.question, dict(self.architecture), dict(self.parameters), self.seed]
+
+    def to_line(self) -> str:
+        """One line of canonical JSON: the form in which tasks are queued and sent."""
+        return canonical_json(self.to_json())
+
+    @classmethod
+    def from_line(cls, line: str) -> Task:
+        question, architecture, parameters, seed = json.loads(line)
+        return cls(question, architecture, parameters, seed)
+
+    def __str__(self) -> str:
+        more = f" {canonical_json(dict(self.parameters))}" if self.parameters else ""
+        return f"{self.question} of {describe_architecture(self.architecture)}{more}"
+
+
+def describe_architecture(record: Mapping[str, Any]) -> str:
+    """A short name of an architecture, without what has its usual value.
+
+    >>> describe_architecture({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
+    '3→2 a=2 t=3 softmax causal'
+    """
+    parts = ["→".join(map(str, record.get("widths", ()))), "a=" + ",".join(map(str, record.get("attention", ())))]
+    parts += [f"t={record['tokens']}"] if "tokens" in record else []
+    parts += [record["kind"]] if record.get("kind", "lightning") != "lightning" else []
+    parts += [f"heads={record['heads']}"] if record.get("heads", 1) != 1 else []
+    parts += [f"v={record['value_width']}"] if record.get("value_width") is not None else []
+    parts += [name for name in ("residual", "causal") if record.get(name)]
+    return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a question returns: the answer, how strong it is, and the prime and certificate it rests on.
+
+    ``evidence`` is a short phrase such as "proven" or "Monte Carlo". ``answer`` holds nothing that changes from run to
+    run (no timings), so that two computations of one fact can be compared.
+    """
+
+    answer: Mapping[str, Any]
+    evidence: str
+    prime: int | None = None
+    certificate: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A task with its result, the version of the code and the CPU seconds it took."""
+
+    task: Task
+    result: Result
+    cpu_seconds: float
+    version: str = __version__
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything but the CPU seconds: a stored row that was altered no longer matches it."""
+        r = self.result
+        return sha256([self.task.to_json(), r.answer, r.evidence, r.prime, r.certificate, self.version])
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object of the command line contract."""
+        return {
+            "architecture": dict(self.task.architecture),
+            "question": self.task.question,
+            "parameters": dict(self.task.parameters),
+            "answer": dict(self.result.answer),
+            "evidence": self.result.evidence,
+            "prime": self.result.prime,
+            "seed": self.task.seed,
+            "version": self.version,
+            "cpu_seconds": self.cpu_seconds,
+            "certificate": None if self.result.certificate is None else dict(self.result.certificate),
+            "key": self.task.key,
+        }
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that has no fact yet, and why; ``attempts`` counts how often it was tried."""
+
+    task: Task
+    reason: str
+    detail: str
+    cpu_seconds: float = 0.0
+    version: str = __version__
+    attempts: int = 1
+
+    def __post_init__(self) -> None:
+        if self.reason not in REASONS:
+            raise FormatError(f"failure reason {self.reason[:40]!r} given; one of {', '.join(REASONS)} is required")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "architecture": dict(self.task.architecture),
+            "question": self.task.question,
+            "parameters": dict(self.task.parameters),
+            "seed": self.task.seed,
+            "reason": self.reason,
+            "detail": self.detail,
+            "attempts": self.attempts,
+            "cpu_seconds": self.cpu_seconds,
+            "version": self.version,
+            "key": self.task.key,
+        }

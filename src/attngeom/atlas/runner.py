@@ -1,0 +1,206 @@
+"""Running a sweep on an executor: cuts what is pending into batches, keeps the executor busy, stores what comes back.
+
+The coordinator is the only writer of the store. Whatever kills it or the workers, the store holds every batch that was
+committed, and the next run takes up the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attngeom.atlas.children import Budget, run_batch
+from attngeom.atlas.questions import get_question
+from attngeom.atlas.records import Fact, Failure, Result, Task
+from attngeom.atlas.store import Store
+from attngeom.atlas.sweep import Sweep, make_plan
+from attngeom.errors import AttnGeomError
+
+BATCH_SECONDS = 0.25
+"""Seconds that a batch is cut to: long against the cost of sending it, short against what a crash would lose."""
+MAX_BATCH = 1000
+PER_WORKER = 3
+"""Batches in flight for each worker: one runs, the others wait, so that no worker is idle while results are stored."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: tasks done and in all, failures, the rate, and the seconds until the expected end."""
+
+    done: int
+    total: int
+    failures: int
+    tasks_per_second: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one run did. ``known`` facts were there before; ``skipped`` tasks failed in an earlier run."""
+
+    new: int
+    known: int
+    skipped: int
+    failures: int
+    contradictions: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the store now holds every fact of the sweep, without contradiction."""
+        return not (self.skipped or self.failures or self.contradictions)
+
+
+class WorkersLost(AttnGeomError):
+    """The executor gave up: all workers or the scheduler are gone."""
+
+
+class _Queue:
+    """Pending tasks, cut into batches by estimated cost; the estimates are corrected by what tasks really took."""
+
+    def __init__(self, pending: Sequence[tuple[float, str]]) -> None:
+        self._pending = pending
+        self._next = 0
+        self._expected: dict[str, float] = {}
+        self._taken: dict[str, float] = {}
+        self.cost_left = sum(cost for cost, _ in pending)
+
+    def take(self) -> list[tuple[float, str]]:
+        """The next batch: one task, or as many as take about BATCH_SECONDS together."""
+        batch: list[tuple[float, str]] = []
+        seconds = 0.0
+        while self._next < len(self._pending) and len(batch) < MAX_BATCH:
+            cost, line = self._pending[self._next]
+            seconds += cost * self.factor(_question(line))
+            if batch and seconds > 2 * BATCH_SECONDS:
+                break
+            batch.append((cost, line))
+            self._next += 1
+            if seconds >= BATCH_SECONDS:
+                break
+        return batch
+
+    def learn(self, batch: Sequence[tuple[float, str]], outcomes: Sequence[dict[str, Any]]) -> None:
+        for (cost, line), outcome in zip(batch, outcomes):
+            name = _question(line)
+            # Recent tasks count more: costs late in a sweep are off by another factor than early ones.
+            self._expected[name] = 0.98 * self._expected.get(name, 0.0) + cost
+            self._taken[name] = 0.98 * self._taken.get(name, 0.0) + outcome["seconds"]
+
+    def factor(self, name: str) -> float:
+        expected = self._expected.get(name, 0.0)
+        return min(1e3, max(1e-3, self._taken[name] / expected)) if expected else 1.0
+
+    def overall_factor(self) -> float:
+        expected = sum(self._expected.values())
+        return sum(self._taken.values()) / expected if expected else 1.0
+
+
+def _question(line: str) -> str:
+    return line[2 : line.index('"', 2)]
+
+
+def run_sweep(
+    sweep: Sweep,
+    store: Store,
+    executor: Executor,
+    workers: Callable[[], int],
+    retry_failed: bool = False,
+    budget: Budget | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """Compute every fact of the sweep that the store lacks, on any executor; ``workers`` says how many it has now.
+
+    Facts are written as they come, each batch in one transaction; sums are added at the end. The result is the same
+    for every executor and every order: facts depend on their tasks alone.
+    """
+    start = time.monotonic()
+    plan = make_plan(sweep, store, retry_failed)
+    queue = _Queue(plan.pending)
+    limits = budget or sweep.budget
+    flying: dict[Future[list[dict[str, Any]]], list[tuple[float, str]]] = {}
+    report = Report(0, plan.known, plan.failed, 0, 0, 0.0, 0.0)
+    done, cost_done = 0, 0.0
+    total_cost = plan.cost
+    try:
+        while True:
+            while len(flying) < PER_WORKER * max(1, workers()) and (batch := queue.take()):
+                lines = [line for _, line in batch]
+                flying[executor.submit(run_batch, lines, limits.seconds, limits.megabytes)] = batch
+            if not flying:
+                break
+            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                batch = flying.pop(future)
+                outcomes = _outcomes(future, len(batch))
+                queue.learn(batch, outcomes)
+                report = _store_batch(store, batch, outcomes, report)
+                done, cost_done = done + len(batch), cost_done + sum(cost for cost, _ in batch)
+            if progress is not None:
+                elapsed = time.monotonic() - start
+                left = (total_cost - cost_done) * queue.overall_factor() / max(1, workers())
+                bad = report.failures + report.contradictions
+                progress(Progress(done, len(plan.pending), bad, done / elapsed, left))
+    finally:
+        for future in flying:
+            future.cancel()
+    summed = add_sums(sweep, store)
+    return replace(report, new=report.new + summed, seconds=time.monotonic() - start)
+
+
+def _outcomes(future: Future[list[dict[str, Any]]], size: int) -> list[dict[str, Any]]:
+    """What a batch returned; if its worker died again and again, failures that say so."""
+    try:
+        return future.result()
+    except CancelledError:
+        raise WorkersLost(
+            "the workers or the scheduler went away; what was stored is kept: start them and run again"
+        ) from None
+    except AttnGeomError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"[:500]
+        return [{"reason": "lost", "detail": detail, "cpu_seconds": 0.0, "seconds": 0.0}] * size
+
+
+def _store_batch(
+    store: Store, batch: Sequence[tuple[float, str]], outcomes: Sequence[dict[str, Any]], report: Report
+) -> Report:
+    facts, failures = [], []
+    for (_, line), outcome in zip(batch, outcomes):
+        task, seconds = Task.from_line(line), round(outcome["cpu_seconds"], 6)
+        if "reason" in outcome:
+            failures.append(Failure(task, outcome["reason"], outcome["detail"], seconds))
+        else:
+            result = Result(outcome["answer"], outcome["evidence"], outcome["prime"], outcome["certificate"])
+            facts.append(Fact(task, result, seconds))
+    added = store.add(facts, failures)
+    return replace(
+        report,
+        new=report.new + added.new,
+        failures=report.failures + len(failures),
+        contradictions=report.contradictions + len(added.contradictions),
+        cpu_seconds=report.cpu_seconds + sum(outcome["cpu_seconds"] for outcome in outcomes),
+    )
+
+
+def add_sums(sweep: Sweep, store: Store) -> int:
+    """Store the facts that follow from stored ones; returns how many are new."""
+    new = 0
+    for chunk in _missing_sums(sweep, store):
+        new += store.add(chunk).new
+    return new
+
+
+def _missing_sums(sweep: Sweep, store: Store) -> Iterator[list[Fact]]:
+    for item in sweep.sums():
+        if store.known_keys([item.task.key]):
+            continue
+        parts = store.get(item.parts)
+        if len(parts) == len(item.parts):
+            start = time.process_time()
+            result = get_question(item.task.question).combine(item.task, parts)
+            yield [Fact(item.task, result, round(time.process_time() - start, 6))]

@@ -1,0 +1,303 @@
+"""The store: one SQLite file, one row per fact, keyed by the content hash of what was asked.
+
+Write-ahead logging with a sync at each commit: a process killed in the middle of a write leaves the file as it was
+before that write. Any number of processes may read while one writes; a second writer waits. Writing a fact twice is
+harmless. Every row carries a digest of its content, so that altered rows are seen when they are read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from attngeom.atlas.records import Fact, Failure, Result, Task, canonical_json
+from attngeom.errors import FormatError, InputError
+
+APPLICATION_ID = 0x61746C73
+"""Written into the header of the file: a database of another program is recognised before anything is touched."""
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 120.0
+SCHEMA = """
+CREATE TABLE facts (
+  key TEXT PRIMARY KEY NOT NULL, question TEXT NOT NULL, architecture TEXT NOT NULL, parameters TEXT NOT NULL,
+  seed INTEGER NOT NULL, answer TEXT NOT NULL, evidence TEXT NOT NULL, certificate TEXT, prime INTEGER,
+  version TEXT NOT NULL, cpu_seconds REAL NOT NULL, digest TEXT NOT NULL);
+CREATE INDEX facts_by_question ON facts (question);
+CREATE TABLE failures (
+  key TEXT PRIMARY KEY NOT NULL, question TEXT NOT NULL, architecture TEXT NOT NULL, parameters TEXT NOT NULL,
+  seed INTEGER NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, attempts INTEGER NOT NULL,
+  version TEXT NOT NULL, cpu_seconds REAL NOT NULL);
+"""
+FACT_COLUMNS = (
+    "key, question, architecture, parameters, seed, answer, evidence, certificate, prime, version, cpu_seconds, digest"
+)
+FAILURE_COLUMNS = "key, question, architecture, parameters, seed, reason, detail, attempts, version, cpu_seconds"
+CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Added:
+    """What one write did: facts that are new, facts that were there with the same answer, and contradictions."""
+
+    new: int
+    repeated: int
+    contradictions: tuple[Failure, ...]
+
+
+class Store:
+    """Facts on disk. Open it for writing (made if absent) or, with ``read_only``, for reading (must exist).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "atlas.db") as store:
+    ...     fact = Fact(Task("dimension", {}), Result({"dimension": 3}, "proven"), 0.1)
+    ...     store.add([fact, fact]).new, store.count()
+    (1, 1)
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False) -> None:
+        self.path = Path(path)
+        if read_only and not self.path.is_file():
+            raise InputError(f"store {self.path} does not exist; give the file that `attngeom atlas run` wrote")
+        if not self.path.parent.is_dir():
+            raise InputError(f"store {self.path} given; its folder does not exist; make it first")
+        _check_magic(self.path)
+        mode = "ro" if read_only else "rwc"
+        with self._translated():
+            self._database = sqlite3.connect(
+                f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            )
+        try:
+            with self._translated():
+                self._prepare(read_only)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; the write-ahead log is merged into it by the last process that closes."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def add(self, facts: Sequence[Fact] = (), failures: Sequence[Failure] = ()) -> Added:
+        """Write facts and failures in one transaction: all of them or none.
+
+        A fact that is there already stays as it is; if the new answer differs, the contradiction is recorded among the
+        failures. A fact removes the failure of its task; a failure never replaces a fact.
+        """
+        new = repeated = 0
+        contradictions = []
+        with self._transaction() as database:
+            for fact in facts:
+                task, r = fact.task, fact.result
+                key = task.key
+                row = (
+                    *_task_columns(key, task),
+                    canonical_json(r.answer),
+                    r.evidence,
+                    None if r.certificate is None else canonical_json(r.certificate),
+                    r.prime,
+                    fact.version,
+                    fact.cpu_seconds,
+                    fact.digest,
+                )
+                marks = ",".join("?" * len(row))
+                cursor = database.execute(f"INSERT OR IGNORE INTO facts ({FACT_COLUMNS}) VALUES ({marks})", row)
+                if cursor.rowcount:
+                    new += 1
+                    database.execute("DELETE FROM failures WHERE key = ?", (key,))
+                    continue
+                (known,) = database.execute("SELECT answer FROM facts WHERE key = ?", (key,)).fetchone()
+                if known == row[5]:
+                    repeated += 1
+                else:
+                    detail = f"stored {known[:400]}, found {str(row[5])[:400]} with version {fact.version}"
+                    contradictions.append(Failure(task, "contradiction", detail, fact.cpu_seconds))
+            for failure in (*failures, *contradictions):
+                self._add_failure(database, failure)
+        return Added(new, repeated, tuple(contradictions))
+
+    def _add_failure(self, database: sqlite3.Connection, failure: Failure) -> None:
+        key = failure.task.key
+        known = database.execute("SELECT 1 FROM facts WHERE key = ?", (key,)).fetchone()
+        if known and failure.reason != "contradiction":
+            return
+        f = failure
+        row = (*_task_columns(key, f.task), f.reason, f.detail, f.attempts, f.version, f.cpu_seconds)
+        database.execute(
+            f"INSERT INTO failures ({FAILURE_COLUMNS}) VALUES ({','.join('?' * len(row))}) ON CONFLICT (key) DO UPDATE"
+            " SET reason = excluded.reason, detail = excluded.detail, version = excluded.version,"
+            " cpu_seconds = excluded.cpu_seconds, attempts = attempts + excluded.attempts",
+            row,
+        )
+
+    def known_keys(self, keys: Iterable[str]) -> set[str]:
+        """Those of the given keys that have a fact."""
+        return self._present("facts", keys)
+
+    def failed_keys(self, keys: Iterable[str]) -> set[str]:
+        """Those of the given keys that have a failure."""
+        return self._present("failures", keys)
+
+    def _present(self, table: str, keys: Iterable[str]) -> set[str]:
+        wanted = list(keys)
+        found: set[str] = set()
+        with self._translated():
+            for start in range(0, len(wanted), CHUNK):
+                part = wanted[start : start + CHUNK]
+                marks = ",".join("?" * len(part))
+                found |= {k for (k,) in self._database.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", part)}
+        return found
+
+    def get(self, tasks: Iterable[Task]) -> list[Fact]:
+        """The facts of the given tasks, in their order; those without a fact are left out."""
+        found = []
+        with self._translated():
+            for task in tasks:
+                query = f"SELECT {FACT_COLUMNS} FROM facts WHERE key = ?"
+                row = self._database.execute(query, (task.key,)).fetchone()
+                if row is not None:
+                    found.append(self._fact(row))
+        return found
+
+    def facts(self, question: str | None = None) -> Iterator[Fact]:
+        """All facts, or those of one question, in the order in which they were written.
+
+        FormatError if a row does not match its digest.
+        """
+        where, values = ("", ()) if question is None else (" WHERE question = ?", (question,))
+        with (
+            self._translated(),
+            closing(self._database.execute(f"SELECT {FACT_COLUMNS} FROM facts{where} ORDER BY rowid", values)) as rows,
+        ):
+            for row in rows:
+                yield self._fact(row)
+
+    def failures(self) -> list[Failure]:
+        """All failures, in the order in which they first occurred."""
+        with self._translated():
+            rows = self._database.execute(f"SELECT {FAILURE_COLUMNS} FROM failures ORDER BY rowid").fetchall()
+        return [
+            Failure(_task(question, architecture, parameters, seed), reason, detail, cpu, version, attempts)
+            for _, question, architecture, parameters, seed, reason, detail, attempts, version, cpu in rows
+        ]
+
+    def count(self) -> int:
+        """The number of facts."""
+        with self._translated():
+            (number,) = self._database.execute("SELECT count(*) FROM facts").fetchone()
+        return int(number)
+
+    def check(self) -> None:
+        """Read every page of the file; FormatError if SQLite finds damage."""
+        with self._translated():
+            problems = [text for (text,) in self._database.execute("PRAGMA integrity_check(3)") if text != "ok"]
+        if problems:
+            raise FormatError(f"store {self.path} is damaged ({problems[0][:120]}); {_SALVAGE}")
+
+    def _fact(self, row: tuple) -> Fact:
+        key, question, architecture, parameters, seed, answer, evidence, certificate, prime, version, cpu, digest = row
+        try:
+            task = _task(question, architecture, parameters, seed)
+            proof = None if certificate is None else json.loads(certificate)
+            fact = Fact(task, Result(json.loads(answer), evidence, prime, proof), cpu, version)
+            intact = (task.key, fact.digest) == (key, digest)
+        except (ValueError, TypeError):
+            intact = False
+        if not intact:
+            raise FormatError(f"store {self.path}: fact {str(key)[:12]} does not match its digest; {_SALVAGE}")
+        return fact
+
+    def _prepare(self, read_only: bool) -> None:
+        database = self._database
+        (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables and not read_only:
+            (mode,) = database.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise InputError(f"store {self.path}: no write-ahead log there; put the store on a local disk")
+            with self._transaction():
+                # Another process may have made the tables while we waited for the lock.
+                if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in SCHEMA.split(";"):
+                        database.execute(statement)
+                    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise FormatError(f"{self.path} is a database of another program; give another --store")
+        if version != SCHEMA_VERSION:
+            raise FormatError(f"store {self.path} has schema {version}; this version reads {SCHEMA_VERSION}; update")
+        if not read_only:
+            database.execute("PRAGMA synchronous = FULL")
+            problems = [text for (text,) in database.execute("PRAGMA quick_check(1)") if text != "ok"]
+            if problems:
+                raise FormatError(f"store {self.path} is damaged ({problems[0][:120]}); {_SALVAGE}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._translated():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                # A full disk can have rolled the transaction back already.
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise InputError(f"store {self.path}: {error}; {_advice(str(error))}") from None
+        except sqlite3.DatabaseError as error:
+            raise FormatError(f"store {self.path} is damaged or no store ({error}); {_SALVAGE}") from None
+
+
+_SALVAGE = "keep a copy, save what `attngeom atlas export` still reads, and give another --store"
+
+
+def _advice(text: str) -> str:
+    if "full" in text:
+        return "what was committed is kept: free some space and run again"
+    if "locked" in text or "busy" in text:
+        return "another process is writing: wait for it, then run again"
+    if "I/O" in text:
+        return "what was committed is kept: check the disk and run again"
+    return "give a file that can be read and written"
+
+
+def _check_magic(path: Path) -> None:
+    """Refuse a file that is no SQLite database before SQLite sees it; an empty one is a store yet to be filled."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise InputError(f"store {path} is not a file; give the path of a file")
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(16)
+    except OSError as error:
+        raise InputError(f"store {path} cannot be read: {error.strerror}") from None
+    if magic and magic != b"SQLite format 3\0":
+        raise FormatError(f"{path} is no store (not an SQLite file); give another --store")
+
+
+def _task_columns(key: str, task: Task) -> tuple[str, str, str, str, int]:
+    architecture, parameters = canonical_json(dict(task.architecture)), canonical_json(dict(task.parameters))
+    return key, task.question, architecture, parameters, task.seed
+
+
+def _task(question: str, architecture: str, parameters: str, seed: int) -> Task:
+    return Task(question, json.loads(architecture), json.loads(parameters), seed)

@@ -1,0 +1,125 @@
+"""A sweep: which questions about which architectures, with which seed and budget, read from a TOML file.
+
+seed = 0
+[budget]                      # of each task
+seconds = 60
+megabytes = 2000
+[[dimension]]                 # one table for each range of one question; its keys are the question's own
+layers = [1, 2]
+widths = {from = 1, to = 3}
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from attngeom.atlas.children import Budget
+from attngeom.atlas.questions import Sum, get_question
+from attngeom.atlas.records import Task
+from attngeom.atlas.store import Store
+from attngeom.errors import FormatError, InputError
+from attngeom.files import read_bytes
+
+MAX_SWEEP_BYTES = 2**20
+CHUNK = 2000
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Tables of questions: pairs (name of the question, its ranges)."""
+
+    tables: tuple[tuple[str, Mapping[str, Any]], ...]
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    def tasks(self) -> Iterator[Task]:
+        """All tasks of all tables, in the order of the file; a task that two tables ask for comes twice."""
+        for name, table in self.tables:
+            yield from get_question(name).tasks(table, self.seed)
+
+    def sums(self) -> Iterator[Sum]:
+        """The facts that follow from those of the tasks."""
+        for name, table in self.tables:
+            yield from get_question(name).sums(table, self.seed)
+
+
+def parse_sweep(text: str, name: str = "sweep") -> Sweep:
+    """Read the text of a sweep file strictly.
+
+    >>> parse_sweep("seed = 7\\n[[ideal]]\\nd = 3").tables
+    (('ideal', {'d': 3}),)
+    """
+    try:
+        record = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"{name}: not valid TOML: {error}") from None
+    seed, budget = record.pop("seed", 0), record.pop("budget", {})
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InputError(f"{name}: seed = {str(seed)[:40]} given; an integer from 0 to 2^63 - 1 is required")
+    if not isinstance(budget, Mapping) or not set(budget) <= {"seconds", "megabytes"}:
+        raise InputError(f"{name}: [budget] has the keys {list(budget)[:5]}; seconds and megabytes are known")
+    tables = []
+    for question, value in record.items():
+        get_question(question)
+        if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
+            raise InputError(f"{name}: {question} is no list of tables; write [[{question}]]")
+        tables += [(question, table) for table in value]
+    if not tables:
+        raise InputError(f"{name}: no tables; write at least one, such as [[dimension]]")
+    return Sweep(tuple(tables), seed, Budget(**budget))
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """Read a sweep file; see :func:`parse_sweep`."""
+    data = read_bytes(path, MAX_SWEEP_BYTES)
+    try:
+        return parse_sweep(data.decode("utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: not UTF-8 text; a TOML file is required") from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is left to do: (estimated CPU seconds, task as a line), cheapest first, and how much is there already."""
+
+    pending: tuple[tuple[float, str], ...]
+    known: int
+    failed: int
+
+    @property
+    def cost(self) -> float:
+        return sum(cost for cost, _ in self.pending)
+
+
+def make_plan(sweep: Sweep, store: Store, retry_failed: bool = False) -> Plan:
+    """Compare a sweep with a store. Tasks that failed before are left out unless ``retry_failed``.
+
+    Cheap tasks come first: facts appear early, and a task that exceeds its budget holds up nothing else. Neighbours of
+    about equal cost (a factor of two) stay neighbours, because they may share work.
+    """
+    pending: dict[str, float] = {}
+    known = failed = 0
+    tasks = sweep.tasks()
+    while chunk := list(islice(tasks, CHUNK)):
+        by_key = {task.key: task for task in chunk}
+        stored = store.known_keys(by_key)
+        failures = store.failed_keys(by_key)
+        for key, task in by_key.items():
+            line = task.to_line()
+            if key in stored:
+                known += 1
+            elif key in failures and not retry_failed:
+                failed += 1
+            elif line not in pending:
+                pending[line] = get_question(task.question).cost(task)
+    ordered = sorted(((cost, line) for line, cost in pending.items()), key=lambda item: _magnitude(item[0]))
+    return Plan(tuple(ordered), known, failed)
+
+
+def _magnitude(cost: float) -> int:
+    return max(1, round(cost * 1e6)).bit_length()

@@ -1,0 +1,223 @@
+"""A sweep gives the same facts on every executor, and what goes wrong in a task stays in that task."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from attngeom.atlas import Budget, Fact, Result, Store, Task, local_executor, parse_sweep, run_sweep
+from attngeom.atlas import children as children_module
+from attngeom.atlas.children import run_batch, run_here
+from attngeom.errors import FormatError, InputError
+
+
+def run(text, path, workers=2, **options):
+    with Store(path) as store, local_executor(workers) as (executor, count):
+        report = run_sweep(parse_sweep(text), store, executor, count, **options)
+        return report, list(store.facts()), store.failures()
+
+
+def contents(facts):
+    return sorted((fact.task.key, fact.result.answer) for fact in facts)
+
+
+def serial_facts(text):
+    """The reference: every task in this process, one after the other, without store or executor."""
+    sweep = parse_sweep(text)
+    answers = {task.key: (task, run_here(task.to_line())) for task in sweep.tasks()}
+    facts = {key: Fact(task, Result(found["answer"], "proven"), 0) for key, (task, found) in answers.items()}
+    sums = []
+    for item in sweep.sums():
+        total = sum(facts[part.key].result.answer["rank"] for part in item.parts)
+        sums.append(Fact(item.task, Result({"total": total}, "proven"), 0))
+    return contents([*facts.values(), *sums])
+
+
+RANKS = "seed = 5\n[[toy]]\nsizes = {from = 1, to = 40}\n[[toy]]\nsizes = [3, 4]\n"
+
+
+def test_a_sweep_gives_the_serial_facts_each_once(path):
+    report, facts, failures = run(RANKS, path)
+    assert contents(facts) == serial_facts(RANKS)
+    assert failures == []
+    assert report.is_complete
+    assert report.new == len(facts) == 42
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_any_executor_will_do(path, kind):
+    with Store(path) as store, kind(2) as executor:
+        run_sweep(parse_sweep(RANKS), store, executor, lambda: 2)
+        assert contents(store.facts()) == serial_facts(RANKS)
+    children_module.kill_children()
+
+
+def test_a_second_run_computes_nothing(path):
+    run(RANKS, path)
+    report, facts, _ = run(RANKS, path)
+    assert (report.new, report.known, report.cpu_seconds) == (0, 40, 0.0)
+    assert len(facts) == 42
+
+
+def test_a_task_over_its_time_is_killed_and_the_rest_goes_on(path):
+    text = '[[toy]]\nsizes = [1, 2]\nact = "hang"\n' + RANKS.replace("seed = 5\n", "")
+    report, facts, failures = run(text, path, budget=Budget(seconds=0.5))
+    assert {(f.task.parameters["size"], f.reason) for f in failures} == {(1, "time"), (2, "time")}
+    assert len(facts) == 42
+    assert not report.is_complete
+
+
+def test_a_task_over_its_memory_fails_and_a_smaller_one_passes(path):
+    text = '[[toy]]\nact = "allocate"\nsizes = [10, 2000]\n'
+    _, facts, failures = run(text, path, workers=1, budget=Budget(megabytes=300))
+    assert [fact.result.answer for fact in facts] == [{"sum": 10 * 2**17}]
+    assert [(failure.reason, failure.task.parameters["size"]) for failure in failures] == [("memory", 2000)]
+    assert "300 MB" in failures[0].detail
+
+
+def test_a_process_that_dies_is_a_crash_with_its_last_words(path):
+    _, facts, failures = run('[[toy]]\nact = "die"\nsizes = 1\n[[toy]]\nsizes = [2, 3]\n', path, workers=1)
+    assert len(facts) == 3
+    assert [failure.reason for failure in failures] == ["crash"]
+    assert "SIGKILL" in failures[0].detail and "going down" in failures[0].detail
+
+
+def test_failures_are_skipped_until_a_retry_is_asked_for(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_HEALED", str(tmp_path / "healed"))
+    text = '[[toy]]\nact = "heal"\nsizes = [1, 2]\n'
+    first, _, failures = run(text, path)
+    assert first.failures == 2
+    assert failures[0].detail.startswith("ArithmeticError: not yet")
+    (tmp_path / "healed").touch()
+    second, facts, _ = run(text, path)
+    assert (second.skipped, second.new, facts) == (2, 0, [])
+    third, facts, failures = run(text, path, retry_failed=True)
+    assert (third.new, third.is_complete, failures) == (2, True, [])
+    assert len(facts) == 2
+
+
+def test_a_retry_that_fails_counts_its_attempts(path):
+    text = '[[toy]]\nact = "fail"\nsizes = 2\n'
+    run(text, path)
+    _, _, failures = run(text, path, retry_failed=True)
+    assert [(failure.reason, failure.attempts) for failure in failures] == [("error", 2)]
+    assert "size 2 is unlucky" in failures[0].detail
+
+
+def test_progress_reaches_the_total(path):
+    seen = []
+    run(RANKS, path, progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 40
+    assert seen[-1].seconds_left == pytest.approx(0.0, abs=1e-9)
+    assert all(a.done <= b.done for a, b in pairwise(seen))
+
+
+def test_children_end_when_their_parent_is_killed():
+    script = (
+        "from attngeom.atlas import children, Task\n"
+        "child = children._get_child()\n"
+        "print(child.process.pid, flush=True)\n"
+        "children.run_batch([Task('toy', {}, {'size': 1, 'act': 'hang', 'sleep': 0}).to_line()], None, None)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    deadline = time.monotonic() + 60
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A dead orphan that nobody has waited for still has a number.
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_batch_survives_the_death_of_an_idle_child():
+    line = Task("toy", {}, {"size": 4, "act": "rank", "sleep": 0}).to_line()
+    (first,) = run_batch([line], None, None)
+    children_module._get_child().process.kill()
+    (second,) = run_batch([line], None, None)
+    assert first["answer"] == second["answer"] == {"rank": 2}
+    children_module.kill_children()
+
+
+KILLED = "seed = 1\n[[toy]]\nsizes = {from = 1, to = 150}\nsleep = 0.03\n"
+
+
+def test_twenty_kills_at_random_moments_lose_nothing(path, tmp_path, monkeypatch):
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(KILLED)
+    script = (
+        "import sys\n"
+        "from attngeom.atlas import Store, local_executor, read_sweep, run_sweep\n"
+        "with Store(sys.argv[2]) as store, local_executor(1) as (executor, count):\n"
+        "    progress = lambda seen: print(seen.done, flush=True)\n"
+        "    print('open', flush=True)\n"
+        "    run_sweep(read_sweep(sys.argv[1]), store, executor, count, progress=progress)\n"
+    )
+    moments = random.Random(11)
+    counts = [0]
+    for index in range(20):
+        process = subprocess.Popen([sys.executable, "-c", script, str(sweep), str(path)], stdout=subprocess.PIPE)
+        # Every third kill comes early, before anything is stored; the others just after a commit or some time later.
+        for _ in range(1 + (index % 3 > 0)):
+            process.stdout.readline()
+        time.sleep(moments.choice([0.0, 0.02, moments.uniform(0.0, 0.3)]))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        with Store(path) as store:
+            counts.append(store.count())
+            store.check()
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 5
+    report, facts, _ = run(KILLED, path)
+    assert report.is_complete
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert contents(facts) == serial_facts(KILLED)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = -1\n[[toy]]", "seed"),
+        ("seed = true\n[[toy]]", "seed"),
+        ("[budget]\nhours = 2\n[[toy]]", "hours"),
+        ("[budget]\nseconds = -2\n[[toy]]", "positive number"),
+        ("[budget]\nseconds = 'x'\n[[toy]]", "positive number"),
+        ("[[rank]]", "known questions are"),
+        ("[toy]\nsizes = 3", r"write \[\[toy\]\]"),
+        ("seed = 3", "no tables"),
+        ("[[toy]]\nsize = 3", "known keys are"),
+        ("[[toy]]\nsizes = 0", "positive integer"),
+        ("[[toy]]\nsizes = []", "positive integer"),
+        ("[[toy]]\nsizes = {from = 1}", "positive integer"),
+    ],
+)
+def test_a_bad_sweep_is_refused_before_anything_runs(text, message):
+    with pytest.raises(InputError, match=message):
+        list(parse_sweep(text).tasks())
+
+
+def test_text_that_is_no_toml_is_refused():
+    with pytest.raises(FormatError, match="not valid TOML"):
+        parse_sweep("[[toy")
+
+
+@pytest.mark.parametrize("workers", [0, 2000])
+def test_a_number_of_workers_out_of_range_is_refused(workers):
+    with pytest.raises(InputError, match="workers given"), local_executor(workers):
+        pass
