@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.domains import GF, RR, Rationals
+from attngeom.exact.domains import GF, RR, Array, Rationals
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.fibers.evaluation import reduce_weights
@@ -18,6 +18,8 @@ from attngeom.network import Weights, random_weights
 from attngeom.network.infinitesimal import infinitesimal_action
 
 MAX_PARAMETERS = 3000
+INPUT_SCALES = (1.0, 0.5, 0.25, 0.125)
+"""Softmax saturates at large scores and loses its derivatives: inputs of several sizes see past that."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,12 @@ def _samples(weights: Weights) -> int:
     return architecture.num_parameters // min(per_input, t * architecture.widths[-1]) + 4
 
 
+def _scaled(J: Array) -> Array:
+    """The nonzero columns at unit norm: this keeps the rank, and makes inputs of all scales count."""
+    sizes = np.linalg.norm(J, axis=0)
+    return J[:, sizes > 0] / sizes[sizes > 0]
+
+
 def local_rank(weights: Weights, seed: int = 0) -> LocalRank:
     """The rank of W ↦ φ_W at these weights, with bounds; see :class:`LocalRank`.
 
@@ -90,9 +98,9 @@ def local_rank(weights: Weights, seed: int = 0) -> LocalRank:
     shape = (_samples(weights), architecture.widths[0], architecture.tokens)
     if not isinstance(weights.domain, Rationals) or architecture.kind == "softmax":
         point = weights.to(RR)
-        X = rng.standard_normal(shape)
-        measured = measured_rank(jacobian(point, X), RR)
-        generic = measured_rank(jacobian(random_weights(architecture, RR, seed), X), RR).value
+        X = rng.standard_normal(shape) * np.resize(INPUT_SCALES, shape[0])[:, None, None]
+        measured = measured_rank(_scaled(jacobian(point, X)), RR)
+        generic = measured_rank(_scaled(jacobian(random_weights(architecture, RR, seed), X)), RR).value
         return LocalRank(architecture.num_parameters, measured.value, None, None, generic, measured, None, seed)
     for p in primes_from(WORD_PRIME):
         try:
