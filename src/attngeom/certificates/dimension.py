@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attngeom.certificates.records import Certificate
 from attngeom.dimension.answer import Dimension
 from attngeom.dimension.bounds import symmetry_upper_bound
@@ -37,7 +39,7 @@ def certify_dimension(answer: Dimension) -> Certificate:
     support = [
         [layer.d_in, layer.d_out, layer.attention, layer.value_width] for layer in effective_layers(answer.architecture)
     ]
-    lower = {
+    lower: dict[str, Any] = {
         "prime": witness.prime,
         "seed": witness.seed,
         "tokens": witness.tokens,
@@ -48,11 +50,11 @@ def certify_dimension(answer: Dimension) -> Certificate:
     }
     claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
     upper = _upper_witness(answer)
-    primes = sorted({int(bound["prime"]) for bound in (lower, upper) if bound.get("prime")})
+    primes = sorted({bound["prime"] for bound in (lower, upper) if "prime" in bound})
     return Certificate(claim, {"lower": lower, "upper": upper}, {"seed": answer.seed, "primes": primes})
 
 
-def _upper_witness(answer: Dimension) -> dict[str, str | int]:
+def _upper_witness(answer: Dimension) -> dict[str, Any]:
     """The symmetries if they are few enough and suffice, else the count."""
     architecture = answer.architecture
     size = sum(count_generators(architecture).values()) * architecture.num_parameters

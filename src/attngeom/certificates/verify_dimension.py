@@ -136,7 +136,7 @@ def _read_point(architecture: Architecture, lower: Mapping[str, Any], size: int)
 
 
 def _read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
-    """Sizes of corner blocks, one [d_in, d_out, attention, value width] for each layer; any sizes give a valid point."""
+    """Sizes of corner blocks, [d_in, d_out, attention, value width] for each layer; any sizes give a valid point."""
     if type(support) is not list or len(support) != architecture.num_layers:
         raise FormatError(f"support must list the sizes of {architecture.num_layers} layers")
     for layer, sizes in zip(architecture.layers, support):
@@ -144,9 +144,9 @@ def _read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
         if type(sizes) is not list or len(sizes) != 4:
             raise FormatError("each layer of the support needs four sizes")
         for size, bound in zip(sizes, most):
-            if (bound is None) != (size is None) or (
-                bound is not None and (type(size) is not int or not 1 <= size <= bound)
-            ):
+            if size is None and bound is None:
+                continue
+            if bound is None or type(size) is not int or not 1 <= size <= bound:
                 raise FormatError(f"support size {str(size)[:40]} found; at most {bound} is possible")
     return support
 
