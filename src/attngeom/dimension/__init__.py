@@ -2,6 +2,7 @@
 
 from attngeom.dimension.answer import Dimension, dimension
 from attngeom.dimension.bounds import Estimate, LowerBound, symmetry_upper_bound
+from attngeom.dimension.checkpoint import PointRank, rank_at
 from attngeom.dimension.counting import UpperBound, upper_bound
 from attngeom.dimension.formulas import Formula, formula, formulas
 from attngeom.dimension.wiedemann import KrylovBound, krylov_lower_bound
@@ -12,11 +13,13 @@ __all__ = [
     "Formula",
     "KrylovBound",
     "LowerBound",
+    "PointRank",
     "UpperBound",
     "dimension",
     "formula",
     "formulas",
     "krylov_lower_bound",
+    "rank_at",
     "symmetry_upper_bound",
     "upper_bound",
 ]
