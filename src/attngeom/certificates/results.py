@@ -46,9 +46,9 @@ class Certification:
     """The decision whether one attention layer computes given coefficients, over the reals.
 
     ``verdict``: "realizable" (``points`` hold weights: all of the fiber up to scale for t ≥ 2), "closure_only"
-    (``points`` hold complex weights, and no real ones exist), "not_realizable" (``violated`` names an invariant with its
-    value, or ``witness`` explains another obstruction), "undecided" (``reason`` says why). ``rank`` is that of A. For float
-    input ``residual`` and ``tolerance`` are relative to the norm of the coefficients, and nothing is proven.
+    (``points`` hold complex weights, and no real ones exist), "not_realizable" (``violated`` names an invariant with
+    its value, or ``witness`` holds another obstruction), "undecided" (``reason`` says why). ``rank`` is that of A. For
+    float input ``residual`` and ``tolerance`` are relative to the norm of the coefficients, and nothing is proven.
     """
 
     verdict: LayerVerdict

@@ -1,0 +1,88 @@
+"""``attngeom certify`` and ``attngeom verify``: decide what one layer computes, and recheck a certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.certificates import Certificate, certify, verify
+from attngeom.certificates.records import Verdict
+from attngeom.certificates.results import Certification
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.options import IgnoredSeed, Json, Seed
+from attngeom.cli.output import console, print_json, print_pairs
+from attngeom.coefficients.files import read_coefficients
+from attngeom.errors import FormatError, InputError
+
+EXIT_CODES = {
+    "realizable": 0,
+    "closure_only": EXIT_NEGATIVE,
+    "not_realizable": EXIT_NEGATIVE,
+    "undecided": EXIT_UNDECIDED,
+}
+SHOWN = 6
+
+
+def register(app: typer.Typer) -> None:
+    app.command("certify")(certify_command)
+    app.command("verify")(verify_command)
+
+
+def certify_command(
+    coefficients: Annotated[Path, typer.Argument(metavar="COEFFS", help="Coefficients of a cubic map (.json).")],
+    attention: Annotated[int | None, typer.Option("--attention", min=1, help="Bound on rank A; default: none.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the certificate (.json).")] = None,
+    tolerance: Annotated[float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")] = 1e-9,
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Decide whether one attention layer computes these coefficients, with weights or a violated invariant."""
+    result = certify(read_coefficients(coefficients), attention, seed, tolerance)
+    if out is not None:
+        if result.certificate is None:
+            raise InputError(f"no certificate for the verdict {result.verdict} of this input: {result.reason}")
+        result.certificate.save(out)
+    if json:
+        print_json({**result.to_json(), "seed": seed})
+    else:
+        _print(result, out)
+    return EXIT_CODES[result.verdict]
+
+
+def _print(result: Certification, out: Path | None) -> None:
+    rows: dict[str, object] = {"verdict": result.verdict, "reason": result.reason}
+    if result.rank is not None:
+        rows["rank A"] = result.rank
+    if result.residual is not None:
+        rows["distance"] = f"{result.residual:.3e} relative, tolerance {result.tolerance:.1e}"
+    if out is not None:
+        rows["certificate"] = out
+    print_pairs("certify", rows)
+    for number, point in enumerate(result.points):
+        title = f"weights over {point.field_name}" + (f", point {number + 1}" if len(result.points) > 1 else "")
+        if max(point.A.shape + point.V.shape) > SHOWN:
+            console().print(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
+            continue
+        console().print(f"{title}:")
+        for name, array in (("A", point.A), ("V", point.V)):
+            for row in array:
+                console().print(f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row), markup=False)
+
+
+def verify_command(
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate (.json).")],
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> int:
+    """Recheck a certificate from scratch, with code that shares nothing with the search."""
+    try:
+        verdict = verify(Certificate.load(certificate))
+    except FormatError as error:
+        verdict = Verdict(False, "unreadable certificate", str(error))
+    if json:
+        print_json({"valid": verdict.valid, "claim": verdict.claim, "reason": verdict.reason})
+    else:
+        print_pairs("verify", {"valid": verdict.valid, "claim": verdict.claim, "reason": verdict.reason})
+    return 0 if verdict.valid else EXIT_NEGATIVE

@@ -1,0 +1,101 @@
+"""``attngeom invariants``: the equations that hold on every attention layer."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from attngeom.cli.options import IgnoredSeed, Json, Tokens
+from attngeom.cli.output import console, print_json
+from attngeom.errors import InputError
+from attngeom.files import write_atomic
+from attngeom.invariants import Family, Variety, families, family
+from attngeom.invariants.export import FORMATS, export
+
+
+def register(app: typer.Typer) -> None:
+    app.command("invariants")(invariants_command)
+
+
+def invariants_command(
+    d: Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")],
+    a: Annotated[int, typer.Option("--a", min=1, help="Attention width a: the bound on rank A.")],
+    tokens: Tokens = 2,
+    d_out: Annotated[int, typer.Option("--d-out", min=1, help="Output width.")] = 1,
+    targets: Annotated[int | None, typer.Option("--targets", min=1, help="Columns of A, if not d.")] = None,
+    family_name: Annotated[str | None, typer.Option("--family", help="One family only; default: all.")] = None,
+    form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "text",
+    count: Annotated[bool, typer.Option("--count", help="Degrees and counts instead of the polynomials.")] = False,
+    index: Annotated[int | None, typer.Option("--index", min=0, help="One member of --family by number.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many members per family.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write to a file instead of stdout.")] = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """List, count or export the polynomial equations that hold on every attention layer."""
+    variety = Variety(d, a, tokens, d_out, targets)
+    chosen = families(variety) if family_name is None else (family(variety, family_name),)
+    if form not in FORMATS:
+        raise InputError(f"--format {form[:40]!r} given; one of {', '.join(FORMATS)} is required")
+    if count:
+        _print_counts(chosen, json or form == "json")
+    elif index is not None:
+        if family_name is None:
+            raise InputError("--index given without --family; name the family")
+        _print_member(chosen[0], index, form, json)
+    elif json:
+        print_json({"families": {f.name: {**_summary(f), "members": _members(f, limit)} for f in chosen}})
+    else:
+        lines = export(chosen, form, limit)
+        if out is not None:
+            write_atomic(out, "".join(f"{line}\n" for line in lines))
+            return
+        for line in lines:
+            sys.stdout.write(line + "\n")
+
+
+def _summary(f: Family) -> dict[str, Any]:
+    return {"degree": f.degree, "count": f.count, "dimension": f.dimension, "number": f.number, "source": f.source}
+
+
+def _members(f: Family, limit: int | None) -> list[dict[str, Any]]:
+    return [
+        {"index": x.index, "label": x.label, "polynomial": x.polynomial(f.variety.d_out).to_json()}
+        for x in islice(f, limit)
+    ]
+
+
+def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:
+    if json:
+        print_json({"families": {f.name: _summary(f) for f in chosen}})
+        return
+    table = Table(title="invariants", title_justify="left", box=None, pad_edge=False)
+    for heading in ("no", "family", "degree", "count", "span", "from"):
+        right = heading in ("no", "degree", "count", "span")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for f in chosen:
+        span = "" if f.dimension is None else f"{f.dimension:,}"
+        table.add_row(str(f.number), f.name, str(f.degree), f"{f.count:,}", span, f.source)
+    console().print(table)
+
+
+def _print_member(f: Family, index: int, form: str, json: bool) -> None:
+    invariant = f[index]
+    polynomial = invariant.polynomial(f.variety.d_out)
+    if json or form == "json":
+        record = {"family": f.name, "index": index, "label": invariant.label, "degree": invariant.degree}
+        print_json({**record, "polynomial": polynomial.to_json()})
+        return
+    written = {
+        "text": str(polynomial),
+        "sympy": str(polynomial).replace("^", "**"),
+        "latex": polynomial.to_latex(),
+        "m2": polynomial.to_macaulay2(),
+        "singular": polynomial.to_singular(),
+    }
+    sys.stdout.write(written[form] + "\n")
