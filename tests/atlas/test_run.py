@@ -15,6 +15,7 @@ import pytest
 from attngeom.atlas import Budget, Fact, Result, Store, Task, local_executor, parse_sweep, run_sweep
 from attngeom.atlas import children as children_module
 from attngeom.atlas.children import run_batch, run_here
+from attngeom.atlas.questions import get_question
 from attngeom.errors import FormatError, InputError
 
 
@@ -35,8 +36,9 @@ def serial_facts(text):
     facts = {key: Fact(task, Result(found["answer"], "proven"), 0) for key, (task, found) in answers.items()}
     sums = []
     for item in sweep.sums():
-        total = sum(facts[part.key].result.answer["rank"] for part in item.parts)
-        sums.append(Fact(item.task, Result({"total": total}, "proven"), 0))
+        parts = get_question(item.question).parts(item)
+        total = sum(facts[part.key].result.answer["rank"] for part in parts)
+        sums.append(Fact(item, Result({"total": total}, "proven"), 0))
     return contents([*facts.values(), *sums])
 
 

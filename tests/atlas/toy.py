@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attngeom.atlas.questions import Question, Sum, integers, register, table_values
+from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
@@ -61,9 +61,12 @@ class Rank(Question):
         return Result({"rank": size}, "proven")
 
     def sums(self, table, seed):
-        parts = tuple(self.tasks(table, seed))
+        parts = list(self.tasks(table, seed))
         if parts[0].parameters["act"] == "rank":
-            yield Sum(Task("toy", {"widths": [], "attention": []}, {"sum": [p.parameters for p in parts]}, seed), parts)
+            yield Task(self.name, {"widths": [], "attention": []}, {"lines": [part.to_line() for part in parts]}, seed)
+
+    def parts(self, task):
+        return tuple(Task.from_line(line) for line in task.parameters.get("lines", ()))
 
     def combine(self, task, parts):
         return Result({"total": sum(fact.result.answer["rank"] for fact in parts)}, "proven")

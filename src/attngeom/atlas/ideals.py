@@ -19,7 +19,7 @@ from functools import lru_cache
 from math import comb
 from typing import Any
 
-from attngeom.atlas.questions import Question, Sum, integers, register, table_values
+from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Fact, Result, Task
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
@@ -50,20 +50,29 @@ def task_model(task: Task) -> Model:
     return CrossColumn(d, a, task.parameters["targets"], rows)
 
 
+def ideal_models(d: Any, a: Any, targets: Any, rows: Any) -> Iterator[dict[str, int]]:
+    """The sizes that ranges of a table describe. A rank bound that every matrix meets is left out: the same variety.
+
+    >>> [model["a"] for model in ideal_models(3, "all", 2, 1)]
+    [1, 2]
+    """
+    for width in integers(d, "d"):
+        for count in [width] if targets == "d" else integers(targets, "targets"):
+            for outputs in integers(rows, "rows"):
+                for rank in range(1, width + 1) if a == "all" else integers(a, "a"):
+                    if rank <= min(width, count):
+                        yield {"d": width, "a": rank, "targets": count, "rows": outputs}
+
+
 def _models(table: Mapping[str, Any]) -> Iterator[tuple[dict[str, int], str]]:
     values = table_values(table, KEYS, "ideal")
     coordinates = values["coordinates"]
     if coordinates not in ("cross", "single"):
         raise InputError(f"coordinates = {str(coordinates)[:40]!r} given; 'cross' or 'single' is required")
-    for d in integers(values["d"], "d"):
-        for targets in [d] if values["targets"] == "d" else integers(values["targets"], "targets"):
-            for rows in integers(values["rows"], "rows"):
-                if coordinates == "single" and (rows > 1 or targets != d):
-                    raise InputError("coordinates = 'single' given; it needs rows = 1 and targets = 'd'")
-                for a in range(1, d + 1) if values["a"] == "all" else integers(values["a"], "a"):
-                    # A rank bound that every matrix meets is no bound: the same variety again.
-                    if a <= min(d, targets):
-                        yield {"d": d, "a": a, "targets": targets, "rows": rows}, coordinates
+    for model in ideal_models(values["d"], values["a"], values["targets"], values["rows"]):
+        if coordinates == "single" and (model["rows"] > 1 or model["targets"] != model["d"]):
+            raise InputError("coordinates = 'single' given; it needs rows = 1 and targets = 'd'")
+        yield model, coordinates
 
 
 def _degrees(table: Mapping[str, Any]) -> list[int]:
@@ -151,13 +160,18 @@ class Ideal(Question):
         summary = implicitize(task_model(task), task.parameters["degree"], seed=task.seed, check=True)
         return summarize(task, summary.degrees[-1], summary.primes[0])
 
-    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Sum]:
+    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         for degree in _degrees(table):
             for model, coordinates in _models(table):
                 if coordinates == "cross" and model["rows"] == 1:
-                    task = model_task(self.name, model, degree, coordinates, seed)
-                    weights = _weights(model["d"], model["targets"], degree)
-                    yield Sum(task, tuple(weight_task(task, weight) for weight in weights))
+                    yield model_task(self.name, model, degree, coordinates, seed)
+
+    def parts(self, task: Task) -> tuple[Task, ...]:
+        d, rows = task.architecture["widths"]
+        if task.parameters["coordinates"] != "cross" or rows > 1:
+            return ()
+        weights = _weights(d, task.parameters["targets"], task.parameters["degree"])
+        return tuple(weight_task(task, weight) for weight in weights)
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
         groups = (task.architecture["widths"][0], task.parameters["targets"])

@@ -10,23 +10,14 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from attngeom.atlas.records import Fact, Result, Task
 from attngeom.errors import InputError
 
-BUILT_IN = ("attngeom.atlas.ideals",)
+BUILT_IN = ("attngeom.atlas.dimensions", "attngeom.atlas.ideals", "attngeom.atlas.completeness")
 VARIABLE = "ATTNGEOM_QUESTIONS"
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A fact that follows from others without new computation: it is stored once all its parts are."""
-
-    task: Task
-    parts: tuple[Task, ...]
 
 
 class Question(ABC):
@@ -46,9 +37,13 @@ class Question(ABC):
     def run(self, task: Task) -> Result:
         """The answer. It depends on the task alone: the same task gives the same answer on every machine."""
 
-    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Sum]:
-        """The facts that follow from those of :meth:`tasks`; none unless a question says so."""
+    def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        """Tasks whose facts follow from those of :meth:`tasks` without computation; none unless a question says so."""
         yield from ()
+
+    def parts(self, task: Task) -> tuple[Task, ...]:
+        """The tasks from whose facts the fact of a sum follows; none for a task that is run."""
+        return ()
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
         """The result of a sum, from the facts of all its parts."""

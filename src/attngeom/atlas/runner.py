@@ -7,7 +7,7 @@ committed, and the next run takes up the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -190,17 +190,14 @@ def _store_batch(
 def add_sums(sweep: Sweep, store: Store) -> int:
     """Store the facts that follow from stored ones; returns how many are new."""
     new = 0
-    for chunk in _missing_sums(sweep, store):
-        new += store.add(chunk).new
-    return new
-
-
-def _missing_sums(sweep: Sweep, store: Store) -> Iterator[list[Fact]]:
-    for item in sweep.sums():
-        if store.known_keys([item.task.key]):
+    for task in sweep.sums():
+        if store.known_keys([task.key]):
             continue
-        parts = store.get(item.parts)
-        if len(parts) == len(item.parts):
+        question = get_question(task.question)
+        parts = question.parts(task)
+        found = store.get(parts)
+        if len(found) == len(parts):
             start = time.process_time()
-            result = get_question(item.task.question).combine(item.task, parts)
-            yield [Fact(item.task, result, round(time.process_time() - start, 6))]
+            result = question.combine(task, found)
+            new += store.add([Fact(task, result, round(time.process_time() - start, 6))]).new
+    return new

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attngeom.atlas.children import Budget
-from attngeom.atlas.questions import Sum, get_question
+from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task
 from attngeom.atlas.store import Store
 from attngeom.errors import FormatError, InputError
@@ -42,8 +42,8 @@ class Sweep:
         for name, table in self.tables:
             yield from get_question(name).tasks(table, self.seed)
 
-    def sums(self) -> Iterator[Sum]:
-        """The facts that follow from those of the tasks."""
+    def sums(self) -> Iterator[Task]:
+        """The tasks whose facts follow from those of :meth:`tasks`."""
         for name, table in self.tables:
             yield from get_question(name).sums(table, self.seed)
 

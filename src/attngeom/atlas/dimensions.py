@@ -1,0 +1,124 @@
+"""The question "dimension": how many dimensions the functions of an architecture have, with proof where it closes.
+
+    [[dimension]]
+    layers = [1, 2]
+    widths = {from = 1, to = 4}   # of d_0, …, d_l, independently
+    attention = "all"             # of a_1, …, a_l: a list, or all of 1..d_{i-1}
+    tokens = [1, 2, 3]
+    kinds = ["lightning", "softmax"]
+    heads = 1
+    residual = [false, true]
+    causal = false
+
+Every combination that is a network is one task; skip connections need equal widths and heads must divide the output
+widths, other combinations are left out. Attention widths above d_{i-1} give no new functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from attngeom.atlas.questions import Question, integers, register, table_values
+from attngeom.atlas.records import Result, Task
+from attngeom.dimension import dimension
+from attngeom.errors import InputError
+from attngeom.network import Architecture
+
+KEYS: Mapping[str, Any] = {
+    "layers": 1,
+    "widths": 2,
+    "attention": "all",
+    "tokens": 3,
+    "kinds": ["lightning"],
+    "heads": 1,
+    "residual": False,
+    "causal": False,
+}
+
+
+def _choices(value: Any, allowed: tuple[Any, ...], name: str) -> list[Any]:
+    """One of the allowed values, or a list of them.
+
+    >>> _choices(True, (False, True), "causal")
+    [True]
+    """
+    values = value if isinstance(value, list) else [value]
+    if not values or any(type(x) is not type(allowed[0]) or x not in allowed for x in values):
+        words = " or ".join(str(x).lower() for x in allowed)
+        raise InputError(f"{name} = {str(value)[:40]} given; {words}, or a list of them, is required")
+    return values
+
+
+def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The JSON objects of the architectures that a table describes; shapes vary slowest, so that costs are even.
+
+    >>> len(list(architectures({"layers": 2, "widths": [1, 2], "residual": [False, True]})))
+    23
+    """
+    values = table_values(table, KEYS, "dimension")
+    layers = integers(values["layers"], "layers")
+    widths = integers(values["widths"], "widths")
+    attention = None if values["attention"] == "all" else integers(values["attention"], "attention")
+    variants = list(
+        product(
+            integers(values["tokens"], "tokens"),
+            _choices(values["kinds"], ("lightning", "softmax"), "kinds"),
+            integers(values["heads"], "heads"),
+            _choices(values["residual"], (False, True), "residual"),
+            _choices(values["causal"], (False, True), "causal"),
+        )
+    )
+    for count in layers:
+        for sizes in product(widths, repeat=count + 1):
+            ranges = [range(1, d + 1) if attention is None else attention for d in sizes[:-1]]
+            for ranks in product(*ranges):
+                for tokens, kind, heads, residual, causal in variants:
+                    if any(d % heads for d in sizes[1:]) or (residual and len(set(sizes)) > 1):
+                        continue
+                    yield {
+                        "widths": list(sizes),
+                        "attention": list(ranks),
+                        "tokens": tokens,
+                        "kind": kind,
+                        "heads": heads,
+                        "value_width": None,
+                        "residual": residual,
+                        "causal": causal,
+                    }
+
+
+class ArchitectureDimension(Question):
+    """Proven bounds of the dimension, and the dimension where they meet; else its value at random points mod p."""
+
+    name = "dimension"
+
+    def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        for architecture in architectures(table):
+            yield Task(self.name, architecture, {}, seed)
+
+    def cost(self, task: Task) -> float:
+        widths, attention = task.architecture["widths"], task.architecture["attention"]
+        pairs = zip(widths, widths[1:], attention)
+        parameters = sum(d * (2 * a + e) for d, e, a in pairs) * task.architecture["heads"]
+        # Three attempts and an estimate where the bounds do not meet, which happens for several heads.
+        return (1e-3 + 1.2e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
+
+    def run(self, task: Task) -> Result:
+        found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
+        formula = found.formula
+        answer = {
+            "dimension": found.dimension,
+            "lower_bound": found.lower_bound,
+            "upper_bound": found.upper_bound,
+            "num_parameters": found.num_parameters,
+            "fiber": {name: size for name, size in found.fiber.items() if size},
+            "formula": None if formula is None else {"value": formula.value, "applies": formula.applies},
+        }
+        if found.is_proven:
+            return Result(answer, "proven", found.prime)
+        return Result(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
+
+
+register(ArchitectureDimension())
