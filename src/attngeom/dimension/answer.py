@@ -26,6 +26,8 @@ from attngeom.network.architecture import Architecture
 
 Request = Literal["auto", "minor", "krylov", "balls"]
 REQUESTS = ("auto", "minor", "krylov", "balls")
+INSTANT = 300
+"""Dimensions up to this bound are proven in a fraction of a second, so they always are."""
 SMALL = 2000
 """Without a formula, dimensions up to this bound are computed even if no proof was asked for."""
 
@@ -86,7 +88,7 @@ def dimension(
 ) -> Dimension:
     """The dimension of the set of functions phi_W, by formula at once or with proof.
 
-    Without ``prove`` a formula that applies is the answer, whatever the size; else the bounds are computed.
+    Without ``prove`` a formula that applies is the answer for all but small networks; else bounds are computed.
 
     >>> answer = dimension(Architecture((3, 3, 3), 2), prove=True)
     >>> answer.dimension, answer.is_proven
@@ -96,7 +98,7 @@ def dimension(
         raise InputError(f"method {method!r} given; one of {', '.join(REQUESTS)} is required")
     started = time.perf_counter()
     known, upper = formula(architecture), upper_bound(architecture)
-    wanted = prove or method != "auto" or (known is None and upper.value <= SMALL)
+    wanted = prove or method != "auto" or upper.value <= (SMALL if known is None else INSTANT)
     if not wanted:
         return _by_formula(architecture, known, upper, seed, started)
     lower = find_lower_bound(architecture, upper.value, method, seed, progress)

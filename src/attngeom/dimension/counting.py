@@ -7,6 +7,7 @@ conditions (spanning outputs, independent heads) at one point mod p, which prove
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -142,26 +143,23 @@ def parameters_of(layer: EffectiveLayer) -> int:
     return layer.heads * (2 * layer.attention * layer.d_in + values)
 
 
-def outputs_span(layer: EffectiveLayer, architecture: Architecture, seed: int = 0) -> bool:
+@lru_cache(maxsize=1024)
+def outputs_span(layer: EffectiveLayer, is_softmax: bool, tokens: int) -> bool:
     """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
     if layer.value_width is None:
         return layer.d_out <= layer.d_in
-    p = WORD_PRIME
-    field, rng = GF(p), np.random.default_rng(seed)
     H, d, v = layer.heads, layer.d_in, layer.value_width
-    if architecture.kind == "softmax" and architecture.tokens > 1:
+    if is_softmax:
         return layer.d_out <= H * v
-    tokens = min(architecture.tokens, 2)
-    samples = layer.d_out
+    p = WORD_PRIME
+    field, rng = GF(p), np.random.default_rng(0)
+    tokens, samples = min(tokens, 2), layer.d_out
     X = field.random((samples, d, tokens), rng)
     total = np.zeros((samples, layer.d_out), dtype=np.int64)
     for _ in range(H):
         Q, K = field.random((layer.attention, d), rng), field.random((layer.attention, d), rng)
         V, O = field.random((v, d), rng), field.random((layer.d_out, v), rng)
         values = field.matmul(O, field.matmul(V, X))
-        if architecture.kind == "softmax":
-            total = (total + values[..., 0]) % p
-            continue
         scores = field.matmul(np.swapaxes(field.matmul(K, X), -1, -2), field.matmul(Q, X[..., -1:]))
         total = (total + field.matmul(values[..., :1], scores[..., :1, :])[..., 0]) % p
     return rank_mod_p(total, p) == layer.d_out
@@ -190,7 +188,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         for name, loss in count_layer(layer, architecture).items():
             parts[name] += loss
         if not layer.is_last and not architecture.residual:
-            if outputs_span(layer, architecture):
+            if outputs_span(layer, architecture.kind == "softmax", architecture.tokens):
                 parts["between"] += layer.d_out**2
             else:
                 spanning = False

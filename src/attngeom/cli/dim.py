@@ -1,0 +1,237 @@
+"""``attngeom dim``: the dimension of an architecture, with what is proven and where parameters get lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import islice, product
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from attngeom.certificates.dimension import certify_dimension
+from attngeom.cli.app import EXIT_UNDECIDED
+from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth
+from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.dimension import Dimension, PointRank, dimension, rank_at
+from attngeom.errors import InputError
+from attngeom.interop.weights import read_weights
+from attngeom.network import Architecture
+
+MAX_TABLE = 10000
+
+SYMMETRIES = {
+    "query-key": "query-key groups GL(a): K → C K, Q → C⁻ᵀ Q",
+    "value-output": "value-output groups GL(v): V → B V, O → O B⁻¹",
+    "between": "groups GL(d) between layers",
+    "scale": "scales (λA, V/λ) of each head",
+    "mixing": "mixing of heads",
+    "syzygies": "syzygies between heads with one output",
+    "unseen": "weights that no input reaches or nothing reads",
+    "antisymmetric": "antisymmetric parts that parallel tokens cannot see",
+    "saturation": "more than all cubics of a layer",
+    "unexplained": "not explained by a known symmetry",
+}
+
+Prove = Annotated[bool, typer.Option("--prove", help="Compute proven bounds instead of trusting a formula.")]
+Method = Annotated[
+    str, typer.Option("--method", help="How to prove: auto, minor (dense), krylov (matrix-free) or balls.")
+]
+OptionalWidths = Annotated[
+    str | None, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated; with --table ranges such as 2-4.")
+]
+OptionalAttention = Annotated[
+    str | None,
+    typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated; by default d_{i-1} / heads."),
+]
+TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
+AsTable = Annotated[bool, typer.Option("--table", help="One row for each architecture of a grid of ranges.")]
+Checkpoint = Annotated[
+    str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
+]
+CertificateFile = Annotated[
+    str | None, typer.Option("--certificate", help="Prove, and write a certificate for attngeom verify to this file.")
+]
+
+
+def parse_ranges(text: str, name: str) -> list[range]:
+    """Comma separated integers or ranges.
+
+    >>> [list(part) for part in parse_ranges("3,1-2", "widths")]
+    [[3], [1, 2]]
+    """
+    ranges = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        try:
+            low, high = int(first), int(last or first)
+        except ValueError:
+            raise InputError(f"--{name} {text[:40]!r} given; integers such as 3,3,2 are required") from None
+        if high < low:
+            raise InputError(f"--{name} range {part[:40]!r} given; the first number must not exceed the last")
+        ranges.append(range(low, high + 1))
+    return ranges
+
+
+def _only(values: list[range], name: str) -> list[int]:
+    if any(len(part) != 1 for part in values):
+        raise InputError(f"a range was given for --{name}; ranges need --table")
+    return [part[0] for part in values]
+
+
+def default_attention(widths: list[int], heads: int) -> list[int]:
+    """Attention widths d_{i-1} / heads, as in standard transformers.
+
+    >>> default_attention([768, 768], 12)
+    [64]
+    """
+    for width in widths[:-1]:
+        if width % heads:
+            raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
+    return [width // heads for width in widths[:-1]]
+
+
+def _print_answer(answer: Dimension) -> None:
+    architecture = answer.architecture
+    value = "unknown" if answer.dimension is None else f"{answer.dimension:,}"
+    pairs: dict[str, Any] = {"parameters": f"{answer.num_parameters:,}", "dimension": value}
+    if answer.fiber_dimension is not None:
+        pairs["fiber dimension"] = f"{answer.fiber_dimension:,}"
+        for name, loss in answer.fiber.items():
+            if loss:
+                pairs[f"  {name}"] = f"{loss:,}  {SYMMETRIES[name]}"
+    lower = "not computed" if answer.lower_bound is None else f"{answer.lower_bound:,}"
+    pairs["proven bounds"] = f"lower {lower}, upper {answer.upper_bound:,}"
+    pairs["proven"] = "yes" if answer.is_proven else "no"
+    pairs["status"] = answer.status
+    if answer.error_probability is not None:
+        pairs["error probability"] = f"at most {answer.error_probability:.1e} that random points hide a larger one"
+    if answer.formula is not None:
+        failed = [hypothesis.text for hypothesis in answer.formula.hypotheses if not hypothesis.holds]
+        claim = f"{answer.formula.value:,} ({answer.formula.source}, {answer.formula.status})"
+        pairs["formula"] = claim if not failed else f"none applies; {claim} would need: {'; '.join(failed)}"
+    how = answer.method if answer.prime is None else f"{answer.method} mod {answer.prime}"
+    pairs["method"] = f"{how}, seed {answer.seed}, {answer.seconds:.3f} s"
+    if answer.dimension:
+        ratio = answer.num_parameters / answer.dimension
+        pairs["sample complexity"] = (
+            f"grows linearly with the dimension ([G] §1); counting parameters overestimates it {ratio:.2f} times"
+        )
+    print_pairs(f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}", pairs)
+
+
+def _print_point(point: PointRank) -> None:
+    exact = "exact" if point.is_exact else f"between {point.lower_bound} and {point.upper_bound}"
+    pairs: dict[str, Any] = {"rank at this point": f"{point.rank} ({exact}, {point.method})"}
+    if point.defect is not None:
+        pairs["defect"] = f"{point.defect} below the generic dimension {point.generic}"
+    if point.error_probability is not None:
+        pairs["error probability"] = f"at most {point.error_probability:.1e} that random samples hide a larger rank"
+    print_pairs("given weights", pairs)
+
+
+def _print_table(answers: list[Dimension]) -> None:
+    table = Table(box=None)
+    for title in ("widths", "attention", "tokens", "parameters", "dimension", "proven", "formula"):
+        table.add_column(title, justify="left" if title == "formula" else "right")
+    for answer in answers:
+        architecture = answer.architecture
+        known = answer.formula
+        table.add_row(
+            ",".join(map(str, architecture.widths)),
+            ",".join(map(str, architecture.attention)),
+            str(architecture.tokens),
+            str(answer.num_parameters),
+            str(answer.dimension),
+            "yes" if answer.is_proven else "no",
+            known.source if known is not None and known.applies else "-",
+        )
+    console().print(table)
+
+
+def _grid(widths: str, attention: str | None, tokens: str, make: Callable[..., Architecture]) -> list[Architecture]:
+    """Every architecture of a grid of ranges, at most :data:`MAX_TABLE`."""
+    spread = [parse_ranges(widths, "widths"), parse_ranges(tokens, "tokens")]
+    heads_width = [] if attention is None else parse_ranges(attention, "attention")
+    choices = product(product(*spread[0]), product(*heads_width), product(*spread[1]))
+    found = [make(list(w), list(a) or None, t[0]) for w, a, t in islice(choices, MAX_TABLE + 1)]
+    if len(found) > MAX_TABLE:
+        raise InputError(f"a grid of more than {MAX_TABLE:,} architectures given; give smaller ranges")
+    return found
+
+
+def register(app: typer.Typer) -> None:
+    @app.command()
+    def dim(
+        widths: OptionalWidths = None,
+        attention: OptionalAttention = None,
+        tokens: TokensText = "3",
+        kind: Kind = "lightning",
+        heads: Heads = 1,
+        value_width: ValueWidth = None,
+        residual: Residual = False,
+        causal: Causal = False,
+        prove: Prove = False,
+        method: Method = "auto",
+        table: AsTable = False,
+        from_checkpoint: Checkpoint = None,
+        certificate: CertificateFile = None,
+        json: Json = False,
+        seed: Seed = 0,
+    ) -> int:
+        """The dimension of the set of functions of an architecture: by formula at once, or proven."""
+        if (widths is None) == (from_checkpoint is None):
+            raise InputError("give either --widths or --from-checkpoint")
+        if method not in ("auto", "minor", "krylov", "balls"):
+            raise InputError(f"--method {method[:40]!r} given; auto, minor, krylov or balls is required")
+        if kind not in ("lightning", "softmax"):
+            raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
+
+        def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
+            a = default_attention(w, heads) if a is None else a
+            name = "softmax" if kind == "softmax" else "lightning"
+            return Architecture(w, a, t, name, heads, value_width, residual, causal)  # type: ignore[arg-type]
+
+        def answer_for(architecture: Architecture, wanted: bool) -> Dimension:
+            with progress() as bar:
+                task = bar.add_task("products", total=None)
+                return dimension(
+                    architecture,
+                    prove=wanted,
+                    method=method,  # type: ignore[arg-type]
+                    seed=seed,
+                    progress=lambda done, total: bar.update(task, completed=done, total=total),
+                )
+
+        if table:
+            if widths is None or certificate is not None:
+                raise InputError("--table was given with a file; it needs --widths alone")
+            answers = [answer_for(architecture, prove) for architecture in _grid(widths, attention, tokens, make)]
+            if json:
+                print_json({"table": [answer.to_json() for answer in answers]})
+            else:
+                _print_table(answers)
+            return EXIT_UNDECIDED if prove and not all(answer.is_proven for answer in answers) else 0
+        point = None
+        if from_checkpoint is not None:
+            weights = read_weights(from_checkpoint)
+            architecture = weights.architecture
+            point = rank_at(weights, seed)
+        else:
+            assert widths is not None
+            sizes = _only(parse_ranges(widths, "widths"), "widths")
+            heads_width = None if attention is None else _only(parse_ranges(attention, "attention"), "attention")
+            (count,) = _only(parse_ranges(tokens, "tokens"), "tokens")[:1]
+            architecture = make(sizes, heads_width, count)
+        wanted = prove or certificate is not None
+        answer = answer_for(architecture, wanted)
+        if certificate is not None:
+            certify_dimension(answer).save(certificate)
+        if json:
+            print_json(answer.to_json() if point is None else {**answer.to_json(), "point": asdict(point)})
+        else:
+            _print_answer(answer)
+            if point is not None:
+                _print_point(point)
+        return EXIT_UNDECIDED if wanted and not answer.is_proven else 0
