@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, WORD_PRIME, echelon_mod_p, nullspace_mod_p
-from attngeom.exact.elimination import BalancedResidues, Elimination
+from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import choose_method, determinant_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
 from attngeom.exact.products import matmul_mod
+from attngeom.exact.residues import BalancedResidues
 
 METHODS = ["flint", "blas"]
 # Small primes, both sides of the limits of direct, of entrywise and of split products, the largest word prime.
