@@ -1,0 +1,104 @@
+"""Two figures from a store: how much of the parameters is dimension, and how ideals grow with the degree."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attngeom.atlas.store import Store
+from attngeom.errors import InputError
+from attngeom.files import write_atomic
+
+COLORS = ("#0b6e99", "#d1495b", "#66a182", "#edae49", "#6a4c93", "#3d3d3d")
+Series = dict[str, dict[int, list[int]]]
+
+
+def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
+    """Draw both figures into a folder; the same store gives the same files."""
+    dimensions, ideals = dimension_series(store), ideal_series(store)
+    if not dimensions and not ideals:
+        raise InputError(f"store {store.path} has no facts on dimensions or ideals; run a sweep first")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, series, draw in (("dimension", dimensions, _draw_dimensions), ("ideal", ideals, _draw_ideals)):
+        if series:
+            figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+            draw(figure.add_subplot(), series)
+            path = folder / f"atlas_{name}.{kind}"
+            write_atomic(path, _render(figure, kind))
+            written.append(path)
+    return written
+
+
+def dimension_series(store: Store) -> Series:
+    """For each kind of network: number of parameters ↦ proven dimensions."""
+    series: Series = defaultdict(lambda: defaultdict(list))
+    for fact in store.facts("dimension"):
+        network, found = fact.task.architecture, fact.result.answer
+        if fact.result.evidence == "proven":
+            marks = [network["kind"], *(name for name in ("causal", "residual") if network[name])]
+            marks += [f"{network['heads']} heads"] if network["heads"] > 1 else []
+            series[" ".join(marks)][found["num_parameters"]].append(found["dimension"])
+    return series
+
+
+def ideal_series(store: Store) -> Series:
+    """For each (d, a) with one output row and t ≥ 2: degree ↦ Hilbert function and number of minimal generators."""
+    series: Series = defaultdict(lambda: defaultdict(list))
+    for fact in store.facts("ideal"):
+        (d, rows), (a,) = fact.task.architecture["widths"], fact.task.architecture["attention"]
+        parameters, found = fact.task.parameters, fact.result.answer
+        if rows == 1 and parameters["coordinates"] == "cross" and parameters["targets"] == d:
+            values = [found["ideal_dimension"], found["monomials"]]
+            series[f"d = {d}, a = {a}"][parameters["degree"]] = values
+    return series
+
+
+def _draw_dimensions(axes: Axes, series: Series) -> None:
+    """The mean share of parameters that is dimension, with the range over architectures of that size."""
+    for color, name in zip(COLORS * len(series), sorted(series)):
+        if " " in name and name.split()[1] == "causal":
+            # The causal variants coincide with their parents up to single points: they would only hide them.
+            continue
+        groups: dict[int, list[float]] = defaultdict(list)
+        for size, values in series[name].items():
+            groups[10 * (size // 10) + 5] += [value / size for value in values]
+        sizes = sorted(groups)
+        axes.plot(sizes, [sum(groups[s]) / len(groups[s]) for s in sizes], "o-", color=color, ms=3, lw=1.2, label=name)
+        low, high = [min(groups[s]) for s in sizes], [max(groups[s]) for s in sizes]
+        axes.fill_between(sizes, low, high, color=color, alpha=0.08, lw=0)
+    axes.set_xlabel("parameters (bins of 10)")
+    axes.set_ylabel("dimension / parameters")
+    axes.set_ylim(0, 1)
+    axes.set_title("How much of the parameters is dimension (proven; mean and range)")
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _draw_ideals(axes: Axes, series: Series) -> None:
+    """The share of the polynomials of each degree that vanish on the variety."""
+    colors = {name: COLORS[i % len(COLORS)] for i, name in enumerate(sorted({n.split(",")[0] for n in series}))}
+    styles = ("o-", "s--", "^-.", "v:", "D-", "x--")
+    for name in sorted(series):
+        width, rank = name.split(", ")
+        degrees = sorted(series[name])
+        shares = [series[name][n][0] / series[name][n][1] for n in degrees]
+        style = styles[(int(rank.split(" = ")[1]) - 1) % len(styles)]
+        axes.plot(degrees, shares, style, color=colors[width], ms=4, lw=1.2, label=name)
+    axes.set_xlabel("degree n")
+    axes.set_ylabel("dim Iₙ / dim Rₙ")
+    axes.set_ylim(0, 1)
+    axes.set_title("Share of degree-n polynomials that vanish on all attention layers")
+    axes.legend(fontsize=8, frameon=False, ncols=2)
+
+
+def _render(figure: Figure, kind: str) -> bytes:
+    stream = io.BytesIO()
+    # Without a date and with fixed identifiers the file depends on the data alone.
+    with matplotlib.rc_context({"svg.hashsalt": "attngeom", "savefig.dpi": 110}):
+        figure.savefig(stream, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
+    return stream.getvalue()

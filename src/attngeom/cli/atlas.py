@@ -1,0 +1,223 @@
+"""``attngeom atlas``: run sweeps, and show, export, recheck and plot what their store holds."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from attngeom.atlas import Budget, Progress, Report, Store, dask_executor, local_executor, read_sweep, run_sweep
+from attngeom.atlas.figures import draw_figures
+from attngeom.atlas.recheck import recheck
+from attngeom.atlas.records import Fact, canonical_json, describe_architecture
+from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.options import IgnoredSeed, Json, Seed
+from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.errors import InputError
+
+StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds the facts.")]
+Question = Annotated[str | None, typer.Option("--question", help="Only facts of this question, such as dimension.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", help="Only facts with COLUMN=VALUE (also != < <= > >=); repeatable.")
+]
+Sort = Annotated[str | None, typer.Option("--sort", help="Sort by a column; largest first with a leading -.")]
+SHOWN = 40
+
+
+def register(app: typer.Typer) -> None:
+    atlas = typer.Typer(help="Many architectures, many questions: resumable sweeps and their store of facts.")
+    for name, command in (
+        ("run", run_command),
+        ("show", show_command),
+        ("export", export_command),
+        ("verify", verify_command),
+        ("plot", plot_command),
+    ):
+        atlas.command(name)(command)
+    app.add_typer(atlas, name="atlas")
+
+
+def run_command(
+    sweep: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep: a TOML file, see docs/atlas.md.")],
+    store: StorePath = Path("atlas.db"),
+    workers: Annotated[int | None, typer.Option("--workers", help="Local processes; default: all cores.")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try tasks again that failed before.")] = False,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="Time budget of a task.")] = None,
+    megabytes: Annotated[float | None, typer.Option("--megabytes", help="Memory budget of a task.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the seed of the sweep.")] = None,
+    json: Json = False,
+) -> None:
+    """Compute every fact of a sweep that the store lacks. Interrupt it at any time: the same command goes on."""
+    if workers is not None and scheduler is not None:
+        raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
+    wanted = read_sweep(sweep)
+    limits = Budget(seconds or wanted.budget.seconds, megabytes or wanted.budget.megabytes)
+    wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits)
+    place: AbstractContextManager[Any]
+    place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
+    with Store(store) as opened, progress() as bar:
+        line = bar.add_task("planning", total=None)
+
+        def update(seen: Progress) -> None:
+            text = f"{seen.tasks_per_second:,.1f}/s, {seen.failures} failed, about {_clock(seen.seconds_left)} left"
+            bar.update(line, completed=seen.done, total=seen.total, description=text)
+
+        with place as (executor, count):
+            report = run_sweep(wanted, opened, executor, count, retry_failed, progress=update)
+        total = opened.count()
+    _print_report(report, total, store, json)
+    if report.contradictions:
+        raise typer.Exit(EXIT_NEGATIVE)
+    if not report.is_complete:
+        raise typer.Exit(EXIT_UNDECIDED)
+
+
+def _print_report(report: Report, total: int, store: Path, json: bool) -> None:
+    if json:
+        print_json({**asdict(report), "is_complete": report.is_complete, "facts": total, "store": str(store)})
+        return
+    pairs: dict[str, object] = {
+        "new facts": f"{report.new:,}",
+        "there before": f"{report.known:,}",
+        "failed": f"{report.failures:,} now, {report.skipped:,} before (see atlas show --failures)",
+        "contradictions": report.contradictions,
+        "time": f"{_clock(report.seconds)}, CPU {_clock(report.cpu_seconds)}",
+        "store": f"{store}, {total:,} facts",
+    }
+    if not report.failures and not report.skipped:
+        del pairs["failed"]
+    if not report.contradictions:
+        del pairs["contradictions"]
+    print_pairs("complete" if report.is_complete else "incomplete", pairs)
+
+
+def _clock(seconds: float | None) -> str:
+    return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
+
+
+def _selected(store: Path, question: str | None, where: list[str] | None, sort: str | None) -> list[tuple[Fact, Row]]:
+    conditions = [Condition.parse(text) for text in where or ()]
+    with Store(store, read_only=True) as opened:
+        return select(opened.facts(question), conditions, sort)
+
+
+def show_command(
+    store: StorePath = Path("atlas.db"),
+    question: Question = None,
+    where: Where = None,
+    sort: Sort = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print (all with --json).")] = SHOWN,
+    failures: Annotated[bool, typer.Option("--failures", help="The tasks that failed, and why.")] = False,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Print facts, filtered and sorted; or the failures."""
+    if failures:
+        _show_failures(store, limit, json)
+        return
+    found = _selected(store, question, where, sort)
+    if json:
+        print_json({"facts": [fact.to_json() for fact, _ in found]})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("question", "architecture", "parameters", "answer", "evidence"):
+        table.add_column(column, overflow="fold")
+    for fact, _ in found[:limit]:
+        parameters = " ".join(f"{key}={_short(value)}" for key, value in fact.task.parameters.items())
+        network = describe_architecture(fact.task.architecture)
+        table.add_row(fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence)
+    console().print(table)
+    more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""
+    console().print(f"{len(found):,} facts{more}")
+
+
+def _short(value: object) -> str:
+    return canonical_json(value) if isinstance(value, (list, dict)) else str(value)
+
+
+def _show_failures(store: Path, limit: int, json: bool) -> None:
+    with Store(store, read_only=True) as opened:
+        found = opened.failures()
+    if json:
+        print_json({"failures": [failure.to_json() for failure in found]})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("task", "reason", "detail", "attempts"):
+        table.add_column(column, overflow="fold")
+    for failure in found[:limit]:
+        table.add_row(str(failure.task), failure.reason, failure.detail, str(failure.attempts))
+    console().print(table)
+    console().print(f"{len(found):,} failures")
+
+
+def export_command(
+    out: Annotated[Path, typer.Option("--out", help="Where to write: a name ending in " + ", ".join(FORMATS))],
+    store: StorePath = Path("atlas.db"),
+    question: Question = None,
+    where: Where = None,
+    sort: Sort = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Write facts, filtered and sorted, as CSV, Parquet or Markdown."""
+    if out.suffix not in FORMATS:
+        raise InputError(f"--out {out} given; a name that ends in {', '.join(FORMATS)} is required")
+    found = _selected(store, question, where, sort)
+    export(found, out)
+    if json:
+        print_json({"facts": len(found), "out": str(out)})
+    else:
+        console().print(f"{len(found):,} facts written to {out}")
+
+
+def verify_command(
+    store: StorePath = Path("atlas.db"),
+    recompute: Annotated[int, typer.Option("--recompute", min=0, help="Facts to compute again, at random.")] = 0,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Recheck the file, every certificate and every sum; with --recompute also answers, from other seeds."""
+    with Store(store, read_only=True) as opened, progress() as bar:
+        line = bar.add_task("rechecking", total=opened.count())
+        found = recheck(opened, recompute, seed, lambda done: bar.update(line, completed=done))
+    if json:
+        print_json(found.to_json())
+    else:
+        pairs: dict[str, object] = {
+            "facts": f"{found.facts:,}, all digests match",
+            "certificates": f"{found.certificates:,} rechecked",
+            "sums": f"{found.sums:,} rechecked",
+            "recomputed": f"{found.recomputed:,}",
+        }
+        print_pairs("valid" if found.is_valid else "not valid", pairs)
+        for fact, why in found.problems[:SHOWN]:
+            console().print(f"{fact}: {why}")
+    if not found.is_valid:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def plot_command(
+    out: Annotated[Path, typer.Option("--out", help="The folder for the figures.")],
+    store: StorePath = Path("atlas.db"),
+    kind: Annotated[str, typer.Option("--format", help="svg or png.")] = "svg",
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Draw the figures of the atlas: dimension against parameters, and ideals by degree."""
+    if kind not in ("svg", "png"):
+        raise InputError(f"--format {kind[:40]!r} given; svg or png is required")
+    with Store(store, read_only=True) as opened:
+        paths = draw_figures(opened, out, kind)
+    if json:
+        print_json({"figures": [str(path) for path in paths]})
+    else:
+        for path in paths:
+            console().print(f"written to {path}")
