@@ -31,8 +31,9 @@ def _midpoints(a: Array) -> Array:
 def certify_invertible(a: Array, precision: int = 64) -> bool:
     """Whether every real matrix in a (floats or balls) is invertible: True is a proof, False is not one.
 
-    With a float approximation R of the inverse, ‖I − R a‖ < 1 in the row sum norm, enclosed by balls, proves it.
-    A matrix of balls that is too ill-conditioned for floats is eliminated in ball arithmetic of ``precision`` bits.
+    Floats are taken as exact numbers: to speak of a matrix that was rounded, give balls that enclose it. With a
+    float approximation R of the inverse, ‖I − R a‖ < 1 in the row sum norm, enclosed by balls, proves it; what is
+    too ill-conditioned for a float inverse is eliminated in ball arithmetic of ``precision`` bits.
 
     >>> certify_invertible(np.array([[1.0, 2.0], [3.0, 4.0]])), certify_invertible(np.ones((2, 2)))
     (True, False)

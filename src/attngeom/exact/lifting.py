@@ -20,7 +20,7 @@ from attngeom.exact.modular import nullspace_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lift:
     """Rational numbers found from their residues and then checked.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Domain, PrimeField, Rationals
-from attngeom.exact.modular import Echelon, determinant_mod_p, rank_mod_p, rref_mod_p
+from attngeom.exact.modular import Echelon, determinant_mod_p, nullspace_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
 from attngeom.exact.quadratic import QuadraticField
 
 Array = np.ndarray
@@ -79,6 +79,8 @@ def nullspace(a: Array, domain: Domain) -> Array:
     >>> nullspace(QQ.array([[1, 2, 3]]), QQ).tolist()
     [[-2, 1, 0], [-3, 0, 1]]
     """
+    if isinstance(domain, PrimeField):
+        return nullspace_mod_p(a, domain.p)
     echelon = rref(a, domain)
     free = np.setdiff1d(np.arange(a.shape[1]), echelon.pivots)
     basis = domain.zeros((len(free), a.shape[1]))
@@ -99,6 +101,8 @@ def solve(a: Array, b: Array, domain: Domain) -> Array | None:
     _check_matrix(a)
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise InputError(f"right side of shape {b.shape} given; {a.shape[0]} rows are required")
+    if isinstance(domain, PrimeField):
+        return solve_mod_p(a, b, domain.p)
     n = a.shape[1]
     right = b.reshape(b.shape[0], b.shape[1] if b.ndim == 2 else 1)
     echelon = rref(np.concatenate([a, right], axis=1), domain)

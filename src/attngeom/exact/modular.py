@@ -32,7 +32,7 @@ class Pivots:
         return len(self.columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Echelon:
     """A reduced row echelon form: ``matrix`` is rank×n (no zero rows), ``pivots`` its pivot columns."""
 
