@@ -66,6 +66,13 @@ def test_many_points_are_evaluated_in_parts():
     assert np.array_equal(f.evaluate(points, GF(101)), by_value[points[:, 0]])
 
 
+def test_high_powers_take_few_products():
+    f = Polynomial.from_terms(("x", "y"), {(65535, 0): 1, (60000, 5535): 1})
+    assert f.evaluate(GF(101).array([[2, 3]]), GF(101)).tolist() == [
+        (pow(2, 65535, 101) + pow(2, 60000, 101) * pow(3, 5535, 101)) % 101
+    ]
+
+
 def test_zero_and_constants():
     zero = Polynomial.from_terms(NAMES, {(1, 0, 0): 0})
     assert (str(zero), zero.degree, zero.terms) == ("0", -1, ())

@@ -62,9 +62,9 @@ class Polynomial:
     def from_terms(cls, variables: Sequence[str], terms: Mapping[tuple[int, ...], Any]) -> Polynomial:
         """The polynomial with these terms; zero coefficients are dropped and the order is made canonical."""
         for exponents in terms:
-            if len(exponents) != len(variables) or any(type(e) is not int or not 0 <= e < 2**31 for e in exponents):
+            if len(exponents) != len(variables) or any(type(e) is not int or not 0 <= e < 2**16 for e in exponents):
                 given = str(exponents)[:40]
-                raise InputError(f"exponents {given} given; {len(variables)} integers from 0 to 2^31 are required")
+                raise InputError(f"exponents {given} given; {len(variables)} integers from 0 to 2^16 are required")
         ring = polynomial_ring(variables)
         return cls.from_flint(ring.from_dict({e: as_fmpq(c) for e, c in terms.items()}))
 
@@ -213,19 +213,29 @@ def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: D
     >>> monomial_values([(2, 0), (1, 1)], QQ.array([[2, 3]]), QQ).tolist()
     [[4, 6]]
     """
-    degree = max((sum(e) for e in exponents), default=0)
-    # Each monomial as a word of variables, padded with a variable that is 1.
-    one = points.shape[1]
-    words = np.full((len(exponents), degree), one, dtype=np.intp)
-    for row, e in zip(words, exponents):
-        word = np.repeat(np.arange(len(e)), e)
-        row[: len(word)] = word
-    extended = np.concatenate([points, domain.zeros((points.shape[0], 1)) + domain.eye(1)], axis=1)
-    values = np.repeat(extended[:, [one]], len(exponents), axis=1)
+    # Each monomial is a word of powers x_v^e, padded with the power that is 1; each power is computed once.
+    powers: dict[tuple[int, int], int] = {(0, 0): 0}
+    words = [[powers.setdefault((v, e), len(powers)) for v, e in enumerate(row) if e] for row in exponents]
+    length = max(map(len, words), default=0)
+    padded = np.array([word + [0] * (length - len(word)) for word in words], dtype=np.intp).reshape(-1, length)
+    ones = domain.zeros((points.shape[0], 1)) + domain.eye(1)
     with domain.working():
-        for step in range(degree):
-            values = domain.reduce(values * extended[:, words[:, step]])
+        table = [ones[:, 0] if e == 0 else _power(points[:, v], e, domain) for v, e in powers]
+        columns = np.stack(table, axis=1)
+        values = np.repeat(ones, len(words), axis=1)
+        for place in range(length):
+            values = domain.reduce(values * columns[:, padded[:, place]])
     return values
+
+
+def _power(x: Array, exponent: int, domain: Domain) -> Array:
+    """x^exponent entry by entry, exponent ≥ 1, by repeated squaring."""
+    result = x
+    for bit in bin(exponent)[3:]:
+        result = domain.reduce(result * result)
+        if bit == "1":
+            result = domain.reduce(result * x)
+    return result
 
 
 def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPolynomial:
