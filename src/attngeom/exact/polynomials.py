@@ -217,7 +217,8 @@ def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: D
     powers: dict[tuple[int, int], int] = {(0, 0): 0}
     words = [[powers.setdefault((v, e), len(powers)) for v, e in enumerate(row) if e] for row in exponents]
     length = max(map(len, words), default=0)
-    padded = np.array([word + [0] * (length - len(word)) for word in words], dtype=np.intp).reshape(-1, length)
+    padded = np.array([word + [0] * (length - len(word)) for word in words], dtype=np.intp)
+    padded = padded.reshape(len(words), length)
     ones = domain.zeros((points.shape[0], 1)) + domain.eye(1)
     with domain.working():
         table = [ones[:, 0] if e == 0 else _power(points[:, v], e, domain) for v, e in powers]
