@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from itertools import islice, product
+from itertools import product
+from math import prod
 from typing import Annotated, Any
 
 import typer
@@ -155,10 +156,10 @@ def _grid(widths: str, attention: str | None, tokens: str, make: Callable[..., A
     spread = [parse_ranges(widths, "widths"), parse_ranges(tokens, "tokens")]
     heads_width = [] if attention is None else parse_ranges(attention, "attention")
     choices = product(product(*spread[0]), product(*heads_width), product(*spread[1]))
-    found = [make(list(w), list(a) or None, t[0]) for w, a, t in islice(choices, MAX_TABLE + 1)]
-    if len(found) > MAX_TABLE:
-        raise InputError(f"a grid of more than {MAX_TABLE:,} architectures given; give smaller ranges")
-    return found
+    size = prod(len(part) for part in (*spread[0], *heads_width, *spread[1]))
+    if size > MAX_TABLE:
+        raise InputError(f"a grid of {size:,} architectures given; at most {MAX_TABLE:,} are tabulated")
+    return [make(list(w), list(a) or None, t[0]) for w, a, t in choices]
 
 
 def register(app: typer.Typer) -> None:

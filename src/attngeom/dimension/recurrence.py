@@ -12,8 +12,8 @@ def linear_complexity(sequence: Array, p: int) -> int:
     """The largest L such that the L×L Hankel matrix (s_{i+j}) is certainly nonsingular: the length of the recurrence.
 
     ``sequence`` has balanced residues, p < 2^23. Berlekamp and Massey find the shortest recurrence, of length L; if
-    2L ≤ N its L×L Hankel matrix is nonsingular, and otherwise N − L is returned, the length before the last change.
-    Quadratic time, in vector operations.
+    2L ≤ N its L×L Hankel matrix is nonsingular; otherwise the length before its last change is returned, for which
+    that held at the time. Quadratic time, in vector operations.
 
     >>> linear_complexity(np.array([1.0, 1.0, 2.0, 3.0, 5.0, 8.0]), 101)
     2
@@ -26,7 +26,7 @@ def linear_complexity(sequence: Array, p: int) -> int:
     current[0] = previous[0] = 1.0
     whole = np.zeros(N + 1, dtype=np.int64)
     whole[0] = 1
-    size, length, gap, inverse = 1, 0, 1, 1
+    size, length, before, gap, inverse = 1, 0, 0, 1, 1
     for n in range(N):
         reach = min(length, n) + 1
         discrepancy = int(whole[:reach] @ backwards[N - 1 - n : N - 1 - n + reach]) % p
@@ -45,8 +45,8 @@ def linear_complexity(sequence: Array, p: int) -> int:
         if saved is not None:
             size = length + 1
             previous[:size] = saved
-            length = n + 1 - length
+            before, length = length, n + 1 - length
             inverse, gap = pow(discrepancy, -1, p), 1
         else:
             gap += 1
-    return length if 2 * length <= N else N - length
+    return length if 2 * length <= N else before
