@@ -53,7 +53,7 @@ def choose_method(rows: int, columns: int, p: int) -> Method:
     long, short = max(rows, columns), min(rows, columns)
     if p >= 2**31 or short < 20:
         return "flint"
-    return "blas" if long >= (250 if BalancedResidues(p).is_split else 150) else "flint"
+    return "blas" if long >= (300 if BalancedResidues(p).is_split else 150) else "flint"
 
 
 def residue_dtype(p: int) -> type:
