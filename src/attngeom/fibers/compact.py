@@ -28,8 +28,8 @@ def _free_entries(form: CanonicalForm) -> Iterator[tuple[int, int, str, Array]]:
             yield index, place, "V", _outside(head.V.shape, head.value_pivots)
             if layer.stack_pivots is None:
                 outputs = np.ones(head.O.shape, dtype=bool)
-                if form.log_scale is not None and index == last and place == _largest(form)[0]:
-                    outputs[_largest(form)[1]] = False
+                if form.log_scale is not None and index == last and place == largest_output(form)[0]:
+                    outputs[largest_output(form)[1]] = False
             else:
                 inside = [p - int(starts[place]) for p in layer.stack_pivots if starts[place] <= p < starts[place + 1]]
                 outputs = _outside(head.O.shape, tuple(inside))
@@ -44,7 +44,7 @@ def _outside(shape: tuple[int, ...], pivots: tuple[int, ...]) -> Array:
     return mask
 
 
-def _largest(form: CanonicalForm) -> tuple[int, tuple[int, int]]:
+def largest_output(form: CanonicalForm) -> tuple[int, tuple[int, int]]:
     """Head and place of the entry ±1 of the last outputs of a float form."""
     heads = form.layers[-1].heads
     sizes = [np.abs(head.O).max(initial=0.0) for head in heads]
