@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from flint import fmpq, nmod
 
-from attngeom.certificates.definitions import DEFINITIONS, NEEDS_TWO_TOKENS, Accessor
 from attngeom.certificates.records import Verdict
+from attngeom.certificates.verify_cubics import check_form
+from attngeom.certificates.verify_definitions import DEFINITIONS, NEEDS_TWO_TOKENS, Accessor
 from attngeom.coefficients import Coefficients
 from attngeom.coefficients.arrays import expand_matrices
 from attngeom.coefficients.files import coefficients_from_json
 from attngeom.coefficients.labels import pair_index, pair_orbits, triple_index, triple_orbits
-from attngeom.errors import AttnGeomError
+from attngeom.errors import AttnGeomError, FormatError
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.matrices import rank
 from attngeom.exact.primes import BIG_PRIME
@@ -58,6 +59,8 @@ def _check(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, s
     bound = "any attention width" if attention is None else f"attention width {attention}"
     text = f"coefficients with {size} are {str(verdict)[:20]} by one layer of {bound}"
     try:
+        if "form" in witness and verdict in ("realizable", "closure_only", "not_realizable"):
+            return text, check_form(coefficients, verdict, attention, claim["rank"], witness)
         if verdict == "realizable":
             return text, _check_weights(coefficients, attention, claim["rank"], witness, real=True)
         if verdict == "closure_only":
@@ -66,7 +69,7 @@ def _check(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, s
             _require(claim["rank"] is None, "a refutation claims no rank")
             return text, _check_refutation(coefficients, attention, witness)
         raise _Rejected(f"verdict {str(verdict)[:40]!r} is none of realizable, closure_only, not_realizable")
-    except _Rejected as error:
+    except (_Rejected, FormatError) as error:
         raise _Rejected(str(error), text) from None
 
 
@@ -146,10 +149,6 @@ def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
 
 
 def _check_refutation(coefficients: Coefficients, attention: int | None, witness: Mapping[str, Any]) -> str:
-    if "unique_factor" in witness:
-        from attngeom.certificates.verify_cubics import check_unique_factor
-
-        return check_unique_factor(coefficients, attention, witness)
     _require(set(witness) == {"violated"}, "the witness must name a violated invariant")
     violated = witness["violated"]
     keys = {"family", "label", "degree", "data", "value"}

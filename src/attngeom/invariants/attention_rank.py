@@ -28,7 +28,7 @@ class AttentionRank(RowFamily):
     """
 
     number: ClassVar[int] = 6
-    source: ClassVar[str] = "rank of the flattening, [I] Theorem 27"
+    source: ClassVar[str] = "minors of the flattening, [I] Theorem 25"
 
     @property
     def name(self) -> str:

@@ -33,7 +33,7 @@ class CrossRowRank(Family):
     """
 
     number: ClassVar[int] = 10
-    source: ClassVar[str] = "rank of the block of all rows, [I] Appendix A"
+    source: ClassVar[str] = "cross-row determinants, [I] Proposition 44"
 
     @property
     def name(self) -> str:

@@ -37,7 +37,7 @@ class SequenceCopy(Family):
     """
 
     number: ClassVar[int] = 1
-    source: ClassVar[str] = "copies across the sequence, [I] Section 3"
+    source: ClassVar[str] = "linear invariants, [I] Proposition 9"
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ class Symmetrization(Family):
     """
 
     number: ClassVar[int] = 2
-    source: ClassVar[str] = "symmetrization, [I] Section 3"
+    source: ClassVar[str] = "linear invariants, [I] Proposition 9"
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ class LowRankSlice(RowFamily):
     """
 
     number: ClassVar[int] = 3
-    source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Section 4"
+    source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Proposition 17"
 
     @property
     def name(self) -> str:
@@ -110,7 +110,7 @@ class LieFlattening(RowFamily):
 
     sharp: bool = False
     number: ClassVar[int] = 4
-    source: ClassVar[str] = "Lie flattening of split cubics, [I] Section 4"
+    source: ClassVar[str] = "Lie flattening of split cubics, [I] Proposition 17"
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ class SlicePencil(RowFamily):
     """
 
     number: ClassVar[int] = 5
-    source: ClassVar[str] = "slices of rank 2, [I] Section 5.1"
+    source: ClassVar[str] = "cross-column relations, [I] Proposition 24"
 
     @property
     def name(self) -> str:

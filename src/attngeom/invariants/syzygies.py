@@ -35,7 +35,7 @@ class DeterminantalSyzygies(RowFamily):
     """
 
     number: ClassVar[int] = 7
-    source: ClassVar[str] = "determinantal syzygies, [I] Section 5.2"
+    source: ClassVar[str] = "determinantal syzygies, [I] Theorem 27"
 
     @property
     def name(self) -> str:
