@@ -142,16 +142,19 @@ def print_summary(summary: IdealSummary) -> None:
     """The degrees as a table."""
     parameters = ", ".join(f"{key}={value}" for key, value in summary.parameters.items() if value not in (None, False))
     table = Table(title=f"{summary.model}: {parameters}; method {summary.method}", title_justify="left", box=None)
-    for column in ("degree", "monomials", "HF", "dim I", "new", "in families", "modules", "evidence"):
-        table.add_column(column, justify="left" if column in ("modules", "evidence") else "right", no_wrap=True)
+    for column in ("degree", "monomials", "HF", "dim I", "new", "families", "evidence"):
+        table.add_column(column, justify="right")
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
-        modules = [f"{module} ({module.dimension})" for module in degree.modules]
-        proven = degree.is_dimension_proven and degree.is_generation_proven
-        evidence = "proven" if proven else f"Monte Carlo, error < {max(degree.error_bound, 1e-9):.0e}"
         explained = "" if degree.from_families is None else str(degree.from_families)
-        table.add_row(*map(str, counts), str(degree.minimal_generators), explained, "\n".join(modules), evidence)
+        proven = degree.is_dimension_proven and degree.is_generation_proven
+        evidence = "proven" if proven else f"error < {max(degree.error_bound, 1e-9):.0e}"
+        table.add_row(*map(str, counts), str(degree.minimal_generators), explained, evidence)
     console().print(table)
+    for degree in summary.degrees:
+        if degree.modules:
+            modules = " + ".join(f"{module} ({module.dimension})" for module in degree.modules)
+            console().print(f"degree {degree.degree}: {modules}")
     console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if not summary.is_finished:
         console().print("The budget ended the run; only complete degrees are shown.")

@@ -1,0 +1,71 @@
+"""``attngeom implicitize``: the JSON contract, generators, budgets, bad input."""
+
+import json
+
+import pytest
+
+from attngeom.cli.app import run
+
+
+def answer(capsys, *arguments: str) -> tuple[int, dict]:
+    code = run(["implicitize", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_json_has_the_promised_keys(capsys) -> None:
+    code, record = answer(capsys, "--d", "3", "--a", "2", "--max-degree", "4")
+    assert code == 0 and (record["d"], record["a"], record["targets"]) == (3, 2, 3)
+    quartics = record["degrees"][3]
+    assert (quartics["monomials"], quartics["hilbert_function"], quartics["ideal_dimension"]) == (5985, 5400, 585)
+    assert quartics["representations"] == [{"lambda": [4, 4], "mu": [2, 2], "dimension": 90}]
+    assert (quartics["minimal_generators"], quartics["from_families"], quartics["missing"]) == (90, 90, 0)
+    assert quartics["evidence"]["minimal_generators"] == "proven"
+
+
+def test_variants_and_proofs(capsys) -> None:
+    code, record = answer(capsys, "--d", "2", "--a", "1", "--tokens", "2", "--causal", "--max-degree", "2", "--prove")
+    assert code == 0 and [d["minimal_generators"] for d in record["degrees"]] == [8, 3]
+    assert record["degrees"][0]["evidence"]["ideal_dimension_at_least"] == "proven"
+    code, record = answer(capsys, "--d", "2", "--a", "2", "--d-out", "2", "--max-degree", "2")
+    assert record["degrees"][1]["representations"] == [{"rho": [1, 1], "lambda": [4], "mu": [1, 1], "dimension": 5}]
+
+
+def test_generators_are_written(tmp_path, capsys) -> None:
+    path = tmp_path / "g.json"
+    code, _ = answer(capsys, "--d", "2", "--a", "1", "--max-degree", "2", "--generators", str(path), "--no-families")
+    assert code == 0 and len(json.loads(path.read_text())["generators"]) == 3
+    arguments = ["--d", "2", "--a", "1", "--max-degree", "2", "--generators", str(path), "--highest-only"]
+    answer(capsys, *arguments)
+    assert len(json.loads(path.read_text())["generators"]) == 1
+
+
+def test_a_budget_gives_exit_code_three_and_a_state_file_resumes(tmp_path, capsys) -> None:
+    state = str(tmp_path / "run.json")
+    arguments = ["--d", "3", "--a", "3", "--max-degree", "3", "--state", state]
+    code, record = answer(capsys, *arguments, "--max-seconds", "0")
+    assert code == 3 and not record["finished"] and record["degrees"] == []
+    code, record = answer(capsys, *arguments)
+    assert code == 0 and record["degrees"][2]["minimal_generators"] == 20
+
+
+def test_the_table_names_modules_and_evidence(capsys) -> None:
+    assert run(["implicitize", "--d", "3", "--a", "3", "--max-degree", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "S_222⊗S_3 (10) + S_33⊗S_111 (10)" in out and "proven" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--generators", "g.txt"],
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--tokens", "2", "--targets", "2"],
+        ["--d", "0", "--a", "2", "--max-degree", "2"],
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "highest", "--tokens", "1"],
+    ],
+)
+def test_bad_input_gives_one_line_and_exit_code_two(arguments, capsys) -> None:
+    assert run(["implicitize", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and "Traceback" not in captured.err
