@@ -212,6 +212,12 @@ class HighestWeightEngine:
             self._pairings[key] = matmul_mod(left, right, self.prime)
         return self._pairings[key]
 
+    def gram(self, lam: Partition, mu: Partition) -> Array:
+        """Fischer products ⟨h, h'⟩ of the highest weight vectors of one weight."""
+        h = self.expansion(lam, mu)
+        weighted = h.coefficients * self._norms(h.factors) % self.prime
+        return matmul_mod(weighted, np.ascontiguousarray(h.coefficients.T), self.prime)
+
     def _variable(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> int:
         row, target = (
             [i for i in range(size) for _ in range(pad(big, size)[i] - pad(small, size)[i])]
