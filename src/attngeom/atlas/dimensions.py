@@ -22,6 +22,7 @@ from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
+from attngeom.certificates.dimension import certify_dimension
 from attngeom.dimension import dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
@@ -103,7 +104,7 @@ class ArchitectureDimension(Question):
         pairs = zip(widths, widths[1:], attention)
         parameters = sum(d * (2 * a + e) for d, e, a in pairs) * task.architecture["heads"]
         # Three attempts and an estimate where the bounds do not meet, which happens for several heads.
-        return (1e-3 + 1.2e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
+        return (2e-3 + 3e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
 
     def run(self, task: Task) -> Result:
         found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
@@ -117,7 +118,9 @@ class ArchitectureDimension(Question):
             "formula": None if formula is None else {"value": formula.value, "applies": formula.applies},
         }
         if found.is_proven:
-            return Result(answer, "proven", found.prime)
+            has_minor = found.witness is not None and found.witness.method == "minor"
+            certificate = certify_dimension(found).to_json() if has_minor else None
+            return Result(answer, "proven", found.prime, certificate)
         return Result(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
 
 

@@ -27,7 +27,7 @@ def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
     written = []
     for name, series, draw in (("dimension", dimensions, _draw_dimensions), ("ideal", ideals, _draw_ideals)):
         if series:
-            figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+            figure = Figure(figsize=(7.6, 4.0), layout="constrained")
             draw(figure.add_subplot(), series)
             path = folder / f"atlas_{name}.{kind}"
             write_atomic(path, _render(figure, kind))
@@ -36,11 +36,11 @@ def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
 
 
 def dimension_series(store: Store) -> Series:
-    """For each kind of network: number of parameters ↦ proven dimensions."""
+    """For each kind of network, t ≥ 2 (softmax of one token is a linear map): parameters ↦ proven dimensions."""
     series: Series = defaultdict(lambda: defaultdict(list))
     for fact in store.facts("dimension"):
         network, found = fact.task.architecture, fact.result.answer
-        if fact.result.evidence == "proven":
+        if fact.result.evidence == "proven" and network["tokens"] > 1:
             marks = [network["kind"], *(name for name in ("causal", "residual") if network[name])]
             marks += [f"{network['heads']} heads"] if network["heads"] > 1 else []
             series[" ".join(marks)][found["num_parameters"]].append(found["dimension"])
@@ -48,7 +48,7 @@ def dimension_series(store: Store) -> Series:
 
 
 def ideal_series(store: Store) -> Series:
-    """For each (d, a) with one output row and t ≥ 2: degree ↦ Hilbert function and number of minimal generators."""
+    """For each (d, a) with one output row and t ≥ 2: degree ↦ dimensions of the ideal and of all polynomials."""
     series: Series = defaultdict(lambda: defaultdict(list))
     for fact in store.facts("ideal"):
         (d, rows), (a,) = fact.task.architecture["widths"], fact.task.architecture["attention"]
@@ -60,23 +60,24 @@ def ideal_series(store: Store) -> Series:
 
 
 def _draw_dimensions(axes: Axes, series: Series) -> None:
-    """The mean share of parameters that is dimension, with the range over architectures of that size."""
-    for color, name in zip(COLORS * len(series), sorted(series)):
-        if " " in name and name.split()[1] == "causal":
-            # The causal variants coincide with their parents up to single points: they would only hide them.
-            continue
+    """The mean share of parameters that is dimension: colours for variants, dashes for softmax."""
+    # Causal networks are left out: their curves lie so close to the others that they would only hide them.
+    names = [name for name in sorted(series) if "causal" not in name]
+    variants = sorted({name.partition(" ")[2] for name in names})
+    for name in names:
+        kind, _, variant = name.partition(" ")
         groups: dict[int, list[float]] = defaultdict(list)
         for size, values in series[name].items():
             groups[10 * (size // 10) + 5] += [value / size for value in values]
         sizes = sorted(groups)
-        axes.plot(sizes, [sum(groups[s]) / len(groups[s]) for s in sizes], "o-", color=color, ms=3, lw=1.2, label=name)
-        low, high = [min(groups[s]) for s in sizes], [max(groups[s]) for s in sizes]
-        axes.fill_between(sizes, low, high, color=color, alpha=0.08, lw=0)
+        means = [sum(groups[size]) / len(groups[size]) for size in sizes]
+        style = "o-" if kind == "lightning" else "s--"
+        axes.plot(sizes, means, style, color=COLORS[variants.index(variant) % len(COLORS)], ms=4, lw=1.3, label=name)
     axes.set_xlabel("parameters (bins of 10)")
     axes.set_ylabel("dimension / parameters")
     axes.set_ylim(0, 1)
-    axes.set_title("How much of the parameters is dimension (proven; mean and range)")
-    axes.legend(fontsize=8, frameon=False)
+    axes.set_title("How much of the parameters is dimension (proven, mean, t ≥ 2)", fontsize=11)
+    _place_legend(axes)
 
 
 def _draw_ideals(axes: Axes, series: Series) -> None:
@@ -92,8 +93,12 @@ def _draw_ideals(axes: Axes, series: Series) -> None:
     axes.set_xlabel("degree n")
     axes.set_ylabel("dim Iₙ / dim Rₙ")
     axes.set_ylim(0, 1)
-    axes.set_title("Share of degree-n polynomials that vanish on all attention layers")
-    axes.legend(fontsize=8, frameon=False, ncols=2)
+    axes.set_title("Share of degree-n polynomials that vanish on the variety", fontsize=11)
+    _place_legend(axes)
+
+
+def _place_legend(axes: Axes) -> None:
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _render(figure: Figure, kind: str) -> bytes:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
 
 from attngeom.atlas.questions import get_question
-from attngeom.atlas.records import Fact
+from attngeom.atlas.records import Fact, Task
 from attngeom.atlas.store import Store
 from attngeom.atlas.worker import answer
 from attngeom.certificates.verify import verify
+
+CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -42,42 +46,72 @@ class Recheck:
         }
 
 
-def recheck(store: Store, recompute: int = 0, seed: int = 0, progress: Callable[[int], None] | None = None) -> Recheck:
-    """Check pages and digests (FormatError if damaged), then every certificate and every sum.
+def recheck(
+    store: Store,
+    certificates: int | None = None,
+    recompute: int = 0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Recheck:
+    """Check pages and digests (FormatError if damaged), then every sum, and certificates in ``workers`` processes.
 
-    ``recompute`` facts, chosen at random, are computed again from another seed: an exact answer does not depend on it.
+    All certificates are checked, or as many as asked for, chosen at random. ``recompute`` facts, chosen at random, are
+    computed again from another seed: an exact answer does not depend on it.
     """
     store.check()
     problems: list[tuple[str, str]] = []
-    counts = {"facts": 0, "certificates": 0, "sums": 0}
-    sample: list[Fact] = []
-    rng = random.Random(seed)
+    count = sums = 0
+    proofs, repeats = _Sample(certificates, seed), _Sample(recompute, seed + 1)
     for fact in store.facts():
-        counts["facts"] += 1
+        count += 1
         if fact.result.certificate is not None:
-            counts["certificates"] += 1
-            problems += [(str(fact.task), why) for why in _check_certificate(fact)]
+            proofs.offer(fact.task)
         if get_question(fact.task.question).parts(fact.task):
-            counts["sums"] += 1
+            sums += 1
             problems += [(str(fact.task), why) for why in _check_sum(store, fact)]
         else:
-            _reservoir(sample, fact, recompute, counts["facts"], rng)
+            repeats.offer(fact.task)
+    for done, found in enumerate(_check_certificates(store, proofs.chosen, workers), 1):
+        problems += found
         if progress is not None:
-            progress(counts["facts"])
-    for fact in sample:
-        problems += [(str(fact.task), why) for why in _check_again(fact, rng.randrange(1, 2**31))]
-    return Recheck(recomputed=len(sample), problems=tuple(problems), **counts)
+            progress(done, len(proofs.chosen))
+    for fact in store.get(repeats.chosen):
+        problems += [(str(fact.task), why) for why in _check_again(fact, repeats.rng.randrange(1, 2**31))]
+    return Recheck(count, len(proofs.chosen), sums, len(repeats.chosen), tuple(problems))
 
 
-def _reservoir(sample: list[Fact], fact: Fact, size: int, seen: int, rng: random.Random) -> None:
-    """Keep a random sample of a stream of unknown length."""
-    if len(sample) < size:
-        sample.append(fact)
-    elif size and (place := rng.randrange(seen)) < size:
-        sample[place] = fact
+class _Sample:
+    """A random sample of a stream of unknown length; everything if no size is given."""
+
+    def __init__(self, size: int | None, seed: int) -> None:
+        self.size, self.rng, self.seen = size, random.Random(seed), 0
+        self.chosen: list[Task] = []
+
+    def offer(self, task: Task) -> None:
+        self.seen += 1
+        if self.size is None or len(self.chosen) < self.size:
+            self.chosen.append(task)
+        elif self.size and (place := self.rng.randrange(self.seen)) < self.size:
+            self.chosen[place] = task
 
 
-def _check_certificate(fact: Fact) -> list[str]:
+def _check_certificates(store: Store, tasks: list[Task], workers: int) -> Iterator[list[tuple[str, str]]]:
+    if workers == 1:
+        yield from (check_certificate(fact) for task in tasks for fact in store.get([task]))
+        return
+    # Fresh processes: forking one that has threads, as after a sweep, is not safe.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for start in range(0, len(tasks), CHUNK):
+            yield from pool.map(check_certificate, store.get(tasks[start : start + CHUNK]), chunksize=16)
+
+
+def check_certificate(fact: Fact) -> list[tuple[str, str]]:
+    """What is wrong with the certificate of a fact: it is refused, or it proves something else."""
+    return [(str(fact.task), why) for why in _refute_certificate(fact)]
+
+
+def _refute_certificate(fact: Fact) -> list[str]:
     assert fact.result.certificate is not None
     verdict = verify(fact.result.certificate)
     if not verdict.valid:

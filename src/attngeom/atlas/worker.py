@@ -50,7 +50,8 @@ def address_space() -> int:
 
 def answer(task: Task) -> dict[str, Any]:
     """Run one task; what it raises becomes a failure."""
-    start, wall_start = time.process_time(), time.monotonic()
+    # The clock of this thread: Linux advances that of the process in ticks as soon as its CPU time is limited.
+    start, wall_start = time.thread_time(), time.monotonic()
     try:
         result = get_question(task.question).run(task)
         outcome: dict[str, Any] = {
@@ -66,7 +67,7 @@ def answer(task: Task) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         outcome = {"reason": "error", "detail": detail[:MAX_DETAIL]}
-    return {**outcome, "cpu_seconds": time.process_time() - start, "seconds": time.monotonic() - wall_start}
+    return {**outcome, "cpu_seconds": time.thread_time() - start, "seconds": time.monotonic() - wall_start}
 
 
 def serve(replies: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -29,6 +30,7 @@ Where = Annotated[
 ]
 Sort = Annotated[str | None, typer.Option("--sort", help="Sort by a column; largest first with a leading -.")]
 SHOWN = 40
+EXIT_INTERRUPTED = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -63,15 +65,20 @@ def run_command(
     wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits)
     place: AbstractContextManager[Any]
     place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
-    with Store(store) as opened, progress() as bar:
-        line = bar.add_task("planning", total=None)
+    with Store(store) as opened:
+        try:
+            with progress() as bar, place as (executor, count):
+                line = bar.add_task("planning", total=None)
 
-        def update(seen: Progress) -> None:
-            text = f"{seen.tasks_per_second:,.1f}/s, {seen.failures} failed, about {_clock(seen.seconds_left)} left"
-            bar.update(line, completed=seen.done, total=seen.total, description=text)
+                def update(seen: Progress) -> None:
+                    left = _clock(seen.seconds_left)
+                    text = f"{seen.tasks_per_second:,.1f}/s, {seen.failures} failed, about {left} left"
+                    bar.update(line, completed=seen.done, total=seen.total, description=text)
 
-        with place as (executor, count):
-            report = run_sweep(wanted, opened, executor, count, retry_failed, progress=update)
+                report = run_sweep(wanted, opened, executor, count, retry_failed, progress=update)
+        except KeyboardInterrupt:
+            print(f"attngeom: interrupted; {opened.count():,} facts are stored, run it again to go on", file=sys.stderr)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         total = opened.count()
     _print_report(report, total, store, json)
     if report.contradictions:
@@ -180,14 +187,22 @@ def export_command(
 
 def verify_command(
     store: StorePath = Path("atlas.db"),
+    certificates: Annotated[
+        int | None, typer.Option("--certificates", min=0, help="Certificates to recheck, at random; default: all.")
+    ] = None,
     recompute: Annotated[int, typer.Option("--recompute", min=0, help="Facts to compute again, at random.")] = 0,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")] = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Recheck the file, every certificate and every sum; with --recompute also answers, from other seeds."""
     with Store(store, read_only=True) as opened, progress() as bar:
-        line = bar.add_task("rechecking", total=opened.count())
-        found = recheck(opened, recompute, seed, lambda done: bar.update(line, completed=done))
+        line = bar.add_task("rechecking", total=None)
+
+        def update(done: int, total: int) -> None:
+            bar.update(line, completed=done, total=total, description="rechecking certificates")
+
+        found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update)
     if json:
         print_json(found.to_json())
     else:

@@ -1,0 +1,137 @@
+"""The commands under ``attngeom atlas``, from a sweep file to figures."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from attngeom.atlas import Store
+from attngeom.cli.app import run as run_program
+
+SWEEP = """
+[budget]
+seconds = 60
+[[dimension]]
+widths = [1, 2]
+tokens = 2
+[[ideal]]
+d = 2
+degrees = [2, 3, 4]
+"""
+
+
+@pytest.fixture
+def finished(tmp_path, capsys):
+    sweep, store = tmp_path / "sweep.toml", tmp_path / "atlas.db"
+    sweep.write_text(SWEEP)
+    assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--workers", "1", "--json"]) == 0
+    return sweep, store, json.loads(capsys.readouterr().out)
+
+
+def test_run_show_export_verify_plot(finished, tmp_path, capsys):
+    sweep, store, report = finished
+    assert report["is_complete"] and report["new"] == report["facts"]
+    assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--workers", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["new"] == 0
+
+    assert run_program(["atlas", "show", "--store", str(store), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    assert len(facts) == report["facts"]
+    assert {"architecture", "question", "answer", "evidence"} <= set(facts[0])
+    options = ["--question", "dimension", "--where", "dimension>=4", "--sort", "-dimension", "--json"]
+    assert run_program(["atlas", "show", "--store", str(store), *options]) == 0
+    dimensions = [fact["answer"]["dimension"] for fact in json.loads(capsys.readouterr().out)["facts"]]
+    assert dimensions == sorted(dimensions, reverse=True) and min(dimensions) >= 4
+    assert run_program(["atlas", "show", "--store", str(store), "--limit", "2"]) == 0
+    assert f"{len(facts)} facts; the first 2 are shown" in capsys.readouterr().out
+
+    for suffix in ("csv", "md"):
+        out = tmp_path / f"facts.{suffix}"
+        assert run_program(["atlas", "export", "--store", str(store), "--out", str(out)]) == 0
+        assert out.stat().st_size > 100
+    capsys.readouterr()
+
+    assert run_program(["atlas", "verify", "--store", str(store), "--workers", "1", "--recompute", "2", "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["valid"] and verdict["certificates"] > 0 and verdict["sums"] == 6
+
+    for kind, magic in (("png", b"\x89PNG"), ("svg", b"<?xml")):
+        assert run_program(["atlas", "plot", "--store", str(store), "--out", str(tmp_path), "--format", kind]) == 0
+        for name in ("dimension", "ideal"):
+            assert (tmp_path / f"atlas_{name}.{kind}").read_bytes().startswith(magic)
+
+
+def test_a_wrong_fact_makes_verify_say_no(finished, capsys):
+    _, store, _ = finished
+    with Store(store) as opened:
+        part = next(opened.facts("ideal-weight"))
+    with sqlite3.connect(store) as database:
+        database.execute("DELETE FROM facts WHERE key = ?", (part.task.key,))
+    database.close()
+    assert run_program(["atlas", "verify", "--store", str(store), "--certificates", "0", "--workers", "1"]) == 1
+    assert "parts are missing" in capsys.readouterr().out
+
+
+def test_failures_are_shown_and_give_exit_code_3(tmp_path, capsys):
+    sweep, store = tmp_path / "sweep.toml", tmp_path / "atlas.db"
+    sweep.write_text('[[toy]]\nact = "fail"\nsizes = [1, 2]\n')
+    assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--workers", "1"]) == 3
+    assert "2 now, 0 before" in capsys.readouterr().out
+    assert run_program(["atlas", "show", "--store", str(store), "--failures", "--json"]) == 0
+    failures = json.loads(capsys.readouterr().out)["failures"]
+    assert [failure["reason"] for failure in failures] == ["error", "error"]
+    assert run_program(["atlas", "show", "--store", str(store), "--failures"]) == 0
+    assert "unlucky" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing.toml"], "does not exist"),
+        (["run", "nothing.toml", "--workers", "1", "--scheduler", "x"], "does not exist|give one of the two"),
+        (["show", "--store", "nothing.db"], "does not exist"),
+        (["export", "--store", "nothing.db", "--out", "x.xlsx"], "ends in"),
+        (["plot", "--store", "nothing.db", "--out", "x", "--format", "gif"], "svg or png"),
+        (["verify", "--store", "nothing.db"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_program(["atlas", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert any(part in captured.err for part in message.split("|"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_leaves_a_store_from_which_the_run_goes_on(tmp_path):
+    sweep, store = tmp_path / "sweep.toml", tmp_path / "atlas.db"
+    sweep.write_text("[[toy]]\nsizes = {from = 1, to = 60}\nsleep = 0.05\n")
+    command = [sys.executable, "-m", "attngeom", "atlas", "run", str(sweep), "--store", str(store), "--workers", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (store.exists() and _count(store)):
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    before = _count(store)
+    assert errors.strip() == f"attngeom: interrupted; {before} facts are stored, run it again to go on"
+    assert 0 < before < 61
+    assert run_program(command[3:]) == 0
+    assert _count(store) == 61
+
+
+def _count(path):
+    try:
+        with Store(path, read_only=True) as store:
+            return store.count()
+    except Exception:
+        # The other process may be between making the file and making its tables.
+        return 0

@@ -1,0 +1,143 @@
+"""Filters, sorting, exports and rechecks of a store."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from attngeom.atlas.questions import get_question
+from attngeom.atlas.recheck import recheck
+from attngeom.atlas.records import Fact, Result, Task
+from attngeom.atlas.store import Store
+from attngeom.atlas.tables import Condition, export, flatten, select, to_csv, to_markdown
+from attngeom.errors import InputError
+
+
+def make_fact(width, dimension, kind="lightning", evidence="proven"):
+    architecture = {"widths": [width, 2], "attention": [1], "tokens": 3, "kind": kind, "causal": width > 2}
+    return Fact(Task("dimension", architecture), Result({"dimension": dimension}, evidence, 7), 0.5)
+
+
+FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_fact(4, None, evidence="bounds")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "widths"),
+    [
+        ("dimension>10", [3, 10]),
+        ("dimension<=11", [2, 3]),
+        ("dimension!=6", [3, 10]),
+        ("kind=softmax", [3]),
+        ("kind != softmax", [2, 10, 4]),
+        ("causal=true", [3, 10, 4]),
+        ("widths=[3,2]", [3]),
+        ("evidence=bounds", [4]),
+        ("prime=7", [2, 3, 10, 4]),
+        ("nothing=1", []),
+    ],
+)
+def test_conditions_compare_numbers_as_numbers(condition, widths):
+    found = select(FACTS, [Condition.parse(condition)])
+    assert [fact.task.architecture["widths"][0] for fact, _ in found] == widths
+
+
+def test_sorting_puts_missing_values_last():
+    order = [fact.result.answer["dimension"] for fact, _ in select(FACTS, sort="dimension")]
+    assert order == [6, 11, 100, None]
+    order = [fact.result.answer["dimension"] for fact, _ in select(FACTS, sort="-dimension")]
+    assert order == [100, 11, 6, None]
+    with pytest.raises(InputError, match="no fact has that column"):
+        select(FACTS, sort="height")
+
+
+def test_a_condition_without_operator_is_refused():
+    with pytest.raises(InputError, match="COLUMN=VALUE"):
+        Condition.parse("dimension")
+
+
+def test_csv_gives_every_value_back():
+    rows = [flatten(fact) for fact in FACTS]
+    read = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert [row["widths"] for row in read] == ["[2,2]", "[3,2]", "[10,2]", "[4,2]"]
+    assert [row["dimension"] for row in read] == ["6", "11", "100", ""]
+    assert [row["key"] for row in read] == [fact.task.key for fact in FACTS]
+
+
+def test_parquet_keeps_types_and_large_integers(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    huge = Fact(Task("ideal", {"widths": [3, 1]}), Result({"hilbert_function": 10**30}, "proven"), 0.5)
+    export([(fact, flatten(fact)) for fact in [*FACTS, huge]], tmp_path / "facts.parquet")
+    table = parquet.read_table(tmp_path / "facts.parquet").to_pydict()
+    assert table["dimension"] == [6, 11, 100, None, None]
+    assert table["hilbert_function"][-1] == str(10**30)
+    assert table["causal"] == [False, True, True, True, None]
+
+
+def test_markdown_has_one_table_for_each_question():
+    text = to_markdown(FACTS)
+    assert "## dimension (4 facts)" in text
+    assert "| 3→2 a=1 t=3 softmax causal |  | dimension 11 | proven |" in text
+
+
+def test_other_formats_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"\.csv, \.parquet, \.md"):
+        export([], tmp_path / "facts.xlsx")
+
+
+@pytest.fixture
+def certified(path):
+    question = get_question("dimension")
+    table = {"layers": 1, "widths": [2, 3], "tokens": 2}
+    facts = [Fact(task, question.run(task), 0.1) for task in list(question.tasks(table, 0))[:4]]
+    with Store(path) as store:
+        store.add(facts)
+    return path, facts
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_recheck_accepts_what_questions_return(certified, workers):
+    path, facts = certified
+    with Store(path, read_only=True) as store:
+        found = recheck(store, recompute=2, workers=workers)
+    assert found.is_valid
+    assert (found.facts, found.certificates, found.recomputed) == (len(facts), len(facts), 2)
+
+
+def test_recheck_finds_certificates_that_prove_something_else(tmp_path, certified):
+    _, (first, second, third, _) = certified
+    wrong_answer = replace(first.result, answer={**first.result.answer, "dimension": 99})
+    borrowed = replace(second.result, certificate=first.result.certificate)
+    broken = json.loads(json.dumps(third.result.certificate))
+    broken["claim"]["dimension"] += 1
+    with Store(tmp_path / "other.db") as store:
+        store.add([replace(first, result=wrong_answer), replace(second, result=borrowed)])
+        store.add([replace(third, result=replace(third.result, certificate=broken))])
+        reasons = [why for _, why in recheck(store).problems]
+    assert len(reasons) == 3
+    assert "99" in reasons[0]
+    assert "another architecture" in reasons[1]
+    assert "refused" in reasons[2]
+
+
+def test_recheck_finds_a_wrong_sum_and_a_missing_part(path):
+    question = get_question("toy")
+    table = {"sizes": [2, 3, 4]}
+    parts = [Fact(task, question.run(task), 0.1) for task in question.tasks(table, 0)]
+    (total,) = question.sums(table, 0)
+    with Store(path) as store:
+        store.add([*parts[:2], Fact(total, Result({"total": 77}, "proven"), 0)])
+        assert [why for _, why in recheck(store).problems] == ["1 of its 3 parts are missing"]
+        store.add(parts[2:])
+        assert [why for _, why in recheck(store).problems] == ["its parts give another answer"]
+
+
+def test_recomputing_finds_an_answer_that_depends_on_the_seed(path):
+    question = get_question("toy")
+    (task,) = question.tasks({"sizes": 6}, 0)
+    with Store(path) as store:
+        store.add([Fact(task, Result({"rank": 5}, "proven"), 0)])
+        found = recheck(store, recompute=1)
+    assert not found.is_valid
+    assert "gives {'rank': 3}" in found.problems[0][1]
