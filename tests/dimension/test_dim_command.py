@@ -103,7 +103,7 @@ def test_certificate_is_verified(capsys, tmp_path):
         ["--widths", "1-99,1-999", "--attention", "1", "--table"],
         ["--widths", "2,2", "--from-checkpoint", "w.json"],
         ["--from-checkpoint", "missing.json"],
-        ["--widths", "2,4,4", "--attention", "2,3", "--heads", "2", "--value-width", "2", "--certificate", "c.json"],
+        ["--widths", "2,4,4", "--attention", "2,3", "--heads", "2", "--value-width", "2", "--certificate", "/nowhere/c.json"],
     ],
     ids=" ".join,
 )

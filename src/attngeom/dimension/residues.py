@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from attngeom.exact.domains import GF, Array, Domain
-from attngeom.exact.elimination import BalancedResidues
+from attngeom.exact.residues import BalancedResidues
 
 
 @dataclass(frozen=True)
