@@ -1,0 +1,216 @@
+"""The equations of attention varieties: our engines, Macaulay2 and Singular on the same ring maps, CPU seconds.
+
+``--quick`` runs the sizes that finish in seconds; without it the peers get ``--timeout`` seconds of wall time for
+each size. Ours computes the minimal generators up to one degree beyond the last, every polynomial of every module
+over Z, and verifies the highest weight vectors by symbolic substitution; the peers compute a kernel mod 32003.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from attngeom.implicitization import CrossColumn, implicitize
+from attngeom.implicitization.export import module_spaces, write_generators
+from attngeom.implicitization.formulas import generator_degree_bound
+from attngeom.implicitization.generators import minimal_generators
+
+QUICK = [(2, 2), (3, 1)]
+FULL = [(2, 2), (3, 1), (3, 3), (3, 2), (4, 1), (4, 2), (4, 3), (4, 4)]
+QUICK_REACH = [(3, 7), (4, 6), (5, 5), (6, 4)]
+FULL_REACH = [(3, 8), (4, 5), (4, 6), (4, 7), (4, 8), (5, 4), (5, 5), (5, 6), (6, 4), (6, 5)]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another system: the program, its arguments, and the script for (d, a)."""
+
+    name: str
+    command: tuple[str, ...]
+    suffix: str
+    style: str
+    reduced: bool
+
+
+PEERS = [
+    Peer("Macaulay2 ker", ("M2", "--script"), ".m2", "ker", False),
+    Peer("Macaulay2 ker, reduced map", ("M2", "--script"), ".m2", "ker", True),
+    Peer("Macaulay2 eliminate", ("M2", "--script"), ".m2", "eliminate", True),
+    Peer("Singular elim", ("Singular", "-q"), ".sing", "singular", True),
+]
+
+
+def matrix_entry(a: int, d: int, i: int, j: int, reduced: bool) -> str:
+    """The entry (i, j) of a d×d matrix of rank ≤ a; the reduced form is birational, the other one is Kᵀ Q."""
+    if a >= d:
+        return f"A{i}x{j}"
+    if not reduced:
+        return "+".join(f"K{s}x{i}*Q{s}x{j}" for s in range(a))
+    if a == 1:
+        return f"Q{j}" if i == 0 else f"K{i}*Q{j}"
+    return f"A{i}x{j}" if j < a else "(" + "+".join(f"A{i}x{s}*B{s}x{j}" for s in range(a)) + ")"
+
+
+def matrix_parameters(a: int, d: int, reduced: bool) -> list[str]:
+    if a >= d:
+        return [f"A{i}x{j}" for i in range(d) for j in range(d)]
+    if not reduced:
+        return [f"{letter}{s}x{i}" for letter in "KQ" for s in range(a) for i in range(d)]
+    if a == 1:
+        return [f"K{i}" for i in range(1, d)] + [f"Q{j}" for j in range(d)]
+    inner = [f"A{i}x{j}" for i in range(d) for j in range(a)]
+    return inner + [f"B{s}x{j}" for s in range(a) for j in range(a, d)]
+
+
+def ring_map(d: int, a: int, reduced: bool) -> tuple[list[str], list[str], list[str]]:
+    """Parameters, coordinates and images of y_{(k,l),m} ↦ v_k A_lm + v_l A_km; the reduced map has v_0 = 1."""
+    v = ["1" if reduced and k == 0 else f"v{k}" for k in range(d)]
+    parameters = [name for name in v if name != "1"] + matrix_parameters(a, d, reduced)
+    coordinates, images = [], []
+    for k in range(d):
+        for l in range(k, d):
+            for m in range(d):
+                coordinates.append(f"y{k}{l}{m}")
+                first, second = (matrix_entry(a, d, i, m, reduced) for i in (l, k))
+                images.append(f"{v[k]}*({first})+{v[l]}*({second})")
+    return parameters, coordinates, images
+
+
+def peer_script(peer: Peer, d: int, a: int) -> str:
+    parameters, coordinates, images = ring_map(d, a, peer.reduced)
+    if peer.style == "ker":
+        return (
+            f"S = ZZ/32003[{','.join(parameters)}]; R = ZZ/32003[{','.join(coordinates)}];\n"
+            f"K = ker map(S, R, {{{','.join(images)}}}); print numgens source mingens K;\n"
+        )
+    if peer.style == "eliminate":
+        graph = ",".join(f"{y}-({f})" for y, f in zip(coordinates, images))
+        return (
+            f'needsPackage "Elimination"; S = ZZ/32003[{",".join(parameters + coordinates)}];\n'
+            f"K = eliminate({{{','.join(parameters)}}}, ideal({graph})); print numgens source mingens K;\n"
+        )
+    graph = ",".join(f"{y}-({f})" for y, f in zip(coordinates, images))
+    product = "*".join(parameters)
+    return (
+        f'LIB "elim.lib"; ring S = 32003, ({",".join(parameters + coordinates)}), dp; ideal G = {graph};\n'
+        f"ideal K = eliminate(G, {product}); print(ncols(minbase(K))); quit;\n"
+    )
+
+
+def run_peer(peer: Peer, d: int, a: int, timeout: float) -> tuple[float | None, str]:
+    """CPU seconds (None if it did not finish) and what it printed or why it has none."""
+    if shutil.which(peer.command[0]) is None:
+        return None, "not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"script{peer.suffix}"
+        path.write_text(peer_script(peer, d, a))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        try:
+            done = subprocess.run(
+                [*peer.command, str(path)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            return None, f"> {timeout:.0f} s"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    words = done.stdout.split()
+    return (seconds, words[-1]) if done.returncode == 0 and words else (None, "failed")
+
+
+def run_ours(d: int, a: int) -> tuple[float, int]:
+    """CPU seconds and number of minimal generators, all of them written out as integer polynomials."""
+    start = time.process_time()
+    model = CrossColumn(d, a)
+    summary = implicitize(model, generator_degree_bound(d, a, d).value + 1)
+    vectors = minimal_generators(model, summary)
+    assert all(vector.is_verified for vector in vectors)
+    count = sum(len(space.coefficients) for _, space in module_spaces(model, vectors, whole=True))
+    assert count == sum(degree.minimal_generators for degree in summary.degrees)
+    return time.process_time() - start, count
+
+
+def memory_megabytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def compare(sizes: list[tuple[int, int]], timeout: float) -> None:
+    print("Minimal generators, all degrees, CPU seconds (peer / ours in brackets)")
+    print(f"{'(d, a)':8}{'generators':>11}{'ours':>9}  " + "".join(f"{peer.name:>30}" for peer in PEERS))
+    hopeless: set[str] = set()
+    for d, a in sizes:
+        ours, count = run_ours(d, a)
+        cells = []
+        for peer in PEERS:
+            if peer.name in hopeless and d >= 4 and a > 1:
+                cells.append("not tried again")
+                continue
+            seconds, note = run_peer(peer, d, a, timeout)
+            if seconds is None:
+                cells.append(note)
+                if note.startswith(">"):
+                    hopeless.add(peer.name)
+            else:
+                wrong = "" if note == str(count) else f", finds {note}"
+                cells.append(f"{seconds:.2f} [{seconds / ours:.0f}x{wrong}]")
+        print(f"{(d, a)!s:8}{count:>11}{ours:>9.3f}  " + "".join(f"{cell:>30}" for cell in cells), flush=True)
+
+
+def reach(sizes: list[tuple[int, int]]) -> None:
+    print(
+        "\nAll attention widths a = d, degrees 1..n by highest weight vectors: CPU seconds, peak memory of the process"
+    )
+    print(f"{'d':>2}{'n':>3}{'monomials':>14}{'dim I_n':>14}{'proven':>8}{'seconds':>9}{'MB':>7}")
+    for d, n in sizes:
+        start = time.process_time()
+        last = implicitize(CrossColumn(d, d), n).degrees[-1]
+        seconds = time.process_time() - start
+        proven = last.is_dimension_proven and last.is_generation_proven
+        print(
+            f"{d:>2}{n:>3}{last.monomials:>14}{last.ideal_dimension:>14}{proven!s:>8}{seconds:>9.2f}"
+            f"{memory_megabytes():>7}",
+            flush=True,
+        )
+
+
+def weight_spaces(sizes: list[tuple[int, int]]) -> None:
+    print("\nThe same by dominant weight spaces (nothing assumed), one prime")
+    print(f"{'d':>2}{'n':>3}{'seconds':>9}{'MB':>7}")
+    for d, n in sizes:
+        start = time.process_time()
+        implicitize(CrossColumn(d, d), n, "weights", check=False)
+        print(f"{d:>2}{n:>3}{time.process_time() - start:>9.2f}{memory_megabytes():>7}", flush=True)
+
+
+def write_all(d: int, a: int) -> None:
+    """All generators of (d, a), from nothing to a file."""
+    start = time.process_time()
+    model = CrossColumn(d, a)
+    vectors = minimal_generators(model, implicitize(model, generator_degree_bound(d, a, d).value))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "generators.json"
+        write_generators(path, model, vectors)
+        size = path.stat().st_size
+        count = path.read_text().count('"module"')
+    print(f"\nAll {count} generators of {(d, a)} written as JSON ({size / 1e6:.0f} MB): ", end="")
+    print(f"{time.process_time() - start:.1f} s, {memory_megabytes()} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds")
+    parser.add_argument("--timeout", type=float, default=1500, help="wall seconds for each run of a peer")
+    arguments = parser.parse_args()
+    compare(QUICK if arguments.quick else FULL, 15 if arguments.quick else arguments.timeout)
+    reach(QUICK_REACH if arguments.quick else FULL_REACH)
+    weight_spaces([(3, 5), (4, 4)] if arguments.quick else [(3, 6), (4, 4), (4, 5), (5, 4)])
+    write_all(*((4, 3) if arguments.quick else (5, 4)))
+
+
+if __name__ == "__main__":
+    main()
