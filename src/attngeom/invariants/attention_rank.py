@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-
 from attngeom.coefficients.labels import pairs
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.invariants.family import RowFamily, combination_array, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix, submatrix_minors
 from attngeom.invariants.terms import Terms, cross, expand_determinant, linear
 
 
@@ -61,7 +59,7 @@ class AttentionRank(RowFamily):
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         D, m, r = self.variety.num_pairs, self.variety.num_targets, self.degree
-        s, l = np.divmod(np.arange(start, stop), comb(m, r))
+        s, l = index_digits(start, stop, comb(D, r), comb(m, r))
         return submatrix_minors(y, combination_array(D, r, s), combination_array(m, r, l), domain)
 
 

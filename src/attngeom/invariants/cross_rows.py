@@ -14,7 +14,7 @@ from attngeom.coefficients.labels import pair_orbits, pairs, triples
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
-from attngeom.invariants.family import Family, combination_array, mixed_radix, submatrix_minors
+from attngeom.invariants.family import Family, combination_array, index_digits, mixed_radix, submatrix_minors
 from attngeom.invariants.single_column import MAX_EXPANDED
 from attngeom.invariants.terms import Terms, Variable, add, cross, expand_determinant, linear, multiply
 from attngeom.invariants.variety import Points
@@ -96,7 +96,7 @@ class CrossRowRank(Family):
             y = points.first_cross
             blocks.append(y.reshape(*y.shape[:-2], -1))
         r = self.degree
-        i, j = np.divmod(np.arange(start, stop), comb(self._num_columns, r))
+        i, j = index_digits(start, stop, comb(self.variety.d_out, r), comb(self._num_columns, r))
         rows, columns = combination_array(self.variety.d_out, r, i), combination_array(self._num_columns, r, j)
         return submatrix_minors(np.concatenate(blocks, axis=-1), rows, columns, points.domain)
 
@@ -158,9 +158,8 @@ class SegreQuadrics(Family):
         start, stop = self.check_range(start, stop)
         d, domain = self.variety.d, points.domain
         c = domain.reduce(points.first_cross * domain.array(pair_orbits(d))[:, None])
-        size = comb(d + 3, 4)
-        rest, w = np.divmod(np.arange(start, stop), size)
-        i, j = np.divmod(rest, comb(self.variety.num_targets, 2))
+        row_sets, target_sets = comb(self.variety.d_out, 2), comb(self.variety.num_targets, 2)
+        i, j, w = index_digits(start, stop, row_sets, target_sets, comb(d + 3, 4))
         rows = combination_array(self.variety.d_out, 2, i)
         targets = combination_array(self.variety.num_targets, 2, j)
         values = domain.zeros((*c.shape[:-3], stop - start))

@@ -157,7 +157,7 @@ class RowFamily(Family):
 def combination_array(n: int, r: int, indices: Array) -> Array:
     """The r-subsets of 0 … n−1 with these lexicographic indices, as rows."""
     if comb(n, r) <= MAX_TABLE:
-        return _combination_table(n, r)[indices]
+        return _combination_table(n, r)[indices.astype(np.int64)]
     return np.array([combination_at(n, r, int(k)) for k in indices], dtype=np.int64).reshape(len(indices), r)
 
 
@@ -191,3 +191,18 @@ def mixed_radix(index: int, *sizes: int) -> tuple[int, ...]:
         index, digit = divmod(index, size)
         digits.append(digit)
     return tuple(reversed(digits))
+
+
+def index_digits(start: int, stop: int, *sizes: int) -> list[Array]:
+    """The digits of start … stop−1 in mixed radix, most significant first, as arrays; exact for indices of any size.
+
+    >>> [digit.tolist() for digit in index_digits(4, 7, 2, 5)]
+    [[0, 1, 1], [4, 0, 1]]
+    """
+    indices: Array = np.arange(start, stop) if stop < 2**62 else np.array(list(range(start, stop)), dtype=object)
+    digits = []
+    for size in reversed(sizes):
+        # A radix above the indices needs no division, and might not fit in a word.
+        digits.append(indices if size >= stop else indices % size)
+        indices = indices * 0 if size >= stop else indices // size
+    return digits[::-1]

@@ -13,7 +13,7 @@ from attngeom.coefficients.labels import triple_index, triple_orbits, triples
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.invariants.family import RowFamily, combination_array, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix, submatrix_minors
 from attngeom.invariants.terms import Terms, expand_determinant, linear
 from attngeom.invariants.variety import Points
 
@@ -75,7 +75,7 @@ class LowRankSlice(RowFamily):
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         d, r = self.variety.d, self.degree
-        i, j = np.divmod(np.arange(start, stop), comb(d, r))
+        i, j = index_digits(start, stop, comb(d, r), comb(d, r))
         return submatrix_minors(y, combination_array(d, r, i), combination_array(d, r, j), domain)
 
 
@@ -159,7 +159,7 @@ class LieFlattening(RowFamily):
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         (rows, columns), r = self._shape, self.degree
-        i, j = np.divmod(np.arange(start, stop), comb(columns, r))
+        i, j = index_digits(start, stop, comb(rows, r), comb(columns, r))
         return submatrix_minors(y, combination_array(rows, r, i), combination_array(columns, r, j), domain)
 
 

@@ -13,7 +13,7 @@ from attngeom.coefficients.labels import pair_index
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.minors import laplace_expansion
-from attngeom.invariants.family import RowFamily, combination_array, mixed_radix
+from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix
 from attngeom.invariants.tableaux import schur_dimension
 from attngeom.invariants.terms import Terms, add, cross, expand_determinant, linear
 
@@ -65,9 +65,7 @@ class SlicePencil(RowFamily):
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         d, m = self.variety.d, self.variety.num_targets
-        number = comb(d, 3)
-        rest, k = np.divmod(np.arange(start, stop), comb(m + 2, 3))
-        i, j = np.divmod(rest, number)
+        i, j, k = index_digits(start, stop, comb(d, 3), comb(d, 3), comb(m + 2, 3))
         slices = combination_array(m + 2, 3, k) - np.arange(3)
         return pencil_values(y, combination_array(d, 3, i), combination_array(d, 3, j), slices, d, domain)
 
