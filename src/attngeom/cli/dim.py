@@ -16,7 +16,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, print_pairs, progress
 from attngeom.dimension import Dimension, PointRank, dimension, rank_at
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
 
@@ -218,7 +218,11 @@ def register(app: typer.Typer) -> None:
         if from_checkpoint is not None:
             weights = read_weights(from_checkpoint)
             architecture = weights.architecture
-            point = rank_at(weights, seed)
+            try:
+                point = rank_at(weights, seed)
+            except SizeError as error:
+                # The architecture still has an answer.
+                typer.echo(f"attngeom: rank at this point left out: {error}", err=True)
         else:
             assert widths is not None
             sizes = _only(parse_ranges(widths, "widths"), "widths")
@@ -230,7 +234,10 @@ def register(app: typer.Typer) -> None:
         if certificate is not None:
             certify_dimension(answer).save(certificate)
         if json:
-            print_json(answer.to_json() if point is None else {**answer.to_json(), "point": asdict(point)})
+            record = answer.to_json()
+            if from_checkpoint is not None:
+                record["point"] = None if point is None else asdict(point)
+            print_json(record)
         else:
             _print_answer(answer)
             if point is not None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from attngeom.dimension.effective import effective_widths
 from attngeom.dimension.jacobian import Samples, jacobian, random_samples, random_slice, slice_weights
 from attngeom.errors import SizeError
 from attngeom.exact.balls import certify_rank
@@ -128,12 +129,15 @@ def entry_degree(architecture: Architecture) -> int:
     """
     factors = 2 if architecture.is_factored else 1
     value, tangent = 1, 0
+    # Attention from symmetric exponentials has denominators: the sums of all columns, at most squared.
+    clearing = 2 * TOKENS * architecture.heads if 1 in effective_widths(architecture)[:-1] else 0
     for _ in range(architecture.num_layers):
         if architecture.kind == "softmax":
             # V X P with dP = P dS − P (Σ P dS), dS of degree 1 + 2·value or 2 + value + tangent.
             scores = max(1 + 2 * value, 2 + value + tangent)
             tangent = max(factors + value, factors + tangent + 1, factors + value + 2 + scores)
-            value = factors + value + 1
+            tangent += clearing
+            value = factors + value + 1 + clearing
         else:
             value, tangent = factors + 2 + 3 * value, factors + 2 + 2 * value + max(tangent, value - 1)
     return tangent + 1

@@ -19,6 +19,7 @@ import numpy as np
 from attngeom.dimension.effective import effective_layers
 from attngeom.dimension.jacobian import (
     SlicedHead,
+    count_columns,
     project,
     random_samples,
     random_slice,
@@ -27,12 +28,16 @@ from attngeom.dimension.jacobian import (
 )
 from attngeom.dimension.recurrence import linear_complexity
 from attngeom.dimension.residues import BalancedField
+from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 
 MAX_TOKENS = 256
 """More tokens per sample make products cheaper up to about the width; beyond that they only cost memory."""
+
+MAX_COLUMNS = 300_000
+"""Beyond this a proof takes weeks: products cost about D² / t each, and 2D of them are needed."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,11 @@ def krylov_lower_bound(
     >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=3).lower_bound
     7
     """
+    columns = count_columns(architecture)
+    if columns > MAX_COLUMNS:
+        raise SizeError(
+            f"{columns:,} free weights given; proofs are possible for at most {MAX_COLUMNS:,}, use a formula"
+        )
     operator = FoldedJacobian(architecture, p, seed, more)
     n, field = operator.size, operator.field
     rng = np.random.default_rng(seed + 3)
