@@ -22,7 +22,7 @@ def export(families: Iterable[Family], form: str, stop: int | None = None) -> It
     parameters K, Q, V, and the image of I under it, which is zero.
 
     >>> from attngeom.invariants.registry import family
-    >>> list(export([family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:57]
+    >>> list(export([family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:56]
     'sylvester-resultant p=(1, 0) r=(0, 1) targets=(0,1)(0,1)'
     """
     listed = list(families)
