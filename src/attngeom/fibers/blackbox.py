@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import flint
 import numpy as np
 from flint import arb
 
@@ -44,9 +45,8 @@ def weights_box(weights: Weights, domain: Domain) -> BlackBox:
     if isinstance(domain, Balls):
 
         def evaluate(X: Array) -> Array:
-            # The precision is that of the caller's balls, set around the whole computation.
-            with domain.working():
-                return forward(weights.to(domain), X)
+            # The caller sets the precision around its whole computation.
+            return forward(weights.to(Balls(flint.ctx.prec)), X)
 
         return BlackBox(evaluate, domain)
     moved = weights if weights.domain == domain else weights.to(domain)
