@@ -20,7 +20,7 @@ from math import comb
 from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Fact, Result, Task
+from attngeom.atlas.records import Fact, Result, Task, canonical_json
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
@@ -113,7 +113,11 @@ class IdealWeight(Question):
     def cost(self, task: Task) -> float:
         lam, mu = task.parameters["weight"]
         d = task.architecture["widths"][0]
-        return 1e-3 + 2e-7 * _tableaux(d, (tuple(lam), tuple(mu))) ** 2
+        return 1e-3 + 1e-6 * _tableaux(d, (tuple(lam), tuple(mu))) ** 2 / d
+
+    def group(self, task: Task) -> str:
+        """All attention widths use the same highest weight vectors."""
+        return canonical_json([task.architecture["widths"], task.parameters])
 
     def run(self, task: Task) -> Result:
         degree, targets = task.parameters["degree"], task.parameters["targets"]
@@ -153,8 +157,8 @@ class Ideal(Question):
     def cost(self, task: Task) -> float:
         (d, rows), degree = task.architecture["widths"], task.parameters["degree"]
         variables = comb(d + 2, 3) if task.parameters["coordinates"] == "single" else rows * d * comb(d + 1, 2)
-        # About d! monomials are permutations of one another.
-        return 1e-2 + 1e-8 * float(comb(variables + degree - 1, degree)) ** 2 / 30.0 ** min(d, 4)
+        monomials = float(comb(variables + degree - 1, degree))
+        return 1e-2 + 4e-5 * monomials * (1 + monomials / 2e5)
 
     def run(self, task: Task) -> Result:
         summary = implicitize(task_model(task), task.parameters["degree"], seed=task.seed, check=True)

@@ -33,6 +33,10 @@ class Question(ABC):
     def cost(self, task: Task) -> float:
         """CPU seconds that the task is expected to take; a rough guess will do, it is corrected while running."""
 
+    def group(self, task: Task) -> str | None:
+        """Tasks of one group share most of their work: they are sent together. None is a group of its own."""
+        return None
+
     @abstractmethod
     def run(self, task: Task) -> Result:
         """The answer. It depends on the task alone: the same task gives the same answer on every machine."""

@@ -16,7 +16,7 @@ from attngeom.atlas.children import Budget, run_batch
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Fact, Failure, Result, Task
 from attngeom.atlas.store import Store
-from attngeom.atlas.sweep import Sweep, make_plan
+from attngeom.atlas.sweep import Pending, Sweep, make_plan
 from attngeom.errors import AttnGeomError
 
 BATCH_SECONDS = 0.25
@@ -62,33 +62,32 @@ class WorkersLost(AttnGeomError):
 class _Queue:
     """Pending tasks, cut into batches by estimated cost; the estimates are corrected by what tasks really took."""
 
-    def __init__(self, pending: Sequence[tuple[float, str]]) -> None:
+    def __init__(self, pending: Sequence[Pending]) -> None:
         self._pending = pending
         self._next = 0
         self._expected: dict[str, float] = {}
         self._taken: dict[str, float] = {}
-        self.cost_left = sum(cost for cost, _ in pending)
 
-    def take(self) -> list[tuple[float, str]]:
-        """The next batch: one task, or as many as take about BATCH_SECONDS together."""
-        batch: list[tuple[float, str]] = []
+    def take(self) -> list[Pending]:
+        """The next batch: tasks that take about BATCH_SECONDS together; a group is never split."""
+        batch: list[Pending] = []
         seconds = 0.0
-        while self._next < len(self._pending) and len(batch) < MAX_BATCH:
-            cost, line = self._pending[self._next]
-            seconds += cost * self.factor(_question(line))
-            if batch and seconds > 2 * BATCH_SECONDS:
+        for item in self._pending[self._next : self._next + MAX_BATCH]:
+            is_free = not batch or (item.group is not None and item.group == batch[-1].group)
+            if not is_free and seconds >= BATCH_SECONDS:
                 break
-            batch.append((cost, line))
-            self._next += 1
-            if seconds >= BATCH_SECONDS:
+            seconds += item.cost * self.factor(item.question)
+            if not is_free and seconds > 2 * BATCH_SECONDS:
                 break
+            batch.append(item)
+        self._next += len(batch)
         return batch
 
-    def learn(self, batch: Sequence[tuple[float, str]], outcomes: Sequence[dict[str, Any]]) -> None:
-        for (cost, line), outcome in zip(batch, outcomes):
-            name = _question(line)
+    def learn(self, batch: Sequence[Pending], outcomes: Sequence[dict[str, Any]]) -> None:
+        for item, outcome in zip(batch, outcomes):
+            name = item.question
             # Recent tasks count more: costs late in a sweep are off by another factor than early ones.
-            self._expected[name] = 0.98 * self._expected.get(name, 0.0) + cost
+            self._expected[name] = 0.98 * self._expected.get(name, 0.0) + item.cost
             self._taken[name] = 0.98 * self._taken.get(name, 0.0) + outcome["seconds"]
 
     def factor(self, name: str) -> float:
@@ -98,10 +97,6 @@ class _Queue:
     def overall_factor(self) -> float:
         expected = sum(self._expected.values())
         return sum(self._taken.values()) / expected if expected else 1.0
-
-
-def _question(line: str) -> str:
-    return line[2 : line.index('"', 2)]
 
 
 def run_sweep(
@@ -122,14 +117,14 @@ def run_sweep(
     plan = make_plan(sweep, store, retry_failed)
     queue = _Queue(plan.pending)
     limits = budget or sweep.budget
-    flying: dict[Future[list[dict[str, Any]]], list[tuple[float, str]]] = {}
+    flying: dict[Future[list[dict[str, Any]]], list[Pending]] = {}
     report = Report(0, plan.known, plan.failed, 0, 0, 0.0, 0.0)
     done, cost_done = 0, 0.0
     total_cost = plan.cost
     try:
         while True:
             while len(flying) < PER_WORKER * max(1, workers()) and (batch := queue.take()):
-                lines = [line for _, line in batch]
+                lines = [item.line for item in batch]
                 flying[executor.submit(run_batch, lines, limits.seconds, limits.megabytes)] = batch
             if not flying:
                 break
@@ -138,7 +133,7 @@ def run_sweep(
                 outcomes = _outcomes(future, len(batch))
                 queue.learn(batch, outcomes)
                 report = _store_batch(store, batch, outcomes, report)
-                done, cost_done = done + len(batch), cost_done + sum(cost for cost, _ in batch)
+                done, cost_done = done + len(batch), cost_done + sum(item.cost for item in batch)
             if progress is not None:
                 elapsed = time.monotonic() - start
                 left = (total_cost - cost_done) * queue.overall_factor() / max(1, workers())
@@ -166,12 +161,10 @@ def _outcomes(future: Future[list[dict[str, Any]]], size: int) -> list[dict[str,
         return [{"reason": "lost", "detail": detail, "cpu_seconds": 0.0, "seconds": 0.0}] * size
 
 
-def _store_batch(
-    store: Store, batch: Sequence[tuple[float, str]], outcomes: Sequence[dict[str, Any]], report: Report
-) -> Report:
+def _store_batch(store: Store, batch: Sequence[Pending], outcomes: Sequence[dict[str, Any]], report: Report) -> Report:
     facts, failures = [], []
-    for (_, line), outcome in zip(batch, outcomes):
-        task, seconds = Task.from_line(line), round(outcome["cpu_seconds"], 6)
+    for item, outcome in zip(batch, outcomes):
+        task, seconds = Task.from_line(item.line), round(outcome["cpu_seconds"], 6)
         if "reason" in outcome:
             failures.append(Failure(task, outcome["reason"], outcome["detail"], seconds))
         else:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from attngeom.atlas.children import Budget
 from attngeom.atlas.questions import get_question
@@ -83,32 +83,44 @@ def read_sweep(path: str | Path) -> Sweep:
         raise FormatError(f"{path}: not UTF-8 text; a TOML file is required") from None
 
 
+class Pending(NamedTuple):
+    """One task that is left to do, as compact as a million of them in memory require."""
+
+    cost: float
+    line: str
+    group: int | None
+
+    @property
+    def question(self) -> str:
+        return self.line[2 : self.line.index('"', 2)]
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What is left to do: (estimated CPU seconds, task as a line), cheapest first, and how much is there already."""
+    """What is left to do, cheapest first, and how much is there already; costs are estimated CPU seconds."""
 
-    pending: tuple[tuple[float, str], ...]
+    pending: tuple[Pending, ...]
     known: int
     failed: int
 
     @property
     def cost(self) -> float:
-        return sum(cost for cost, _ in self.pending)
+        return sum(item.cost for item in self.pending)
 
 
-def make_plan(sweep: Sweep, store: Store, retry_failed: bool = False) -> Plan:
+def make_plan(sweep: Sweep, store: Store | None = None, retry_failed: bool = False) -> Plan:
     """Compare a sweep with a store. Tasks that failed before are left out unless ``retry_failed``.
 
     Cheap tasks come first: facts appear early, and a task that exceeds its budget holds up nothing else. Neighbours of
     about equal cost (a factor of two) stay neighbours, because they may share work.
     """
-    pending: dict[str, float] = {}
+    pending: dict[str, Pending] = {}
     known = failed = 0
     tasks = sweep.tasks()
     while chunk := list(islice(tasks, CHUNK)):
         by_key = {task.key: task for task in chunk}
-        stored = store.known_keys(by_key)
-        failures = store.failed_keys(by_key)
+        stored = store.known_keys(by_key) if store else set()
+        failures = store.failed_keys(by_key) if store else set()
         for key, task in by_key.items():
             line = task.to_line()
             if key in stored:
@@ -116,9 +128,10 @@ def make_plan(sweep: Sweep, store: Store, retry_failed: bool = False) -> Plan:
             elif key in failures and not retry_failed:
                 failed += 1
             elif line not in pending:
-                pending[line] = get_question(task.question).cost(task)
-    ordered = sorted(((cost, line) for line, cost in pending.items()), key=lambda item: _magnitude(item[0]))
-    return Plan(tuple(ordered), known, failed)
+                question = get_question(task.question)
+                group = question.group(task)
+                pending[line] = Pending(question.cost(task), line, None if group is None else hash(group))
+    return Plan(tuple(sorted(pending.values(), key=lambda item: _magnitude(item.cost))), known, failed)
 
 
 def _magnitude(cost: float) -> int:

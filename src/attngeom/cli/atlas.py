@@ -17,6 +17,7 @@ from attngeom.atlas import Budget, Progress, Report, Store, dask_executor, local
 from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
+from attngeom.atlas.sweep import Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, Seed
@@ -54,6 +55,7 @@ def run_command(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try tasks again that failed before.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="Time budget of a task.")] = None,
     megabytes: Annotated[float | None, typer.Option("--megabytes", help="Memory budget of a task.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is left to do, by estimates.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the seed of the sweep.")] = None,
     json: Json = False,
 ) -> None:
@@ -63,6 +65,9 @@ def run_command(
     wanted = read_sweep(sweep)
     limits = Budget(seconds or wanted.budget.seconds, megabytes or wanted.budget.megabytes)
     wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits)
+    if dry_run:
+        _print_plan(wanted, store, retry_failed, json)
+        return
     place: AbstractContextManager[Any]
     place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
     with Store(store) as opened:
@@ -85,6 +90,27 @@ def run_command(
         raise typer.Exit(EXIT_NEGATIVE)
     if not report.is_complete:
         raise typer.Exit(EXIT_UNDECIDED)
+
+
+def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> None:
+    if store.exists():
+        with Store(store, read_only=True) as opened:
+            plan = make_plan(sweep, opened, retry_failed)
+    else:
+        plan = make_plan(sweep)
+    counts: dict[str, int] = {}
+    costs: dict[str, float] = {}
+    for item in plan.pending:
+        counts[item.question] = counts.get(item.question, 0) + 1
+        costs[item.question] = costs.get(item.question, 0.0) + item.cost
+    if json:
+        left = {name: {"tasks": counts[name], "cpu_seconds": costs[name]} for name in counts}
+        print_json({"pending": left, "known": plan.known, "failed": plan.failed})
+        return
+    pairs: dict[str, object] = {
+        name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts
+    }
+    print_pairs("left to do", {**pairs, "known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"})
 
 
 def _print_report(report: Report, total: int, store: Path, json: bool) -> None:

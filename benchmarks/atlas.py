@@ -1,0 +1,196 @@
+"""What the atlas costs beside the mathematics: overhead per task, speed-up with workers, throughput of the store.
+
+The peer is the bare ``concurrent.futures.ProcessPoolExecutor``, which has no budgets, no store and no resume, on the
+same tasks in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).parents[1]
+# Child processes and Dask workers find the question of this file by its name.
+os.environ["ATTNGEOM_QUESTIONS"] = "benchmarks.atlas"
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+sys.path.insert(0, str(ROOT))
+
+from attngeom.atlas import Fact, Result, Store, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
+from attngeom.atlas.children import run_batch, run_here  # noqa: E402
+from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
+
+DIMENSIONS = {"layers": 2, "widths": [3, 4, 5], "tokens": 3, "kinds": ["lightning", "softmax"]}
+
+
+class Nothing(Question):
+    """Tasks without work: whatever time they take is overhead."""
+
+    name = "nothing"
+
+    def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
+        for index in range(table["count"]):
+            yield Task(self.name, {"widths": [3, 3], "attention": [2], "tokens": 3}, {"index": index}, seed)
+
+    def cost(self, task: Task) -> float:
+        return 1e-3
+
+    def run(self, task: Task) -> Result:
+        return Result({"index": task.parameters["index"]}, "proven")
+
+
+register(Nothing())
+
+
+def start(executor: Any, workers: int) -> None:
+    """Start all processes of an executor before the clock runs."""
+    line = Task("nothing", {}, {"index": -1}).to_line()
+    for future in [executor.submit(run_batch, [line], None, None) for _ in range(4 * workers)]:
+        future.result()
+
+
+def atlas_seconds(sweep: Sweep, workers: int, folder: Path) -> float:
+    """Wall time of a sweep into a new store, with running workers."""
+    path = folder / f"{time.monotonic_ns()}.db"
+    with Store(path) as store, local_executor(workers) as (executor, count):
+        start(executor, workers)
+        return run_sweep(sweep, store, executor, count).seconds
+
+
+def pool_seconds(tasks: list[Task], workers: int, chunk: int) -> float:
+    """Wall time of the same tasks on a bare process pool."""
+    lines = [task.to_line() for task in tasks]
+    with ProcessPoolExecutor(workers) as pool:
+        list(pool.map(run_here, lines[: 4 * workers]))
+        begin = time.monotonic()
+        list(pool.map(run_here, lines, chunksize=chunk))
+        return time.monotonic() - begin
+
+
+def best(measure: Callable[[], float], rounds: int) -> float:
+    return min(measure() for _ in range(rounds))
+
+
+def show(name: str, value: str) -> None:
+    print(f"{name:<58}{value:>22}", flush=True)
+
+
+def measure_overhead(count: int, rounds: int, folder: Path) -> None:
+    sweep = Sweep((("nothing", {"count": count}),))
+    tasks = list(sweep.tasks())
+    ours = best(lambda: atlas_seconds(sweep, 1, folder), rounds) / count
+    single = best(lambda: pool_seconds(tasks, 1, 1), rounds) / count
+    chunked = best(lambda: pool_seconds(tasks, 1, 100), rounds) / count
+    show("overhead per task, atlas (budgets, store, digests)", f"{1e6 * ours:,.0f} µs")
+    show("overhead per task, bare pool, one by one", f"{1e6 * single:,.0f} µs")
+    show("overhead per task, bare pool, chunks of 100", f"{1e6 * chunked:,.0f} µs")
+    show("ratio atlas / bare pool, one by one and chunks", f"{ours / single:.2f}, {ours / chunked:.2f}")
+
+
+def measure_speed_up(count: int, rounds: int, folder: Path) -> None:
+    question = get_question("dimension")
+    total = sum(1 for _ in question.tasks(DIMENSIONS, 0))
+    tasks = list(islice(question.tasks(DIMENSIONS, 0), 0, None, max(1, total // count)))
+    begin = time.thread_time()
+    for task in tasks:
+        run_here(task.to_line())
+    work = time.thread_time() - begin
+
+    class Some(Sweep):
+        def tasks(self) -> Iterator[Task]:
+            return iter(tasks)
+
+    sweep = Some((("dimension", {}),))
+    times = {n: best(lambda n=n: atlas_seconds(sweep, n, folder), rounds) for n in (1, 2)}
+    pool = {n: best(lambda n=n: pool_seconds(tasks, n, 20), rounds) for n in (1, 2)}
+    show(f"{len(tasks)} dimensions in this process, CPU", f"{work:.2f} s, {1e3 * work / len(tasks):.1f} ms each")
+    show("atlas with 1 and 2 workers", f"{times[1]:.2f} s, {times[2]:.2f} s")
+    show("bare pool with 1 and 2 workers", f"{pool[1]:.2f} s, {pool[2]:.2f} s")
+    show("speed-up from 1 to 2 workers, atlas and bare pool", f"{times[1] / times[2]:.2f}, {pool[1] / pool[2]:.2f}")
+    show("ratio atlas / bare pool with 1 and 2 workers", f"{times[1] / pool[1]:.2f}, {times[2] / pool[2]:.2f}")
+
+
+def measure_store(count: int, folder: Path) -> None:
+    question = get_question("dimension")
+    task = next(islice(question.tasks(DIMENSIONS, 0), 200, None))
+    result = question.run(task)
+    for size in (1, 10, 100, 1000):
+        path = folder / f"store{size}.db"
+        facts = [Fact(Task("dimension", task.architecture, {}, seed), result, 0.1) for seed in range(count)]
+        facts = facts[: max(size, min(count, 40 * size))]
+        with Store(path) as store:
+            begin = time.monotonic()
+            for first in range(0, len(facts), size):
+                store.add(facts[first : first + size])
+            seconds = time.monotonic() - begin
+        show(f"facts with certificate stored per second, {size} per commit", f"{len(facts) / seconds:,.0f}")
+    begin = time.monotonic()
+    with Store(path) as store:
+        opened = time.monotonic() - begin
+        begin = time.monotonic()
+        number = sum(1 for _ in store.facts())
+        read = time.monotonic() - begin
+    show("bytes per fact with certificate", f"{path.stat().st_size / number:,.0f}")
+    show(f"opening for writing, with check, {number:,} facts", f"{1e3 * opened:,.0f} ms")
+    show("facts read and matched with their digests per second", f"{number / read:,.0f}")
+
+
+def measure_dask(count: int, folder: Path) -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        show("Dask", "not installed")
+        return
+    file = folder / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    shared = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-show", *shared]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *shared]
+    processes = [subprocess.Popen(scheduler, **quiet)]
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        processes += [subprocess.Popen(worker, **quiet) for _ in range(2)]
+        address = json.loads(file.read_text())["address"]
+        with dask_executor(address) as (executor, workers):
+            while workers() < 2:
+                time.sleep(0.05)
+            start(executor, 2)
+            line = Task("nothing", {}, {"index": 0}).to_line()
+            begin = time.monotonic()
+            for future in [executor.submit(run_batch, [line], None, None) for _ in range(count)]:
+                future.result()
+            seconds = time.monotonic() - begin
+        show("batches per second through a Dask scheduler", f"{count / seconds:,.0f}")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, one round, no Dask")
+    quick = parser.parse_args().quick
+    rounds = 1 if quick else 3
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measure_overhead(500 if quick else 5000, rounds, folder)
+        measure_speed_up(200 if quick else 1500, rounds, folder)
+        measure_store(1000 if quick else 20000, folder)
+        if not quick:
+            measure_dask(1000, folder)
+
+
+if __name__ == "__main__":
+    main()
