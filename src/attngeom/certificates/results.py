@@ -84,7 +84,7 @@ class Certification:
             witness["field"] = self.points[0].field_name
             witness["points"] = [point.to_json() for point in self.points]
         if self.violated is not None:
-            witness["violated"] = self.violated.to_json()
+            witness["violated"] = {key: value for key, value in self.violated.to_json().items() if key != "label"}
         return Certificate(claim, witness, {"seed": self.seed})
 
     def to_json(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from attngeom.coefficients.arrays import expand_matrices
 from attngeom.coefficients.files import coefficients_from_json
 from attngeom.coefficients.labels import pair_index, pair_orbits, triple_index, triple_orbits
 from attngeom.errors import AttnGeomError, FormatError
-from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.exact.domains import QQ, Array, Domain, as_fmpq
 from attngeom.exact.matrices import rank
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.exact.quadratic import QuadraticField
@@ -55,6 +55,8 @@ def _check(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, s
     _require(attention is None or (type(attention) is int and attention >= 1), "attention must be null or positive")
     coefficients = coefficients_from_json(claim["coefficients"], "claim")
     _require(coefficients.domain == QQ, "certificates are about exact coefficients")
+    values = [term["value"] for term in claim["coefficients"]["terms"]]
+    _require(all(_is_canonical(value) for value in values), "coefficients must be nonzero and in lowest terms")
     size = f"d = {coefficients.d}, d_out = {coefficients.d_out}, t = {coefficients.t}"
     bound = "any attention width" if attention is None else f"attention width {attention}"
     text = f"coefficients with {size} are {str(verdict)[:20]} by one layer of {bound}"
@@ -71,6 +73,10 @@ def _check(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, s
         raise _Rejected(f"verdict {str(verdict)[:40]!r} is none of realizable, closure_only, not_realizable")
     except (_Rejected, FormatError) as error:
         raise _Rejected(str(error), text) from None
+
+
+def _is_canonical(value: str) -> bool:
+    return value != "0" and str(as_fmpq(value)) == value
 
 
 def _read_field(name: Any, real: bool) -> Domain:
@@ -151,7 +157,7 @@ def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
 def _check_refutation(coefficients: Coefficients, attention: int | None, witness: Mapping[str, Any]) -> str:
     _require(set(witness) == {"violated"}, "the witness must name a violated invariant")
     violated = witness["violated"]
-    keys = {"family", "label", "degree", "data", "value"}
+    keys = {"family", "degree", "data", "value"}
     _require(type(violated) is dict and set(violated) == keys, f"the invariant must have the keys {sorted(keys)}")
     definition = DEFINITIONS.get(violated["family"])
     _require(definition is not None, "unknown family")
@@ -161,7 +167,6 @@ def _check_refutation(coefficients: Coefficients, attention: int | None, witness
     _require(family not in NEEDS_TWO_TOKENS or coefficients.t >= 2, "this invariant needs two tokens")
     degree = definition.degree(data)
     _require(violated["degree"] == degree and type(violated["degree"]) is int, f"the degree is {degree}")
-    _require(type(violated["label"]) is str, "the label must be a text")
     if family == "attention-rank":
         _require(attention is not None and degree == attention + 1, "the minor must have size attention + 1")
     value = definition.evaluate(data, accessor_of(coefficients))
