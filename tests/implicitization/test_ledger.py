@@ -66,6 +66,8 @@ def test_summary_counts_generators_in_families() -> None:
     degrees = with_families(model, implicitize(model, 4)).degrees
     assert [d.from_families for d in degrees] == [d.minimal_generators for d in degrees]
     assert degrees[3].to_json()["missing"] == 0
+    unexplained = with_families(model, implicitize(model, 4), max_members=0).degrees[3].to_json()
+    assert unexplained["missing"] == 90 and unexplained["unexplained"][0]["shapes"] == [[4, 4], [2, 2]]
 
 
 def test_families_of_the_paper_generate_a_smaller_ideal_at_width_four() -> None:

@@ -155,6 +155,8 @@ def print_summary(summary: IdealSummary) -> None:
         if degree.modules:
             modules = " + ".join(f"{module} ({module.dimension})" for module in degree.modules)
             console().print(f"degree {degree.degree}: {modules}")
+        for shapes, text in degree.unexplained:
+            console().print(f"degree {degree.degree}: no family explains {shapes}: {text}")
     console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if not summary.is_finished:
         console().print("The budget ended the run; only complete degrees are shown.")

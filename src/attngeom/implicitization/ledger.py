@@ -228,4 +228,8 @@ def with_families(model: CrossColumn, summary: IdealSummary, max_members: int = 
     20
     """
     rows = ledger(model, summary, max_members)
-    return replace(summary, degrees=tuple(d.with_families(r.from_families) for d, r in zip(summary.degrees, rows)))
+    degrees = []
+    for degree, row in zip(summary.degrees, rows):
+        unexplained = tuple((vector.shapes, vector.to_text(model)) for vector in row.unexplained)
+        degrees.append(degree.with_families(row.from_families, unexplained))
+    return replace(summary, degrees=tuple(degrees))

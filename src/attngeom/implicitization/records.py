@@ -71,9 +71,12 @@ class DegreeSummary:
     error_bound: float
     seconds: float
     from_families: int | None = None
+    """Minimal generators in modules that the families of invariants reach; None if they were not compared."""
+    unexplained: tuple[tuple[Weight, str], ...] = ()
+    """Modules that no family reaches, each with its highest weight vector."""
 
-    def with_families(self, count: int) -> DegreeSummary:
-        return replace(self, from_families=count)
+    def with_families(self, count: int, unexplained: tuple[tuple[Weight, str], ...]) -> DegreeSummary:
+        return replace(self, from_families=count, unexplained=unexplained)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line contract, with the evidence beside it."""
@@ -95,6 +98,10 @@ class DegreeSummary:
             "representations": representations,
             "from_families": self.from_families,
             "missing": missing,
+            "unexplained": [
+                {"shapes": [list(s) for s in shapes], "highest_weight_vector": text}
+                for shapes, text in self.unexplained
+            ],
             "evidence": {
                 "ideal_dimension_at_most": "proven",
                 "ideal_dimension_at_least": "proven" if self.is_dimension_proven else "Monte Carlo",
