@@ -12,8 +12,8 @@ import numpy as np
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.fibers.blackbox import midpoints, to_float
 
-STARTS = 12
-NEWTON_STEPS = 60
+STARTS = 6
+NEWTON_STEPS = 40
 ACCEPTED = 1e-10
 CAUSAL_MASK = np.array([[1, 0], [1, 1]])
 FULL_MASK = np.ones((2, 2), dtype=int)
@@ -24,18 +24,22 @@ def apply_layer(N: Array, S: Array, mask: Array, domain: Domain) -> Array:
     return domain.matmul(N, domain.matmul(N.T, domain.matmul(S, N)) * mask)
 
 
+_UNITS = np.eye(4).reshape(4, 2, 2)
+
+
 def _derivative(N: Array, S: Array, mask: Array) -> Array:
     """The 4×4 Jacobian of :func:`apply_layer` at N, in floats."""
-    scores = (N.T @ S @ N) * mask
-    columns = []
-    for unit in np.eye(4).reshape(4, 2, 2):
-        change = (unit.T @ S @ N + N.T @ S @ unit) * mask
-        columns.append((unit @ scores + N @ change).ravel())
-    return np.array(columns).T
+    left, right = S @ N, N.T @ S
+    change = (np.swapaxes(_UNITS, 1, 2) @ left + right @ _UNITS) * mask
+    return (_UNITS @ ((N.T @ left) * mask) + N @ change).reshape(4, 4).T
 
 
-def invert_layer(target: Array, S: Array, mask: Array, rng: np.random.Generator) -> Array | None:
+def invert_layer(
+    target: Array, S: Array, mask: Array, rng: np.random.Generator, start: Array | None = None
+) -> Array | None:
     """An N with N · mask(Nᵀ S N) = target, by damped Newton steps from several starts; None if none is found.
+
+    With ``start``, the solution at a target nearby, only that one is tried.
 
     >>> S = np.array([[1.0, 0.2], [-0.3, 2.0]])
     >>> N = invert_layer(np.diag([0.5, 1.0]), S, FULL_MASK, np.random.default_rng(0))
@@ -45,9 +49,11 @@ def invert_layer(target: Array, S: Array, mask: Array, rng: np.random.Generator)
     size = float(np.abs(S).max()) * float(np.linalg.norm(target))
     if size == 0 or not np.isfinite(size):
         return None
+    if start is not None:
+        return _newton(start, target, S, mask)
     guess = np.diag(np.cbrt(np.diagonal(target)) / np.cbrt(np.where(np.diagonal(S) == 0, 1.0, np.diagonal(S))))
-    for start in range(STARTS):
-        spread = 0.0 if start == 0 else 0.5 * np.linalg.norm(guess)
+    for attempt in range(STARTS):
+        spread = 0.0 if attempt == 0 else 0.5 * np.linalg.norm(guess)
         N = _newton(guess + spread * rng.standard_normal((2, 2)) * _pattern(mask), target, S, mask)
         if N is not None:
             return N
@@ -61,7 +67,7 @@ def _pattern(mask: Array) -> Array:
 
 def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
     scale = np.linalg.norm(target)
-    error = apply_layer(N, S, mask, RR) - target
+    error = N @ ((N.T @ S @ N) * mask) - target
     for _ in range(NEWTON_STEPS):
         size = np.linalg.norm(error)
         if size <= 1e-15 * scale:
@@ -73,7 +79,7 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
         damping = 1.0
         while damping > 1e-4:
             trial = N - damping * step
-            trial_error = apply_layer(trial, S, mask, RR) - target
+            trial_error = trial @ ((trial.T @ S @ trial) * mask) - target
             if np.linalg.norm(trial_error) < size:
                 break
             damping /= 2
@@ -83,7 +89,7 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
     return N if np.linalg.norm(error) <= ACCEPTED * scale else None
 
 
-def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domain) -> Array | None:
+def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domain) -> Array:
     """The float solution N improved to the precision of balls: residuals in balls, corrections in floats."""
     if domain == RR:
         return N

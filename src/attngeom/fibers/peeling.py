@@ -183,21 +183,29 @@ class Peeler:
         """One input (1, d, 2) for each node, or None if a layer cannot be undone stably."""
         P = np.stack([x, y], axis=1)
         exact_P = self.domain.array(P)
-        scores = [self.domain.matmul(exact_P.T, self.domain.matmul(M, exact_P)) for M in self.known]
+        scores = [self.domain.matmul(exact_P.T, self.domain.matmul(M, exact_P)) for M in self.known][::-1]
         floats = [to_float(S) for S in scores]
-        inputs = []
-        for node in nodes:
+        path: list[list[Array]] = []
+        # From the largest node down, each solution is the start for the next one.
+        for node in nodes[::-1]:
             target = np.diag([node, 1.0])
-            exact_target = self.domain.array(target)
-            for S, exact_S in zip(floats[::-1], scores[::-1]):
-                N = invert_layer(target, S, self.mask, self.rng)
+            solutions = []
+            for place, S in enumerate(floats):
+                start = path[-1][place] if path else None
+                N = invert_layer(target, S, self.mask, self.rng, start)
+                if N is None and start is not None:
+                    N = invert_layer(target, S, self.mask, self.rng)
                 if N is None or np.linalg.cond(N) > MAX_CONDITION:
                     return None
-                exact_N = refine_inverse(N, exact_target, exact_S, self.mask, self.domain)
-                if exact_N is None:
-                    return None
-                target, exact_target = N, exact_N
-            inputs.append(self.domain.matmul(exact_P, exact_target)[None])
+                solutions.append(N)
+                target = N
+            path.append(solutions)
+        inputs = []
+        for node, solutions in zip(nodes, path[::-1]):
+            exact = self.domain.array(np.diag([node, 1.0]))
+            for N, S in zip(solutions, scores):
+                exact = refine_inverse(N, exact, S, self.mask, self.domain)
+            inputs.append(self.domain.matmul(exact_P, exact)[None])
         return inputs
 
     def _values(self) -> Peeled:
