@@ -1,7 +1,8 @@
 """The frame of the command line: finds the commands, turns errors into one line and an exit code.
 
 Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget.
-A module of this package that defines ``register(app)`` adds commands; nothing else needs to know of it.
+A module of this package that defines ``register(app)`` adds commands. ``COMMANDS`` tells which module holds a command,
+so that a call imports only what it needs; help and unknown commands import all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,23 @@ EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNDECIDED = 3
 
+COMMANDS = {
+    "atlas": "atlas",
+    "canonicalize": "canonicalize",
+    "certify": "certify",
+    "coefficients": "layers",
+    "compare": "compare",
+    "dim": "dim",
+    "forward": "layers",
+    "implicitize": "implicitize",
+    "import": "layers",
+    "info": "info",
+    "inspect": "inspect",
+    "invariants": "invariants",
+    "teleport": "canonicalize",
+    "verify": "certify",
+}
+
 
 def _show_version(value: bool) -> None:
     if value:
@@ -28,8 +46,14 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-def build_app() -> typer.Typer:
-    """The typer application with every command of this package."""
+def command_modules() -> list[str]:
+    """The names of all modules of this package, in order."""
+    package = importlib.import_module("attngeom.cli")
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+
+
+def build_app(modules: list[str]) -> typer.Typer:
+    """The typer application with the commands of the given modules."""
     app = typer.Typer(
         name="attngeom",
         help="Exact questions about the functions that attention networks compute.",
@@ -45,8 +69,7 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Exact questions about the functions that attention networks compute."""
 
-    package = importlib.import_module("attngeom.cli")
-    for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
+    for module in modules:
         register = getattr(importlib.import_module(f"attngeom.cli.{module}"), "register", None)
         if register is not None:
             register(app)
@@ -60,8 +83,11 @@ def _fail(message: str) -> int:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code; errors of the user become one line on stderr."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = arguments[0] if arguments else ""
+    modules = [COMMANDS[command]] if command in COMMANDS else command_modules()
     try:
-        code = build_app()(args=arguments, standalone_mode=False)
+        code = build_app(modules)(args=arguments, prog_name="attngeom", standalone_mode=False)
     except AttnGeomError as error:
         return _fail(str(error))
     except typer.TyperException as error:
