@@ -40,7 +40,7 @@ def test_json_contract(capsys):
 
 def test_balls_and_krylov_give_the_same(capsys):
     for kind, value in (("lightning", 7), ("softmax", 8)):
-        for method in ("minor", "krylov", "balls"):
+        for method in ("minor", "schur", "krylov", "balls"):
             record = answer(capsys, "--widths", "2,2", "--tokens", "2", "--kind", kind, "--method", method)
             assert (record["dimension"], record["is_proven"], record["method"]) == (value, True, method)
 
@@ -103,7 +103,18 @@ def test_certificate_is_verified(capsys, tmp_path):
         ["--widths", "1-99,1-999", "--attention", "1", "--table"],
         ["--widths", "2,2", "--from-checkpoint", "w.json"],
         ["--from-checkpoint", "missing.json"],
-        ["--widths", "2,4,4", "--attention", "2,3", "--heads", "2", "--value-width", "2", "--certificate", "/nowhere/c.json"],
+        [
+            "--widths",
+            "2,4,4",
+            "--attention",
+            "2,3",
+            "--heads",
+            "2",
+            "--value-width",
+            "2",
+            "--certificate",
+            "/nowhere/c.json",
+        ],
     ],
     ids=" ".join,
 )

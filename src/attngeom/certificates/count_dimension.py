@@ -140,7 +140,8 @@ def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:
     layer = architecture.layers[i]
     if layer.value_width is None:
         return d_out <= d
-    if architecture.kind == "softmax":
+    # For H ≤ d rank-one heads A_h = e_h q_hᵀ already reach everything that the O_h V_h allow.
+    if architecture.kind == "softmax" or layer.heads <= d:
         return d_out <= layer.heads * min(layer.value_width, d)
     tokens = min(architecture.tokens, 2)
     small = Architecture((d, d_out), min(layer.attention, d), tokens, heads=layer.heads, value_width=layer.value_width)

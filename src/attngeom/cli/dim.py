@@ -16,6 +16,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, print_pairs, progress
 from attngeom.dimension import Dimension, PointRank, dimension, rank_at
+from attngeom.dimension.answer import REQUESTS
 from attngeom.errors import InputError, SizeError
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
@@ -37,7 +38,7 @@ SYMMETRIES = {
 
 Prove = Annotated[bool, typer.Option("--prove", help="Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
-    str, typer.Option("--method", help="How to prove: auto, minor (dense), krylov (matrix-free) or balls.")
+    str, typer.Option("--method", help="How to prove: auto, minor, schur, krylov (matrix-free) or balls.")
 ]
 OptionalWidths = Annotated[
     str | None, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated; with --table ranges such as 2-4.")
@@ -184,8 +185,8 @@ def register(app: typer.Typer) -> None:
         """The dimension of the set of functions of an architecture: by formula at once, or proven."""
         if (widths is None) == (from_checkpoint is None):
             raise InputError("give either --widths or --from-checkpoint")
-        if method not in ("auto", "minor", "krylov", "balls"):
-            raise InputError(f"--method {method[:40]!r} given; auto, minor, krylov or balls is required")
+        if method not in REQUESTS:
+            raise InputError(f"--method {method[:40]!r} given; one of {', '.join(REQUESTS)} is required")
         if kind not in ("lightning", "softmax"):
             raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
 
@@ -194,13 +195,13 @@ def register(app: typer.Typer) -> None:
             name = "softmax" if kind == "softmax" else "lightning"
             return Architecture(w, a, t, name, heads, value_width, residual, causal)  # type: ignore[arg-type]
 
-        def answer_for(architecture: Architecture, wanted: bool) -> Dimension:
+        def answer_for(architecture: Architecture, wanted: bool, how: str) -> Dimension:
             with progress() as bar:
                 task = bar.add_task("products", total=None)
                 return dimension(
                     architecture,
                     prove=wanted,
-                    method=method,  # type: ignore[arg-type]
+                    method=how,  # type: ignore[arg-type]
                     seed=seed,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
                 )
@@ -208,7 +209,9 @@ def register(app: typer.Typer) -> None:
         if table:
             if widths is None or certificate is not None:
                 raise InputError("--table was given with a file; it needs --widths alone")
-            answers = [answer_for(architecture, prove) for architecture in _grid(widths, attention, tokens, make)]
+            answers = [
+                answer_for(architecture, prove, method) for architecture in _grid(widths, attention, tokens, make)
+            ]
             if json:
                 print_json({"table": [answer.to_json() for answer in answers]})
             else:
@@ -230,7 +233,9 @@ def register(app: typer.Typer) -> None:
             (count,) = _only(parse_ranges(tokens, "tokens"), "tokens")[:1]
             architecture = make(sizes, heads_width, count)
         wanted = prove or certificate is not None
-        answer = answer_for(architecture, wanted)
+        if certificate is not None and method == "auto":
+            method = "minor"
+        answer = answer_for(architecture, wanted, method)
         if certificate is not None:
             certify_dimension(answer).save(certificate)
         if json:

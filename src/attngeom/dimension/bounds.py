@@ -19,7 +19,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.infinitesimal import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
 
-Method = Literal["minor", "krylov", "balls"]
+Method = Literal["minor", "schur", "krylov", "balls"]
 
 TOKENS = 3
 """Tokens per sample: other tokens are zero (lightning), copies (softmax) or come later (causal); see below."""
@@ -31,7 +31,7 @@ MAX_DENSE_BYTES = 4 * 10**9
 class LowerBound:
     """A proven lower bound: the minor of these rows (samples) and columns (weights) is nonzero at the stored seeds.
 
-    ``rows`` and ``columns`` are empty for the matrix-free method. ``tokens`` is the number of distinct tokens used.
+    ``rows`` and ``columns`` are given by the methods minor and balls only; ``tokens`` counts distinct tokens.
     """
 
     value: int

@@ -149,7 +149,9 @@ def outputs_span(layer: EffectiveLayer, is_softmax: bool, tokens: int) -> bool:
     if layer.value_width is None:
         return layer.d_out <= layer.d_in
     H, d, v = layer.heads, layer.d_in, layer.value_width
-    if is_softmax:
+    # H ≤ d: at A_h = e_h q_hᵀ a relation Σ w_h(z) z_h q_h = 0 forces w_h = 0 if the q_h are independent, and for one
+    # token Σ w_h(z) z_h² = 0 does, because squares of variables have no linear syzygies. So all O_h V_h are reached.
+    if is_softmax or d >= H:
         return layer.d_out <= H * v
     p = WORD_PRIME
     field, rng = GF(p), np.random.default_rng(0)

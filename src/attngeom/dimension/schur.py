@@ -1,0 +1,124 @@
+"""Rank of the Jacobian with the last linear map eliminated by hand: the matrix that remains is much smaller.
+
+The output is W b(X) with W the last value matrix (or the O of all heads side by side), so the derivative of output row
+i along W only involves row i of W, and there it is the vector b. Take cotangents C = c ⊗ e_i. The rows of r = dim b
+samples, each with all d_l output rows i, contain the block B ⊗ I in the columns of W, with B the r×r matrix of their
+vectors b. If B is invertible, every other row can be cleared in these columns by r pivot rows with the same i, and
+
+    rank J ≥ r d_l + rank of what is left in the other columns,
+
+with equality for these rows. The argument for enough samples is as in :mod:`attngeom.dimension.jacobian`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from attngeom.dimension.effective import effective_layers
+from attngeom.dimension.jacobian import (
+    Samples,
+    SlicedNetwork,
+    count_columns,
+    jacobian,
+    random_samples,
+    random_slice,
+    swap,
+    trace_network,
+)
+from attngeom.dimension.residues import BalancedField
+from attngeom.errors import SingularError
+from attngeom.exact.domains import Array
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.primes import BLAS_PRIME
+from attngeom.network.architecture import Architecture
+
+SPARE_ROWS = 4
+
+
+def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
+    """The same network with the last V, or all O of the last layer, held fixed."""
+    heads = tuple(
+        replace(head, blocks=(*head.blocks[:-1], replace(head.blocks[-1], start=head.blocks[-1].columns)))
+        for head in network.layers[-1]
+    )
+    # The blocks of V in the last layer come last in the weight vector only for one head, so columns are recounted.
+    layers = (*network.layers[:-1], heads)
+    count = sum(block.num_free for row in layers for head in row for block in head.blocks)
+    return replace(network, layers=layers, columns=np.arange(count))
+
+
+def last_features(network: SlicedNetwork, samples: Samples) -> Array:
+    """The vectors b with ⟨C, phi(X)⟩ = W_i · b for C = c ⊗ e_i: shape (N, r); c is the sum of C over output rows."""
+    domain = network.domain
+    inputs, traces, _ = trace_network(network, samples)
+    c = samples.C.sum(axis=-1)[..., None]
+    parts = []
+    for head, trace in zip(network.layers[-1], traces[-1]):
+        if len(head.arrays) == 4:
+            parts.append(domain.matmul(swap(trace.mixed), c))
+        else:
+            parts.append(domain.matmul(swap(inputs[-1]), domain.matmul(trace.attention, c)))
+    return np.concatenate(parts, axis=1)[..., 0]
+
+
+def _one_row_cotangents(samples: Samples, rows: Array) -> Samples:
+    """Replace C by its first column, put into the given output rows."""
+    C = np.zeros_like(samples.C)
+    C[np.arange(len(rows)), :, rows] = samples.C[:, :, 0]
+    return replace(samples, C=C)
+
+
+def count_remaining(architecture: Architecture, target: int) -> int:
+    """The number of entries of the matrix that is eliminated.
+
+    >>> count_remaining(Architecture((2, 2), 2, tokens=2), 7)
+    21
+    """
+    last = effective_layers(architecture)[-1]
+    features = last.d_in if last.value_width is None else last.heads * last.value_width
+    cleared = features * last.d_out
+    return (max(target - cleared, 0) + SPARE_ROWS) * (count_columns(architecture) - cleared)
+
+
+def schur_applies(architecture: Architecture) -> bool:
+    """Whether B is invertible at a random point: not if the features b satisfy a linear relation.
+
+    >>> schur_applies(Architecture((2, 3), 2, tokens=2)), schur_applies(Architecture((1, 3), 1, heads=3))
+    (True, False)
+    """
+    network = random_slice(architecture, BLAS_PRIME, 0)
+    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    samples = random_samples(network, size, min(architecture.tokens, 3), 1)
+    features = last_features(network, _one_row_cotangents(samples, np.zeros(size, dtype=np.intp)))
+    return Elimination(features, BLAS_PRIME).run().rank == size
+
+
+def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int = 0, p: int = BLAS_PRIME) -> int:
+    """A lower bound for the dimension: r d_l plus the rank mod p of the cleared rows; 0 if B is singular.
+
+    ``target`` is the dimension that is hoped for: as many rows are used, and a few more.
+
+    >>> schur_rank(Architecture((2, 2), 2, tokens=2), 7, tokens=2)
+    7
+    """
+    network, field = random_slice(architecture, p, seed), BalancedField(p)
+    held, d_out = hold_last_map(network), architecture.widths[-1]
+    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    pivot = random_samples(network, size, tokens, seed + 1)
+    pivot = _one_row_cotangents(pivot, np.zeros(size, dtype=np.intp))
+    try:
+        inverse = field.inverse(last_features(network, pivot))
+    except SingularError:
+        return 0
+    count = max(target - size * d_out, 0) + SPARE_ROWS
+    rows = np.arange(count) % d_out
+    others = _one_row_cotangents(random_samples(network, count, tokens, seed + 2), rows)
+    clear = field.matmul(last_features(network, others), inverse)
+    matrix = jacobian(held, others)
+    for i in range(d_out):
+        in_row = _one_row_cotangents(pivot, np.full(size, i)) if i else pivot
+        block = jacobian(held, in_row)
+        matrix[i::d_out] -= field.matmul(clear[i::d_out], block)
+    return size * d_out + Elimination(field.residues.balance(matrix), p, keep_upper=False).run().rank

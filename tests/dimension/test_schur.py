@@ -1,0 +1,41 @@
+"""The last map eliminated by hand: the same rank as the whole Jacobian."""
+
+import pytest
+from hypothesis import assume, given, settings
+
+from attngeom.dimension import dimension, upper_bound
+from attngeom.dimension.answer import choose_method
+from attngeom.dimension.bounds import minor_lower_bound, sample_tokens
+from attngeom.dimension.schur import count_remaining, schur_applies, schur_rank
+from attngeom.network import Architecture
+
+from .strategies import architectures
+
+
+@settings(max_examples=100)
+@given(architectures())
+def test_schur_rank_is_the_rank_of_the_whole_jacobian(architecture):
+    upper = upper_bound(architecture).value
+    assume(upper <= 150 and schur_applies(architecture))
+    tokens = sample_tokens(architecture)
+    assert schur_rank(architecture, upper, tokens) == minor_lower_bound(architecture, upper + 2).value
+
+
+def test_dependent_features_are_noticed():
+    """Three heads of width one see the same cubic: the features repeat, and the bound is empty instead of wrong."""
+    architecture = Architecture((1, 3), 1, 2, heads=3)
+    assert not schur_applies(architecture) and schur_rank(architecture, 3, 2) == 0
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax"])
+def test_medium_networks_are_proven_by_the_smaller_matrix(kind):
+    architecture = Architecture((14, 14, 14), 7, 4, kind)
+    answer = dimension(architecture, prove=True)
+    assert answer.is_proven and answer.method == "schur" and answer.dimension == answer.formula.value
+    assert count_remaining(architecture, answer.dimension) < answer.dimension**2 / 2
+
+
+def test_methods_are_chosen_by_size():
+    small, large, huge = (Architecture((d, d, d), d // 2, 4) for d in (4, 30, 150))
+    chosen = [choose_method(architecture, upper_bound(architecture).value) for architecture in (small, large, huge)]
+    assert chosen == ["minor", "schur", "krylov"]
