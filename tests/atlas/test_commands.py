@@ -56,6 +56,13 @@ def test_run_show_export_verify_plot(finished, tmp_path, capsys):
         assert out.stat().st_size > 100
     capsys.readouterr()
 
+    assert run_program(["atlas", "summary", "--store", str(store), "--out", str(tmp_path / "summary.md")]) == 0
+    summary = (tmp_path / "summary.md").read_text()
+    answers = [fact["answer"] for fact in facts if fact["question"] == "dimension"]
+    share = sum(answer["dimension"] / answer["num_parameters"] for answer in answers) / len(answers)
+    assert f"| lightning | 6 | 6 | 6 of 6 | {share:.2f} |" in summary
+    assert "| ≥ 2 | 1 | 2 | 2 | 2 | 0 | 0 | 1 |" in summary
+
     assert run_program(["atlas", "verify", "--store", str(store), "--workers", "1", "--recompute", "2", "--json"]) == 0
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["valid"] and verdict["certificates"] > 0 and verdict["sums"] == 6

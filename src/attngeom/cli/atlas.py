@@ -17,12 +17,14 @@ from attngeom.atlas import Budget, Progress, Report, Store, dask_executor, local
 from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
+from attngeom.atlas.summary import summarize_store
 from attngeom.atlas.sweep import Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, Seed
 from attngeom.cli.output import console, print_json, print_pairs, progress
 from attngeom.errors import InputError
+from attngeom.files import write_atomic
 
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds the facts.")]
 Question = Annotated[str | None, typer.Option("--question", help="Only facts of this question, such as dimension.")]
@@ -40,6 +42,7 @@ def register(app: typer.Typer) -> None:
         ("run", run_command),
         ("show", show_command),
         ("export", export_command),
+        ("summary", summary_command),
         ("verify", verify_command),
         ("plot", plot_command),
     ):
@@ -209,6 +212,23 @@ def export_command(
         print_json({"facts": len(found), "out": str(out)})
     else:
         console().print(f"{len(found):,} facts written to {out}")
+
+
+def summary_command(
+    store: StorePath = Path("atlas.db"),
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the tables (.md).")] = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Sum the facts up in Markdown tables: dimensions by kind, ideals by degree, completeness."""
+    with Store(store, read_only=True) as opened:
+        text = summarize_store(opened)
+    if out is not None:
+        write_atomic(out, text + "\n")
+    if json:
+        print_json({"markdown": text, "out": None if out is None else str(out)})
+    elif out is None:
+        print(text)
 
 
 def verify_command(
