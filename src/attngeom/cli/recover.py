@@ -1,0 +1,134 @@
+"""``attngeom recover``: which weights give this function?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.options import Causal, Json, Seed, parse_list
+from attngeom.cli.output import console, print_json, print_pairs
+from attngeom.coefficients.files import coefficients_from_json
+from attngeom.errors import InputError
+from attngeom.exact.domains import QQ, RR
+from attngeom.exact.quadratic import QuadraticField
+from attngeom.fibers.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
+from attngeom.fibers.recover import recover
+from attngeom.fibers.recovery import Recovery
+from attngeom.fibers.symmetry_json import matrix_to_json
+from attngeom.files import read_json
+from attngeom.interop import write_weights
+from attngeom.network import Architecture, Weights
+
+EXITS = {"recovered": 0, "closure only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
+
+
+def register(app: typer.Typer) -> None:
+    app.command("recover")(recover_command)
+
+
+def recover_command(
+    source: Annotated[
+        Path | None, typer.Argument(metavar="SOURCE", help="Coefficients of one layer, or a table of queries (.json).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write the weights; a second point gets the suffix -2.")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Write the (next) queries to --out instead of weights.")] = False,
+    widths: Annotated[str | None, typer.Option("--widths", help="Widths, for the first --plan.")] = None,
+    attention: Annotated[str | None, typer.Option("--attention", help="Attention widths; default: as needed.")] = None,
+    tokens: Annotated[int, typer.Option("--tokens", help="Tokens, for the first --plan.")] = 3,
+    causal: Causal = False,
+    tolerance: Annotated[float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")] = 1e-6,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Find weights from coefficients (exactly if they are exact) or from answers to planned queries.
+
+    Exit code 0: recovered; 1: no real weights fit; 3: not identifiable, or more queries must be answered.
+    """
+    if source is None:
+        if not plan or widths is None or attention is None or out is None:
+            raise InputError("no SOURCE given; give coefficients, or --plan with --widths, --attention and --out")
+        architecture = Architecture(
+            parse_list(widths, "widths"), parse_list(attention, "attention"), tokens=tokens, causal=causal
+        )
+        _report_plan(plan_queries(architecture, seed), out, json)
+        return
+    record = read_json(source)
+    if isinstance(record, dict) and record.get("format") == "attngeom/queries":
+        found = continue_queries(table_from_json(record, str(source)), tolerance)
+        if isinstance(found, QueryTable):
+            if not plan or out is None:
+                raise InputError(f"{source}: another round of queries is needed; run again with --plan and --out")
+            _report_plan(found, out, json)
+            raise typer.Exit(EXIT_UNDECIDED)
+    else:
+        coefficients = coefficients_from_json(record, str(source))
+        chosen = None
+        if attention is not None:
+            sizes = (coefficients.d, coefficients.d_out)
+            chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
+        found = recover(coefficients, chosen, seed, tolerance)
+    _report(found, out, json)
+    if EXITS[found.outcome]:
+        raise typer.Exit(EXITS[found.outcome])
+
+
+def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
+    write_table(table, out)
+    count = len(table.rounds[-1][0])
+    if json:
+        print_json({"outcome": "answers needed", "round": len(table.rounds), "queries": count, "out": str(out)})
+        return
+    console().print(
+        f"round {len(table.rounds)}: {count} inputs written to {out}; fill in its outputs, then run recover again"
+    )
+
+
+def _report(found: Recovery, out: Path | None, json: bool) -> None:
+    paths = []
+    if out is not None:
+        for index, weights in enumerate(found.weights):
+            path = out if index == 0 else out.with_name(f"{out.stem}-{index + 1}{out.suffix}")
+            write_weights(_storable(weights, path), path)
+            paths.append(str(path))
+    record: dict[str, Any] = {**found.to_json(), "out": paths}
+    if found.weights and found.weights[0].architecture.num_layers == 1:
+        record["points"] = [
+            {
+                "A": matrix_to_json(weights.attention_matrices()[0][0], weights.domain),
+                "V": matrix_to_json(weights.value_matrices()[0][0], weights.domain),
+            }
+            for weights in found.weights
+        ]
+    if json:
+        print_json(record)
+        return
+    lines: dict[str, Any] = {"reason": found.reason, "exact": "yes" if found.is_exact else "no"}
+    if found.error_estimate is not None and not found.is_exact:
+        lines["error estimate"] = f"{found.error_estimate:.1e}"
+    if isinstance(found.domain, QuadraticField):
+        lines["field"] = f"Q(√{found.domain.D})"
+    for index, point in enumerate(record.get("points", [])):
+        lines[f"A ({index + 1})"], lines[f"V ({index + 1})"] = point["A"], point["V"]
+    if paths:
+        lines["written to"] = ", ".join(paths)
+    print_pairs(found.outcome, lines)
+
+
+def _storable(weights: Weights, path: Path) -> Weights:
+    """Weights in a domain that the kind of file can hold: floats for .safetensors, rationals for .json."""
+    if path.suffix == ".json":
+        if weights.domain == QQ:
+            return weights
+        raise InputError(
+            f"weights over {weights.domain.name} found; they are written as floats, give a .safetensors name"
+        )
+    if weights.domain == RR or weights.domain == QQ:
+        return weights.to(RR)
+    floats = np.array([float(x) for x in weights.vector()])
+    return Weights.from_vector(weights.architecture, floats, RR)
