@@ -1,0 +1,158 @@
+"""Alignment and recovery figures: how many right verdicts, how many wrong ones, and the CPU time they take.
+
+Every count is out of a fixed number of random networks with fixed seeds. A wrong answer is a verdict against the
+construction of the pair, or recovered weights that do not compute the function; failures that are reported as failures
+and verdicts "cannot be told" are counted apart. The peer of exact alignment is elimination over Q without residues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.exact import QQ, RR
+from attngeom.exact.domains import Balls, Domain
+from attngeom.fibers.align import align
+from attngeom.fibers.blackbox import weights_box
+from attngeom.fibers.matching import match_weights
+from attngeom.fibers.rational_matching import match_rational
+from attngeom.fibers.recover import recover
+from attngeom.network import Architecture, Weights, random_symmetry, random_weights
+
+BILLIONTH = fmpq(1, 10**9)
+
+
+def random_architecture(rng: np.random.Generator, max_width: int, max_layers: int) -> Architecture:
+    """A network within the hypotheses of the theorems: equal hidden widths below the outer ones, a ≤ d."""
+    hidden = int(rng.integers(2, max_width + 1))
+    layers = int(rng.integers(1, max_layers + 1))
+    outer = [int(rng.integers(hidden, max_width + 1)) for _ in range(2)]
+    widths = (outer[0], *([hidden] * (layers - 1)), outer[1])
+    attention = tuple(int(rng.integers(2, width + 1)) for width in widths[:-1])
+    return Architecture(widths, attention)
+
+
+def exact_pairs(count: int, max_width: int, max_layers: int) -> None:
+    seconds: dict[str, list[float]] = {"equal": [], "perturbed": []}
+    right = {"equal": 0, "perturbed": 0}
+    wrong = {"equal": 0, "perturbed": 0}
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        architecture = random_architecture(rng, max_width, max_layers)
+        first = random_weights(architecture, QQ, seed)
+        second = first.act(random_symmetry(architecture, QQ, seed + 10**6))
+        vector = second.vector().copy()
+        vector[int(rng.integers(len(vector)))] += BILLIONTH
+        changed = Weights.from_vector(architecture, vector, QQ)
+        for name, other, truth in (("equal", second, True), ("perturbed", changed, False)):
+            start = time.process_time()
+            found = align(first, other, seed=seed)
+            seconds[name].append(time.process_time() - start)
+            right[name] += found.same_function is truth and found.is_proven
+            wrong[name] += found.same_function is not None and found.same_function is not truth
+    for name in ("equal", "perturbed"):
+        times = np.array(seconds[name])
+        print(
+            f"exact alignment, {name:9} d ≤ {max_width}, l ≤ {max_layers}: {right[name]} of {count} right and proven,"
+            f" {wrong[name]} wrong; CPU median {np.median(times) * 1e3:.1f} ms, largest {times.max() * 1e3:.0f} ms,"
+            f" {np.mean(times < 0.1):.1%} under 0.1 s"
+        )
+
+
+def exact_peer(width: int, layers: int) -> None:
+    architecture = Architecture((width,) * (layers + 1), width)
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(random_symmetry(architecture, QQ, 1))
+    times = []
+    for method in (match_rational, match_weights):
+        start = time.process_time()
+        method(first, second)
+        times.append(time.process_time() - start)
+    print(
+        f"exact matching d = {width}, l = {layers}: residues {times[0]:.3f} s, elimination over Q {times[1]:.3f} s,"
+        f" ratio {times[0] / times[1]:.2f}"
+    )
+
+
+def float_pairs(count: int, max_width: int, max_layers: int) -> None:
+    for noise in (1e-12, 1e-10, 1e-8, 1e-6):
+        tally = {"equal": [0, 0, 0], "different": [0, 0, 0]}
+        for seed in range(count):
+            rng = np.random.default_rng(seed)
+            architecture = random_architecture(rng, max_width, max_layers)
+            first = random_weights(architecture, RR, seed)
+            vector = first.act(random_symmetry(architecture, RR, seed + 10**6)).vector()
+            noisy = vector * (1 + noise * rng.standard_normal(len(vector)))
+            changed = noisy * (1 + 1e5 * noise * rng.standard_normal(len(vector)))
+            for name, other, truth in (("equal", noisy, True), ("different", changed, False)):
+                found = align(first, Weights.from_vector(architecture, other, RR), tolerance=3 * noise, seed=seed)
+                place = 2 if found.same_function is None else 0 if found.same_function is truth else 1
+                tally[name][place] += 1
+        for name, (right, wrong, open_) in tally.items():
+            print(
+                f"float alignment, noise {noise:.0e}, {name:9}:"
+                f" {right} right, {wrong} wrong, {open_} not told, of {count}"
+            )
+
+
+def recovery(name: str, count: int, draw: Callable[[np.random.Generator], Architecture], domain: Domain) -> None:
+    good, failed, wrong, errors, seconds = 0, 0, 0, [], []
+    for seed in range(count):
+        architecture = draw(np.random.default_rng(seed))
+        weights = random_weights(architecture, RR, seed)
+        start = time.process_time()
+        found = recover(weights_box(weights, domain), architecture, seed=seed)
+        seconds.append(time.process_time() - start)
+        if not found.weights:
+            failed += 1
+            continue
+        # The hidden weights are the judge: the recovered function must agree with theirs.
+        verdict = align(weights, found.weights[0], tolerance=1e-6, seed=seed)
+        good += verdict.same_function is True
+        wrong += verdict.same_function is not True
+        errors.append(verdict.difference or 0.0)
+    shown = f"median error {np.median(errors):.1e}, largest {max(errors):.1e}" if errors else "no weights"
+    print(
+        f"recovery, {name}: {good} of {count}, {failed} reported as failures, {wrong} wrong; {shown};"
+        f" {np.mean(seconds):.2f} s each"
+    )
+
+
+def layers_of(depth: int, max_width: int) -> Callable[[np.random.Generator], Architecture]:
+    def draw(rng: np.random.Generator) -> Architecture:
+        width = int(rng.integers(2, max_width + 1))
+        last = int(rng.integers(1, width + 1)) if depth > 1 else int(rng.integers(1, max_width + 1))
+        attention = int(rng.integers(2, width + 1))
+        return Architecture((*([width] * depth), last), attention, causal=bool(rng.integers(4) == 0))
+
+    return draw
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small counts, about twenty seconds")
+    parser.add_argument("--only", choices=["exact", "peer", "float", "1", "2", "3", "4"], help="one part alone")
+    options = parser.parse_args()
+    quick = options.quick
+    parts: dict[str, Callable[[], None]] = {
+        "exact": lambda: exact_pairs(*((20, 16, 4) if quick else (1000, 64, 12))),
+        "peer": lambda: exact_peer(*((16, 3) if quick else (32, 6))),
+        "float": lambda: float_pairs(*((10, 8, 3) if quick else (1000, 16, 4))),
+        "1": lambda: recovery("one layer, floats", 20 if quick else 1000, layers_of(1, 5), RR),
+        "2": lambda: recovery("two layers, floats", 4 if quick else 200, layers_of(2, 4), RR),
+        "3": lambda: recovery("three layers, floats", 1 if quick else 100, layers_of(3, 3), RR),
+        "4": lambda: recovery(
+            "four layers, any precision", 1 if quick else 100, layers_of(4, 3 if not quick else 2), Balls(64)
+        ),
+    }
+    for name, part in parts.items():
+        if options.only in (None, name):
+            part()
+
+
+if __name__ == "__main__":
+    main()
