@@ -42,6 +42,7 @@ PEERS = [
     Peer("Macaulay2 ker", ("M2", "--script"), ".m2", "ker", False),
     Peer("Macaulay2 ker, reduced map", ("M2", "--script"), ".m2", "ker", True),
     Peer("Macaulay2 eliminate", ("M2", "--script"), ".m2", "eliminate", True),
+    Peer("MultigradedImplicitization", ("M2", "--script"), ".m2", "multigraded", False),
     Peer("Singular elim", ("Singular", "-q"), ".sing", "singular", True),
 ]
 
@@ -89,6 +90,15 @@ def peer_script(peer: Peer, d: int, a: int) -> str:
             f"S = ZZ/32003[{','.join(parameters)}]; R = ZZ/32003[{','.join(coordinates)}];\n"
             f"K = ker map(S, R, {{{','.join(images)}}}); print numgens source mingens K;\n"
         )
+    if peer.style == "multigraded":
+        # It needs the homogeneous map and stops at a degree: it gets the degree of the last generator.
+        last = generator_degree_bound(d, a, d).value
+        return (
+            'needsPackage "MultigradedImplicitization";\n'
+            f"S = QQ[{','.join(parameters)}]; R = QQ[{','.join(coordinates)}];\n"
+            f"F = map(S, R, {{{','.join(images)}}}); G = componentsOfKernel({last}, F, Verbose => false);\n"
+            "print(#flatten values new HashTable from G);\n"
+        )
     if peer.style == "eliminate":
         graph = ",".join(f"{y}-({f})" for y, f in zip(coordinates, images))
         return (
@@ -119,6 +129,8 @@ def run_peer(peer: Peer, d: int, a: int, timeout: float) -> tuple[float | None, 
             return None, f"> {timeout:.0f} s"
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    if "file not found on path" in done.stderr:
+        return None, "not installed"
     words = done.stdout.split()
     return (seconds, words[-1]) if done.returncode == 0 and words else (None, "failed")
 

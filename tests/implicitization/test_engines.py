@@ -5,9 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from attngeom.errors import SizeError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
 from attngeom.implicitization import CrossColumn, DegreeSummary, implicitize
+from attngeom.implicitization.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
+from attngeom.implicitization.brackets import bracket_forms
 from attngeom.implicitization.formulas import (
     degree,
     dimension,
@@ -16,13 +19,7 @@ from attngeom.implicitization.formulas import (
     is_known_module,
     minimal_generators,
 )
-from attngeom.implicitization.highest_weights import (
-    HighestWeightEngine,
-    borel_orbit_dimension,
-    borel_point,
-    is_excluded,
-    raising_matrix,
-)
+from attngeom.implicitization.highest_weights import HighestWeightEngine
 from attngeom.implicitization.monomials import evaluate_monomials
 from attngeom.implicitization.partitions import count_monomials, module_dimension, pad, partitions, predicted_dimension
 from attngeom.implicitization.tableaux import TableauBasis, plethysm
@@ -169,3 +166,15 @@ def test_highest_weight_vectors_fill_the_polynomial_ring() -> None:
     for n in range(1, 6):
         total = sum(engine.space(*w).multiplicity * module_dimension(w, (3, 2)) for w in engine.weights(n))
         assert total == count_monomials(12, n)
+
+
+def test_bracket_forms_of_the_new_modules() -> None:
+    """[11,12,22] is binary restriction; the Plücker quartic is a combination of products of two 2-minors."""
+    assert bracket_forms(HighestWeightEngine(4, 3), (3, 3), (1, 1, 1), 3) == ["[11,12,22]"]
+    (text,) = bracket_forms(HighestWeightEngine(4, 2), (3, 3, 1, 1), (2, 2), 2)
+    assert "[11,12][23,24]" in text and text.count("[") == 2 * (text.count(" + ") + text.count(" - ") + 1)
+
+
+def test_degrees_that_cannot_be_encoded_are_refused() -> None:
+    with pytest.raises(SizeError, match="2\\^63"):
+        HighestWeightEngine(6, 6).encode(np.zeros((1, 10), dtype=np.int64))

@@ -142,14 +142,16 @@ def print_summary(summary: IdealSummary) -> None:
     """The degrees as a table."""
     parameters = ", ".join(f"{key}={value}" for key, value in summary.parameters.items() if value not in (None, False))
     table = Table(title=f"{summary.model}: {parameters}; method {summary.method}", title_justify="left", box=None)
-    for column in ("degree", "monomials", "HF", "dim I", "new", "families", "evidence"):
+    for column in ("degree", "monomials", "HF", "dim I", "new", "formula", "families", "evidence"):
         table.add_column(column, justify="right")
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
         explained = "" if degree.from_families is None else str(degree.from_families)
         proven = degree.is_dimension_proven and degree.is_generation_proven
         evidence = "proven" if proven else f"error < {max(degree.error_bound, 1e-9):.0e}"
-        table.add_row(*map(str, counts), str(degree.minimal_generators), explained, evidence)
+        expected = (degree.hilbert_function, degree.minimal_generators)
+        formula = "" if degree.formula is None else "agrees" if degree.formula == expected else "differs"
+        table.add_row(*map(str, counts), str(degree.minimal_generators), formula, explained, evidence)
     console().print(table)
     for degree in summary.degrees:
         if degree.modules:

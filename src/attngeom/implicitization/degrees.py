@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.files import check_header, read_json, to_json, write_atomic
+from attngeom.implicitization import formulas
 from attngeom.implicitization.highest_weights import HighestWeightEngine
 from attngeom.implicitization.models import CrossColumn, Model
 from attngeom.implicitization.partitions import Weight, predicted_dimension
@@ -187,6 +188,7 @@ class Run:
             is_generation_proven=is_proven and all(r.is_generated_proven for r in results),
             error_bound=0.0 if is_proven else error_bound(self.model, results, self.prime),
             seconds=self._seconds[degree],
+            formula=predict(self.model, degree),
         )
 
     def _check_budget(self, degree: int, weight: Weight) -> None:
@@ -227,6 +229,19 @@ class Run:
         except (KeyError, TypeError, ValueError):
             raise FormatError(f"{self.state}: damaged results; remove the file and start again") from None
         self.results = {(r.degree, r.weight): r for r in found}
+
+
+def predict(model: Model, degree: int) -> tuple[int, int] | None:
+    """(Hilbert function, minimal generators) of one degree by the closed formulas; None where there are none.
+
+    >>> predict(CrossColumn(3, 2), 4)
+    (5400, 90)
+    """
+    if not isinstance(model, CrossColumn) or choose_method(model) != "highest":
+        return None
+    sizes = (model.d, model.a, model.num_targets)
+    modules = formulas.minimal_generators(*sizes).get(degree, ())
+    return formulas.hilbert_function(*sizes, degree), sum(module.dimension for module in modules)
 
 
 def describe(model: Model) -> dict[str, Any]:

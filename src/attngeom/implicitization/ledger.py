@@ -142,7 +142,12 @@ class Quotient:
         seen = self.keys[place] == keys
         entries = (np.array(values)[seen], (np.array(rows)[seen], place[seen]))
         polynomials = sparse.csr_matrix(entries, shape=(len(members), len(self.keys)))
-        product = polynomials @ self.matrix
+        # 16-bit halves: coefficients, norms and many terms together would not fit into 64 bits.
+        upper, lower = polynomials.copy(), polynomials
+        upper.data, lower.data = polynomials.data >> 16, polynomials.data & 0xFFFF
+        high, low = upper @ self.matrix, lower @ self.matrix
+        high.data %= self.prime
+        product = high * 65536 + low
         product.data %= self.prime
         product.eliminate_zeros()
         return product

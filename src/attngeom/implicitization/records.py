@@ -70,6 +70,8 @@ class DegreeSummary:
     is_generation_proven: bool
     error_bound: float
     seconds: float
+    formula: tuple[int, int] | None = None
+    """(Hilbert function, minimal generators) by the closed formulas, where they apply."""
     from_families: int | None = None
     """Minimal generators in modules that the families of invariants reach; None if they were not compared."""
     unexplained: tuple[tuple[Weight, str], ...] = ()
@@ -98,6 +100,13 @@ class DegreeSummary:
             "representations": representations,
             "from_families": self.from_families,
             "missing": missing,
+            "formula": None
+            if self.formula is None
+            else {
+                "hilbert_function": self.formula[0],
+                "minimal_generators": self.formula[1],
+                "status": "ours; the Hilbert function is an upper bound, equality and the generators are conjectural",
+            },
             "unexplained": [
                 {"shapes": [list(s) for s in shapes], "highest_weight_vector": text}
                 for shapes, text in self.unexplained
