@@ -170,6 +170,8 @@ def _align_softmax(first: Weights, second: Weights, seed: int) -> Alignment:
 
 
 def _align_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> Alignment:
+    if not np.all(np.isfinite(first.vector())) or not np.all(np.isfinite(second.vector())):
+        raise InputError("weights with NaN or infinite entries given; finite numbers are required")
     comparison = compare_floats(first, second, tolerance, seed)
     match = comparison.match
     return Alignment(
