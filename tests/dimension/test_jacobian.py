@@ -5,8 +5,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from attngeom.dimension.effective import effective_layers, effective_widths
-from attngeom.dimension.jacobian import full_blocks, jacobian, random_samples, random_slice, slice_weights, swap
+from attngeom.dimension.jacobian import Samples, jacobian, random_samples, swap
 from attngeom.dimension.residues import BalancedField
+from attngeom.dimension.sliced import full_blocks, random_slice
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.infinitesimal import infinitesimal_action
@@ -61,9 +62,8 @@ def test_jacobians_over_q_and_mod_p_agree():
     exact = full_blocks(weights)
     samples = random_samples(exact, 3, 2, seed=2)
     field = BalancedField(WORD_PRIME)
-    reduced = slice_weights(weights, field), random_samples(exact, 3, 2, seed=2)
     modular = full_blocks(weights.to(field))
-    points = type(samples)(field.array(reduced[1].X), field.array(reduced[1].C), None)
+    points = Samples(field.array(samples.X), field.array(samples.C), None)
     assert np.array_equal(field.array(jacobian(exact, samples)), jacobian(modular, points))
 
 

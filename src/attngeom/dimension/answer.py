@@ -18,8 +18,8 @@ from attngeom.dimension.bounds import (
 )
 from attngeom.dimension.counting import UpperBound, upper_bound
 from attngeom.dimension.formulas import Formula, formula, formulas
-from attngeom.dimension.jacobian import count_columns
 from attngeom.dimension.schur import count_remaining, schur_applies, schur_rank
+from attngeom.dimension.sliced import count_columns
 from attngeom.dimension.wiedemann import krylov_lower_bound
 from attngeom.errors import InputError
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME

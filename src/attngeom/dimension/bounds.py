@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from attngeom.dimension.effective import effective_widths
-from attngeom.dimension.jacobian import Samples, jacobian, random_samples, random_slice, slice_weights
+from attngeom.dimension.jacobian import Samples, jacobian, random_samples
+from attngeom.dimension.sliced import random_slice, slice_weights
 from attngeom.errors import SizeError
 from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import GF, RR, Balls

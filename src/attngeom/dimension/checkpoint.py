@@ -10,8 +10,9 @@ import numpy as np
 from attngeom.dimension.answer import dimension
 from attngeom.dimension.bounds import SPARE_ROWS, entry_degree, sample_tokens
 from attngeom.dimension.counting import upper_bound
-from attngeom.dimension.jacobian import Samples, full_blocks, jacobian, random_samples
+from attngeom.dimension.jacobian import Samples, jacobian, random_samples
 from attngeom.dimension.residues import BalancedField
+from attngeom.dimension.sliced import full_blocks
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls

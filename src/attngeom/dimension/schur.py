@@ -17,17 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.dimension.effective import effective_layers
-from attngeom.dimension.jacobian import (
-    Samples,
-    SlicedNetwork,
-    count_columns,
-    jacobian,
-    random_samples,
-    random_slice,
-    swap,
-    trace_network,
-)
+from attngeom.dimension.jacobian import Samples, jacobian, random_samples, swap, trace_network
 from attngeom.dimension.residues import BalancedField
+from attngeom.dimension.sliced import SlicedNetwork, count_columns, random_slice
 from attngeom.errors import SingularError
 from attngeom.exact.domains import Array
 from attngeom.exact.elimination import Elimination
@@ -43,7 +35,7 @@ def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
         replace(head, blocks=(*head.blocks[:-1], replace(head.blocks[-1], start=head.blocks[-1].columns)))
         for head in network.layers[-1]
     )
-    # The blocks of V in the last layer come last in the weight vector only for one head, so columns are recounted.
+    # Only the number of columns is used from here on.
     layers = (*network.layers[:-1], heads)
     count = sum(block.num_free for row in layers for head in row for block in head.blocks)
     return replace(network, layers=layers, columns=np.arange(count))

@@ -17,17 +17,10 @@ from math import ceil
 import numpy as np
 
 from attngeom.dimension.effective import effective_layers
-from attngeom.dimension.jacobian import (
-    SlicedHead,
-    count_columns,
-    project,
-    random_samples,
-    random_slice,
-    swap,
-    trace_network,
-)
+from attngeom.dimension.jacobian import project, random_samples, swap, trace_network
 from attngeom.dimension.recurrence import linear_complexity
 from attngeom.dimension.residues import BalancedField
+from attngeom.dimension.sliced import SlicedHead, count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
 from attngeom.exact.primes import BLAS_PRIME
