@@ -19,8 +19,8 @@ from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.invariants.cross_rows import SegreQuadrics
-from attngeom.invariants.family import submatrix_minors
 from attngeom.invariants.lines import restrict
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.resultants import resultant_values
 from attngeom.invariants.slice_pencil import pencil_values
 from attngeom.invariants.tableaux import (

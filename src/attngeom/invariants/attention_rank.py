@@ -9,7 +9,8 @@ from typing import ClassVar
 from attngeom.coefficients.labels import pairs
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.terms import Terms, cross, expand_determinant, linear
 
 

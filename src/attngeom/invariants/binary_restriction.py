@@ -10,8 +10,9 @@ import numpy as np
 
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.invariants.family import RowFamily, combination_array, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array
 from attngeom.invariants.lines import restrict, restricted_forms
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.tableaux import schur_dimension, separating_line, two_row_tableau
 from attngeom.invariants.terms import Terms, expand_determinant
 

@@ -14,7 +14,8 @@ from attngeom.coefficients.labels import pair_orbits, pairs, triples
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
-from attngeom.invariants.family import Family, combination_array, index_digits, mixed_radix, submatrix_minors
+from attngeom.invariants.family import Family, combination_array, index_digits, mixed_radix
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.single_column import MAX_EXPANDED
 from attngeom.invariants.terms import Terms, Variable, add, cross, expand_determinant, linear, multiply
 from attngeom.invariants.variety import Points

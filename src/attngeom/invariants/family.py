@@ -19,7 +19,6 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.minors import determinants, laplace_expansion
 from attngeom.exact.polynomials import Polynomial
 from attngeom.invariants.terms import Terms, variable_name
 from attngeom.invariants.variety import Points, Variety
@@ -164,20 +163,6 @@ def combination_array(n: int, r: int, indices: Array) -> Array:
 @lru_cache(maxsize=256)
 def _combination_table(n: int, r: int) -> Array:
     return np.array(list(combinations(range(n), r)), dtype=np.int64).reshape(-1, r)
-
-
-def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain) -> Array:
-    """det matrix[rows[i], columns[i]] for every i, along a new last axis; rows and columns have shape (n, r).
-
-    >>> from attngeom.exact import QQ
-    >>> submatrix_minors(QQ.array([[1, 2], [3, 4]]), np.array([[0, 1]]), np.array([[0, 1]]), QQ).tolist()
-    [-2]
-    """
-    r = rows.shape[1]
-    if r <= 4:
-        entries = [[matrix[..., rows[:, i], columns[:, j]] for j in range(r)] for i in range(r)]
-        return np.asarray(laplace_expansion(entries, domain.reduce))
-    return determinants(matrix[..., rows[:, :, None], columns[:, None, :]], domain)
 
 
 def mixed_radix(index: int, *sizes: int) -> tuple[int, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
@@ -42,13 +40,6 @@ def restricted_forms(line: Array, targets: int, row: int) -> list[list[Terms]]:
         ]
         for form in matrix
     ]
-
-
-def pair_minors(b: Array, u: int, w: int, domain: Domain) -> Array:
-    """b_u ∧ b_w for all 2-subsets of targets in lexicographic order: (…, C(m,2)) from b (…, 3, m)."""
-    first, second = np.array(list(combinations(range(b.shape[-1]), 2)), dtype=np.int64).reshape(-1, 2).T
-    straight = domain.reduce(b[..., u, first] * b[..., w, second])
-    return domain.reduce(straight - domain.reduce(b[..., u, second] * b[..., w, first]))
 
 
 def form_minor(forms: list[list[Terms]], u: int, w: int, pair: tuple[int, int]) -> Terms:

@@ -132,25 +132,35 @@ def _oriented(s: int, t: int) -> tuple[tuple[int, int], int]:
 
 
 def form_values(y: Array, forms: list[QuadraticForm], domain: Domain) -> Array:
-    """The values (…, forms, m²(m²−1)/12) of symmetric quadratic forms in the 2×2 minors, at y (…, D, m)."""
+    """The values (…, forms, m²(m²−1)/12) of symmetric quadratic forms in the 2×2 minors, at y (…, D, m).
+
+    A form with matrix C in the minors P_b gives the symmetric matrix (P_b C P_cᵀ) over pairs b, c of targets.
+    """
+    m = y.shape[-1]
+    first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2).T
     needed = sorted({minor for form in forms for key in form for minor in key})
     place = {minor: k for k, minor in enumerate(needed)}
-    m = y.shape[-1]
-    rows = np.array(needed, dtype=np.int64).reshape(-1, 2)
-    first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2).T
-    s, t = rows[:, 0, None], rows[:, 1, None]
-    straight = domain.reduce(y[..., s, first] * y[..., t, second])
-    minors = domain.reduce(straight - domain.reduce(y[..., s, second] * y[..., t, first]))
+    s, t = np.array(needed, dtype=np.int64).reshape(-1, 2).T
+    upper, lower = y[..., s, :], y[..., t, :]
+    straight = domain.reduce(upper[..., first] * lower[..., second])
+    minors = domain.reduce(straight - domain.reduce(upper[..., second] * lower[..., first]))
+    values = []
+    for form in forms:
+        own = sorted({place[minor] for key in form for minor in key})
+        C = np.zeros((len(own), len(own)), dtype=np.int64)
+        for (S, T), c in form.items():
+            u, w = own.index(place[S]), own.index(place[T])
+            C[u, w] += c
+            C[w, u] += c
+        P = minors[..., own, :]
+        gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.array(C), P))
+        values.append(_on_squares(gram, m, domain))
+    return np.stack(values, axis=-2)
 
-    def product(u: Array, w: Array) -> Array:
-        columns = []
-        for form in forms:
-            total = domain.zeros((*y.shape[:-2], len(u)))
-            for (S, T), value in form.items():
-                left, right = minors[..., place[S], :], minors[..., place[T], :]
-                pair = domain.reduce(left[..., u] * right[..., w]) + domain.reduce(left[..., w] * right[..., u])
-                total = domain.reduce(total + value * domain.reduce(pair))
-            columns.append(total)
-        return np.stack(columns, axis=-2)
 
-    return on_target_squares(product, m, domain)
+def _on_squares(gram: Array, m: int, domain: Domain) -> Array:
+    """The values of a symmetric bilinear function (…, C(m,2), C(m,2)) on the basis of S_22 U, along the last axis."""
+    flat = gram.reshape(*gram.shape[:-2], -1)
+    size = gram.shape[-1]
+    found = on_target_squares(lambda u, w: np.moveaxis(flat[..., u * size + w], -1, 0), m, domain)
+    return np.moveaxis(found, 0, -1)

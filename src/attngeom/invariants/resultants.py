@@ -9,7 +9,8 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.invariants.family import RowFamily
-from attngeom.invariants.lines import form_minor, pair_minors, restrict, restricted_forms
+from attngeom.invariants.lines import form_minor, restrict, restricted_forms
+from attngeom.invariants.minor_tables import pair_table, points_first, points_last
 from attngeom.invariants.tableaux import (
     count_target_squares,
     format_square,
@@ -79,9 +80,9 @@ class SylvesterResultants(RowFamily):
         if first >= last:
             return domain.zeros((*y.shape[:-2], 0))
         lines = np.stack([self.line(k) for k in range(first, last)])
-        values = resultant_values(restrict(y, lines, domain), domain)
-        flat = values.reshape(*values.shape[:-2], (last - first) * size)
-        return flat[..., start - first * size : stop - first * size]
+        binary = restrict(y, lines, domain)
+        values = [resultant_values(binary[..., k, :, :], domain) for k in range(last - first)]
+        return np.concatenate(values, axis=-1)[..., start - first * size : stop - first * size]
 
 
 def resultant_terms(forms: list[list[Terms]], b: tuple[int, int], c: tuple[int, int]) -> Terms:
@@ -94,10 +95,14 @@ def resultant_terms(forms: list[list[Terms]], b: tuple[int, int], c: tuple[int, 
 
 def resultant_values(b: Array, domain: Domain) -> Array:
     """The quartics of S_22 U for binary quadrics (…, 3, m): shape (…, m²(m²−1)/12)."""
-    outer, left, right = pair_minors(b, 0, 2, domain), pair_minors(b, 0, 1, domain), pair_minors(b, 1, 2, domain)
-
-    def product(u: Array, w: Array) -> Array:
-        mixed = domain.reduce(domain.reduce(left[..., u] * right[..., w]) + domain.reduce(left[..., w] * right[..., u]))
-        return domain.reduce(domain.reduce(outer[..., u] * outer[..., w]) - 2 * mixed)
-
-    return on_target_squares(product, b.shape[-1], domain)
+    batch, m = b.shape[:-2], b.shape[-1]
+    # Rows of the table: (P, B), (P, R), (B, R).
+    left, outer, right = pair_table(points_last(b), domain)
+    number = len(outer)
+    # [PR]_u [PR]_w − 2 [PB]_u [BR]_w − 2 [PB]_w [BR]_u for all pairs, symmetric in u and w.
+    table = np.empty((number, number, outer.shape[-1]), dtype=outer.dtype)
+    for u in range(number):
+        mixed = domain.reduce(left[u] * right[u:]) + domain.reduce(left[u:] * right[u])
+        table[u, u:] = domain.reduce(domain.reduce(outer[u] * outer[u:]) - 2 * domain.reduce(mixed))
+    # Products of 2-subsets are listed in increasing order, so the upper half of the table is enough.
+    return points_first(on_target_squares(lambda u, w: table[u, w], m, domain), batch)

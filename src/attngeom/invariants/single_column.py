@@ -13,7 +13,8 @@ from attngeom.coefficients.labels import triple_index, triple_orbits, triples
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.terms import Terms, expand_determinant, linear
 from attngeom.invariants.variety import Points
 

@@ -17,7 +17,8 @@ from attngeom.exact.combinations import combination_at, combination_rank, multis
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.polynomials import polynomial_determinant, polynomial_ring
 from attngeom.invariants.attention_rank import flattening_minor
-from attngeom.invariants.family import RowFamily, combination_array, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, combination_array, mixed_radix
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.terms import Terms, add
 
 

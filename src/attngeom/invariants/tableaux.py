@@ -161,10 +161,13 @@ def _square_places(m: int) -> tuple[Array, Array]:
 
 
 def on_target_squares(product: Callable[[Array, Array], Array], m: int, domain: Domain) -> Array:
-    """A symmetric bilinear function of 2-subsets of targets, given by their places, on the basis of S_22 U."""
+    """A symmetric bilinear function of 2-subsets of targets, given by their places, on the basis of S_22 U.
+
+    ``product`` returns its values along the first axis.
+    """
     single, double = _square_places(m)
     values = product(single[:, 0], single[:, 1])
     if not len(double):
         return values
     sums = domain.reduce(product(double[:, 0], double[:, 1]) + product(double[:, 2], double[:, 3]))
-    return np.concatenate([values, sums], axis=-1)
+    return np.concatenate([values, sums])

@@ -16,7 +16,8 @@ from attngeom.coefficients.labels import pair_index
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.minors import laplace_expansion
-from attngeom.invariants.family import RowFamily, mixed_radix, submatrix_minors
+from attngeom.invariants.family import RowFamily, mixed_radix
+from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.syzygies import veronese_rows
 from attngeom.invariants.terms import Terms, add, cross, expand_determinant, linear, multiply
 
