@@ -96,6 +96,7 @@ def test_certificate_is_verified(capsys, tmp_path):
         [],
         ["--widths", "3,x"],
         ["--widths", "3-4,3"],
+        ["--widths", "3,3", "--tokens", "2,3"],
         ["--widths", "3,3", "--heads", "2"],
         ["--widths", "3,3", "--kind", "linear"],
         ["--widths", "3,3", "--method", "magic"],

@@ -9,7 +9,8 @@ from attngeom.dimension import dimension, krylov_lower_bound, upper_bound
 from attngeom.dimension.jacobian import jacobian, random_samples
 from attngeom.dimension.recurrence import linear_complexity
 from attngeom.dimension.wiedemann import FoldedJacobian
-from attngeom.exact import BLAS_PRIME
+from attngeom.errors import InputError, SizeError
+from attngeom.exact import BLAS_PRIME, WORD_PRIME
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network import Architecture
@@ -46,6 +47,16 @@ def test_recurrence_of_known_length_is_found(length, seed):
     hankel = np.array([[sequence[i + j] for j in range(length)] for i in range(length)])
     balanced = np.array([s - p if 2 * s > p else s for s in sequence], dtype=np.float64)
     assert linear_complexity(balanced, p) == rank_mod_p(hankel, p)
+
+
+def test_large_moduli_are_refused():
+    with pytest.raises(InputError, match="64 bits"):
+        linear_complexity(np.ones(4), WORD_PRIME)
+
+
+def test_networks_that_would_take_weeks_are_refused():
+    with pytest.raises(SizeError, match="formula"):
+        krylov_lower_bound(Architecture((768,) * 3, 64, heads=12))
 
 
 @pytest.mark.parametrize("architecture", KINDS, ids=str)

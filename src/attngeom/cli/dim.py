@@ -76,6 +76,13 @@ def parse_ranges(text: str, name: str) -> list[range]:
     return ranges
 
 
+def _one_range(tokens: str) -> list[range]:
+    values = parse_ranges(tokens, "tokens")
+    if len(values) != 1:
+        raise InputError(f"--tokens {tokens[:40]!r} given; one number is required, or one range with --table")
+    return values
+
+
 def _only(values: list[range], name: str) -> list[int]:
     if any(len(part) != 1 for part in values):
         raise InputError(f"a range was given for --{name}; ranges need --table")
@@ -154,7 +161,7 @@ def _print_table(answers: list[Dimension]) -> None:
 
 def _grid(widths: str, attention: str | None, tokens: str, make: Callable[..., Architecture]) -> list[Architecture]:
     """Every architecture of a grid of ranges, at most :data:`MAX_TABLE`."""
-    spread = [parse_ranges(widths, "widths"), parse_ranges(tokens, "tokens")]
+    spread = [parse_ranges(widths, "widths"), _one_range(tokens)]
     heads_width = [] if attention is None else parse_ranges(attention, "attention")
     choices = product(product(*spread[0]), product(*heads_width), product(*spread[1]))
     size = prod(len(part) for part in (*spread[0], *heads_width, *spread[1]))
@@ -230,8 +237,7 @@ def register(app: typer.Typer) -> None:
             assert widths is not None
             sizes = _only(parse_ranges(widths, "widths"), "widths")
             heads_width = None if attention is None else _only(parse_ranges(attention, "attention"), "attention")
-            (count,) = _only(parse_ranges(tokens, "tokens"), "tokens")[:1]
-            architecture = make(sizes, heads_width, count)
+            architecture = make(sizes, heads_width, _only(_one_range(tokens), "tokens")[0])
         wanted = prove or certificate is not None
         if certificate is not None and method == "auto":
             method = "minor"

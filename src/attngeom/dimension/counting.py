@@ -1,7 +1,7 @@
 """Upper bounds for the dimension by counting parameters of an explicit smaller parametrization.
 
-Every number here is a theorem with the proof in the docstrings; nothing is random except the check of two open
-conditions (spanning outputs, independent heads) at one point mod p, which proves them for generic weights.
+Every number here is a theorem with the proof in the docstrings; nothing is random except the check of one open
+condition (the outputs of a layer span) at one point mod p, which proves it for generic weights.
 """
 
 from __future__ import annotations

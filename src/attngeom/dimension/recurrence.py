@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.dimension.residues import BalancedField
+from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 
 
@@ -18,6 +19,8 @@ def linear_complexity(sequence: Array, p: int) -> int:
     >>> linear_complexity(np.array([1.0, 1.0, 2.0, 3.0, 5.0, 8.0]), 101)
     2
     """
+    if p > 2**23:
+        raise InputError(f"modulus {p} given; sums of products fit in 64 bits for p < 2^23 only")
     residues = BalancedField(p).residues
     N = len(sequence)
     # Reversed, so that every discrepancy is the product of two contiguous pieces; |products| < 2^44 sum up in int64.
