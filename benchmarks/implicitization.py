@@ -169,7 +169,7 @@ def compare(sizes: list[tuple[int, int]], timeout: float) -> None:
                     hopeless.add(peer.name)
             else:
                 wrong = "" if note == str(count) else f", finds {note}"
-                cells.append(f"{seconds:.2f} [{seconds / ours:.0f}x{wrong}]")
+                cells.append(f"{seconds:.2f} [{seconds / ours:.2g}x{wrong}]")
         print(f"{(d, a)!s:8}{count:>11}{ours:>9.3f}  " + "".join(f"{cell:>30}" for cell in cells), flush=True)
 
 
