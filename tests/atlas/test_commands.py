@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,33 @@ def test_run_show_export_verify_plot(finished, tmp_path, capsys):
         assert run_program(["atlas", "plot", "--store", str(store), "--out", str(tmp_path), "--format", kind]) == 0
         for name in ("dimension", "ideal"):
             assert (tmp_path / f"atlas_{name}.{kind}").read_bytes().startswith(magic)
+
+
+def test_merge_adds_each_fact_once_and_reports_contradictions(finished, tmp_path, capsys):
+    _, store, report = finished
+    other = tmp_path / "other.db"
+    for new in (report["facts"], 0):
+        assert run_program(["atlas", "merge", str(store), "--store", str(other), "--json"]) == 0
+        merged = json.loads(capsys.readouterr().out)
+        assert (merged["new"], merged["facts"]) == (new, report["facts"])
+    with Store(store, read_only=True) as opened, Store(tmp_path / "wrong.db") as wrong:
+        fact = next(opened.facts())
+        wrong.add([replace(fact, result=replace(fact.result, answer={"dimension": -1}))])
+    assert run_program(["atlas", "merge", str(tmp_path / "wrong.db"), "--store", str(other)]) == 1
+    assert "1 contradictions" in capsys.readouterr().out
+
+
+def test_a_dry_run_says_what_is_left_and_writes_nothing(finished, tmp_path, capsys):
+    sweep, store, report = finished
+    arguments = ["atlas", "run", str(sweep), "--dry-run", "--json", "--store"]
+    assert run_program([*arguments, str(tmp_path / "none.db")]) == 0
+    left = json.loads(capsys.readouterr().out)["pending"]
+    assert left["dimension"]["tasks"] == 6 and left["ideal-weight"]["cpu_seconds"] > 0
+    assert not (tmp_path / "none.db").exists()
+    assert run_program([*arguments, str(store)]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    # Six sums are facts, too.
+    assert plan["pending"] == {} and plan["known"] == report["facts"] - 6
 
 
 def test_a_wrong_fact_makes_verify_say_no(finished, capsys):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from attngeom.atlas import Budget, Fact, Result, Store, Task, local_executor, pa
 from attngeom.atlas import children as children_module
 from attngeom.atlas.children import run_batch, run_here
 from attngeom.atlas.questions import get_question
+from attngeom.atlas.sweep import Shard
 from attngeom.errors import FormatError, InputError
 
 
@@ -217,6 +219,32 @@ def test_a_bad_sweep_is_refused_before_anything_runs(text, message):
 def test_text_that_is_no_toml_is_refused():
     with pytest.raises(FormatError, match="not valid TOML"):
         parse_sweep("[[toy")
+
+
+def test_shards_are_disjoint_and_their_merged_stores_make_the_whole(path, tmp_path):
+    text = RANKS + "[[ideal]]\nd = 2\ndegrees = [2, 3, 4]\n"
+    shards = [replace(parse_sweep(text), shard=Shard.parse(f"{index}/3")) for index in (1, 2, 3)]
+    keys = [{task.key for task in shard.tasks()} for shard in shards]
+    assert all(keys) and sum(map(len, keys)) == len(set.union(*keys))
+    with local_executor(1) as (executor, count), Store(path) as whole:
+        for index, shard in enumerate(shards):
+            with Store(tmp_path / f"{index}.db") as store:
+                run_sweep(shard, store, executor, count)
+                for added in whole.merge(store):
+                    assert added.repeated == len(added.contradictions) == 0
+        before = whole.count()
+        report = run_sweep(parse_sweep(text), whole, executor, count)
+        assert report.cpu_seconds == 0.0
+        # Only sums whose parts lay in different shards were missing.
+        assert report.new == whole.count() - before > 0
+        toys = [fact for fact in whole.facts() if fact.task.question == "toy"]
+    assert contents(toys) == serial_facts(RANKS)
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "-1/2"])
+def test_a_bad_shard_is_refused(text):
+    with pytest.raises(InputError, match="1 ≤ I ≤ N"):
+        Shard.parse(text)
 
 
 @pytest.mark.parametrize("workers", [0, 2000])

@@ -61,7 +61,7 @@ def ideal_series(store: Store) -> Series:
 
 def _draw_dimensions(axes: Axes, series: Series) -> None:
     """The mean share of parameters that is dimension: colours for variants, dashes for softmax."""
-    # Causal networks are left out: their curves lie so close to the others that they would only hide them.
+    # Causal networks are left out: they differ only where a lightning layer of attention width 1 makes tokens parallel.
     names = [name for name in sorted(series) if "causal" not in name]
     variants = sorted({name.partition(" ")[2] for name in names})
     for name in names:

@@ -25,9 +25,14 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
-def sha256(value: Any) -> str:
-    """SHA-256 of the canonical JSON of a value, in hexadecimal."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+def sha256(text: str) -> str:
+    """SHA-256 of a text in UTF-8, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal(line: str, answer: str, evidence: str, prime: int | None, certificate: str | None, version: str) -> str:
+    """The digest of a fact from the canonical texts of its parts: a row that was altered no longer matches it."""
+    return sha256(canonical_json([line, answer, evidence, prime, certificate, version]))
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Task:
     @property
     def key(self) -> str:
         """The content hash under which the fact is stored."""
-        return sha256(self.to_json())
+        return sha256(self.to_line())
 
     def to_json(self) -> list[Any]:
         return [self.question, dict(self.architecture), dict(self.parameters), self.seed]
@@ -108,9 +113,10 @@ class Fact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything but the CPU seconds: a stored row that was altered no longer matches it."""
+        """SHA-256 of everything but the CPU seconds."""
         r = self.result
-        return sha256([self.task.to_json(), r.answer, r.evidence, r.prime, r.certificate, self.version])
+        certificate = None if r.certificate is None else canonical_json(r.certificate)
+        return seal(self.task.to_line(), canonical_json(r.answer), r.evidence, r.prime, certificate, self.version)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line contract."""

@@ -7,15 +7,16 @@ harmless. Every row carries a digest of its content, so that altered rows are se
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from attngeom.atlas.records import Fact, Failure, Result, Task, canonical_json
+from attngeom.atlas.records import Fact, Failure, Task
+from attngeom.atlas.rows import Row, fact_row, read_fact, read_task, task_columns
 from attngeom.errors import FormatError, InputError
 
 APPLICATION_ID = 0x61746C73
@@ -38,6 +39,7 @@ FACT_COLUMNS = (
 )
 FAILURE_COLUMNS = "key, question, architecture, parameters, seed, reason, detail, attempts, version, cpu_seconds"
 CHUNK = 500
+MERGE_CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Added:
 class Store:
     """Facts on disk. Open it for writing (made if absent) or, with ``read_only``, for reading (must exist).
 
-    >>> import tempfile
+    >>> import tempfile; from attngeom.atlas.records import Result
     >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "atlas.db") as store:
     ...     fact = Fact(Task("dimension", {}), Result({"dimension": 3}, "proven"), 0.1)
     ...     store.add([fact, fact]).new, store.count()
@@ -98,18 +100,8 @@ class Store:
         contradictions = []
         with self._transaction() as database:
             for fact in facts:
-                task, r = fact.task, fact.result
-                key = task.key
-                row = (
-                    *_task_columns(key, task),
-                    canonical_json(r.answer),
-                    r.evidence,
-                    None if r.certificate is None else canonical_json(r.certificate),
-                    r.prime,
-                    fact.version,
-                    fact.cpu_seconds,
-                    fact.digest,
-                )
+                row = fact_row(fact)
+                key = row[0]
                 marks = ",".join("?" * len(row))
                 cursor = database.execute(f"INSERT OR IGNORE INTO facts ({FACT_COLUMNS}) VALUES ({marks})", row)
                 if cursor.rowcount:
@@ -121,18 +113,26 @@ class Store:
                     repeated += 1
                 else:
                     detail = f"stored {known[:400]}, found {str(row[5])[:400]} with version {fact.version}"
-                    contradictions.append(Failure(task, "contradiction", detail, fact.cpu_seconds))
+                    contradictions.append(Failure(fact.task, "contradiction", detail, fact.cpu_seconds))
             for failure in (*failures, *contradictions):
                 self._add_failure(database, failure)
         return Added(new, repeated, tuple(contradictions))
 
+    def merge(self, other: Store) -> Iterator[Added]:
+        """Add the facts and failures of another store, a thousand in each transaction."""
+        facts = other.facts()
+        while chunk := list(islice(facts, MERGE_CHUNK)):
+            yield self.add(chunk)
+        yield self.add(failures=other.failures())
+
     def _add_failure(self, database: sqlite3.Connection, failure: Failure) -> None:
-        key = failure.task.key
+        columns = task_columns(failure.task)
+        key = columns[0]
         known = database.execute("SELECT 1 FROM facts WHERE key = ?", (key,)).fetchone()
         if known and failure.reason != "contradiction":
             return
         f = failure
-        row = (*_task_columns(key, f.task), f.reason, f.detail, f.attempts, f.version, f.cpu_seconds)
+        row = (*columns, f.reason, f.detail, f.attempts, f.version, f.cpu_seconds)
         database.execute(
             f"INSERT INTO failures ({FAILURE_COLUMNS}) VALUES ({','.join('?' * len(row))}) ON CONFLICT (key) DO UPDATE"
             " SET reason = excluded.reason, detail = excluded.detail, version = excluded.version,"
@@ -187,7 +187,7 @@ class Store:
         with self._translated():
             rows = self._database.execute(f"SELECT {FAILURE_COLUMNS} FROM failures ORDER BY rowid").fetchall()
         return [
-            Failure(_task(question, architecture, parameters, seed), reason, detail, cpu, version, attempts)
+            Failure(read_task(question, architecture, parameters, seed), reason, detail, cpu, version, attempts)
             for _, question, architecture, parameters, seed, reason, detail, attempts, version, cpu in rows
         ]
 
@@ -204,17 +204,10 @@ class Store:
         if problems:
             raise FormatError(f"store {self.path} is damaged ({problems[0][:120]}); {_SALVAGE}")
 
-    def _fact(self, row: tuple) -> Fact:
-        key, question, architecture, parameters, seed, answer, evidence, certificate, prime, version, cpu, digest = row
-        try:
-            task = _task(question, architecture, parameters, seed)
-            proof = None if certificate is None else json.loads(certificate)
-            fact = Fact(task, Result(json.loads(answer), evidence, prime, proof), cpu, version)
-            intact = (task.key, fact.digest) == (key, digest)
-        except (ValueError, TypeError):
-            intact = False
-        if not intact:
-            raise FormatError(f"store {self.path}: fact {str(key)[:12]} does not match its digest; {_SALVAGE}")
+    def _fact(self, row: Row) -> Fact:
+        fact = read_fact(row)
+        if fact is None:
+            raise FormatError(f"store {self.path}: fact {str(row[0])[:12]} does not match its digest; {_SALVAGE}")
         return fact
 
     def _prepare(self, read_only: bool) -> None:
@@ -292,12 +285,3 @@ def _check_magic(path: Path) -> None:
         raise InputError(f"store {path} cannot be read: {error.strerror}") from None
     if magic and magic != b"SQLite format 3\0":
         raise FormatError(f"{path} is no store (not an SQLite file); give another --store")
-
-
-def _task_columns(key: str, task: Task) -> tuple[str, str, str, str, int]:
-    architecture, parameters = canonical_json(dict(task.architecture)), canonical_json(dict(task.parameters))
-    return key, task.question, architecture, parameters, task.seed
-
-
-def _task(question: str, architecture: str, parameters: str, seed: int) -> Task:
-    return Task(question, json.loads(architecture), json.loads(parameters), seed)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from attngeom.atlas.children import Budget
 from attngeom.atlas.questions import get_question
-from attngeom.atlas.records import Task
+from attngeom.atlas.records import Task, sha256
 from attngeom.atlas.store import Store
 from attngeom.errors import FormatError, InputError
 from attngeom.files import read_bytes
@@ -30,17 +30,44 @@ CHUNK = 2000
 
 
 @dataclass(frozen=True)
+class Shard:
+    """One of ``count`` disjoint parts of a sweep, for stores that are filled apart and merged; groups stay together."""
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read "2/16", the second of sixteen parts.
+
+        >>> Shard.parse("2/16")
+        Shard(index=2, count=16)
+        """
+        index, _, count = text.partition("/")
+        if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+            raise InputError(f"shard {text[:40]!r} given; I/N with 1 ≤ I ≤ N is required, such as 2/16")
+        return cls(int(index), int(count))
+
+    def owns(self, task: Task) -> bool:
+        group = get_question(task.question).group(task)
+        return int(sha256(group or task.to_line())[:12], 16) % self.count == self.index - 1
+
+
+@dataclass(frozen=True)
 class Sweep:
     """Tables of questions: pairs (name of the question, its ranges)."""
 
     tables: tuple[tuple[str, Mapping[str, Any]], ...]
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
+    shard: Shard | None = None
 
     def tasks(self) -> Iterator[Task]:
         """All tasks of all tables, in the order of the file; a task that two tables ask for comes twice."""
         for name, table in self.tables:
-            yield from get_question(name).tasks(table, self.seed)
+            for task in get_question(name).tasks(table, self.seed):
+                if self.shard is None or self.shard.owns(task):
+                    yield task
 
     def sums(self) -> Iterator[Task]:
         """The tasks whose facts follow from those of :meth:`tasks`."""

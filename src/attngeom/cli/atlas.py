@@ -18,7 +18,7 @@ from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summarize_store
-from attngeom.atlas.sweep import Sweep, make_plan
+from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, Seed
@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
         ("run", run_command),
         ("show", show_command),
         ("export", export_command),
+        ("merge", merge_command),
         ("summary", summary_command),
         ("verify", verify_command),
         ("plot", plot_command),
@@ -58,6 +59,9 @@ def run_command(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try tasks again that failed before.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="Time budget of a task.")] = None,
     megabytes: Annotated[float | None, typer.Option("--megabytes", help="Memory budget of a task.")] = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Only part I of N, as I/N; merge the stores later.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is left to do, by estimates.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the seed of the sweep.")] = None,
     json: Json = False,
@@ -67,7 +71,8 @@ def run_command(
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
     wanted = read_sweep(sweep)
     limits = Budget(seconds or wanted.budget.seconds, megabytes or wanted.budget.megabytes)
-    wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits)
+    part = None if shard is None else Shard.parse(shard)
+    wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits, shard=part)
     if dry_run:
         _print_plan(wanted, store, retry_failed, json)
         return
@@ -212,6 +217,31 @@ def export_command(
         print_json({"facts": len(found), "out": str(out)})
     else:
         console().print(f"{len(found):,} facts written to {out}")
+
+
+def merge_command(
+    sources: Annotated[list[Path], typer.Argument(metavar="STORES", help="Stores to read.")],
+    store: StorePath = Path("atlas.db"),
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Add the facts and failures of other stores to a store; facts that are there already stay as they are."""
+    new = repeated = contradictions = 0
+    with Store(store) as target:
+        for path in sources:
+            with Store(path, read_only=True) as source:
+                for added in target.merge(source):
+                    new, repeated = new + added.new, repeated + added.repeated
+                    contradictions += len(added.contradictions)
+        total = target.count()
+    if json:
+        print_json({"new": new, "repeated": repeated, "contradictions": contradictions, "facts": total})
+    else:
+        console().print(
+            f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all"
+        )
+    if contradictions:
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 def summary_command(

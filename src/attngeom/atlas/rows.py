@@ -1,0 +1,54 @@
+"""Facts as rows of the store and back. Each text is made once: this is most of what the coordinator of a sweep does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attngeom.atlas.records import Fact, Result, Task, canonical_json, seal, sha256
+
+Row = tuple[Any, ...]
+
+
+def make_line(question: str, architecture: str, parameters: str, seed: int) -> str:
+    """The line of a task, as :meth:`Task.to_line` gives it, from the texts of its columns.
+
+    >>> make_line("dimension", '{"tokens":2}', "{}", 0) == Task("dimension", {"tokens": 2}).to_line()
+    True
+    """
+    return f"[{canonical_json(question)},{architecture},{parameters},{seed}]"
+
+
+def task_columns(task: Task) -> tuple[str, str, str, str, int]:
+    """Key, question, architecture, parameters and seed."""
+    architecture, parameters = canonical_json(dict(task.architecture)), canonical_json(dict(task.parameters))
+    line = make_line(task.question, architecture, parameters, task.seed)
+    return sha256(line), task.question, architecture, parameters, task.seed
+
+
+def fact_row(fact: Fact) -> Row:
+    """The columns of the task, then answer, evidence, certificate, prime, version, CPU seconds and digest."""
+    columns, r = task_columns(fact.task), fact.result
+    answer = canonical_json(r.answer)
+    certificate = None if r.certificate is None else canonical_json(r.certificate)
+    digest = seal(make_line(*columns[1:]), answer, r.evidence, r.prime, certificate, fact.version)
+    return (*columns, answer, r.evidence, certificate, r.prime, fact.version, fact.cpu_seconds, digest)
+
+
+def read_task(question: str, architecture: str, parameters: str, seed: int) -> Task:
+    """The task of a row."""
+    return Task(question, json.loads(architecture), json.loads(parameters), seed)
+
+
+def read_fact(row: Row) -> Fact | None:
+    """The fact of a row; None if the row does not match its key and digest."""
+    key, question, architecture, parameters, seed, answer, evidence, certificate, prime, version, cpu, digest = row
+    try:
+        line = make_line(question, architecture, parameters, seed)
+        if (sha256(line), seal(line, answer, evidence, prime, certificate, version)) != (key, digest):
+            return None
+        proof = None if certificate is None else json.loads(certificate)
+        result = Result(json.loads(answer), evidence, prime, proof)
+        return Fact(read_task(question, architecture, parameters, seed), result, cpu, version)
+    except (ValueError, TypeError):
+        return None
