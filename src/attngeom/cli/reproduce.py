@@ -1,0 +1,83 @@
+"""``attngeom reproduce``: recompute every claim, table and figure of both papers."""
+
+from __future__ import annotations
+
+import os
+
+# Matrices here are small: one BLAS thread is as fast, and many on a busy machine are far slower. NumPy reads this once.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from attngeom.cli.app import EXIT_NEGATIVE
+from attngeom.cli.options import Json, Seed
+from attngeom.cli.output import console, print_json, progress
+from attngeom.plots import draw_figures
+from attngeom.reports import MARKS, Report, library_versions, summary_rows, write_report
+from attngeom.reproduce import Claim, Record, Store, Work, find_claims, run_claims
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Smaller sizes: about two minutes instead of up to thirty.")]
+Names = Annotated[list[str] | None, typer.Option("--claim", help="Only this claim, by id; may be repeated.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("reproduce")(reproduce_command)
+
+
+def reproduce_command(
+    out: Out = Path("out/reproduce"),
+    quick: Quick = False,
+    claim: Names = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> int:
+    """Recompute the claims of both papers; finished claims are kept, and a second run continues. Exit code 1 if an
+    outcome differs from the recorded one."""
+    work, chosen = Work(quick, seed), find_claims(claim or [])
+    with progress() as bar:
+        task = bar.add_task("claims", total=len(chosen))
+
+        def show(current: Claim, done: int, total: int) -> None:
+            bar.update(task, completed=done, description=f"[{current.paper}] {current.place}".replace("[", "\\["))
+
+        records = run_claims(chosen, work, out, show)
+        bar.update(task, completed=len(chosen), description="figures and report")
+        report = Report(records, draw_figures(Store(out, work)), quick, seed, library_versions())
+        page, text = write_report(report, out)
+    if json:
+        print_json(
+            {
+                "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],
+                "unexpected": [record.id for record in report.unexpected],
+                "seed": seed,
+                "quick": quick,
+                "versions": dict(report.versions),
+                "report": {"html": str(page), "markdown": str(text)},
+            }
+        )
+    else:
+        _print_table(records, report)
+        console().print(f"report: {page} and {text}")
+    return EXIT_NEGATIVE if report.unexpected else 0
+
+
+def _print_table(records: list[Record], report: Report) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("claim", "outcome", "evidence", "seconds"):
+        table.add_column(name, justify="right" if name == "seconds" else "left")
+    for record in records:
+        outcome = f"{MARKS[record.outcome]} {record.outcome}"
+        if not record.as_expected:
+            outcome += f" (expected: {record.expected})"
+        table.add_row(f"\\[{record.paper}] {record.place}", outcome, record.kind, f"{record.seconds:.2f}")
+    console().print(table)
+    for label, counts in summary_rows(report):
+        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        console().print(f"{label}: {shown}".replace("[", "\\["))
+    for record in report.unexpected:
+        console().print(f"unexpected: {record.id}: {record.outcome} instead of {record.expected}")
