@@ -60,7 +60,7 @@ def start(executor: Any, workers: int) -> None:
 
 
 def atlas_seconds(sweep: Sweep, workers: int, folder: Path) -> tuple[float, float]:
-    """Wall time of a sweep into a new store, with running workers, and the CPU time of this process, the coordinator."""
+    """Wall time of a sweep into a new store, with running workers; CPU time of this process, the coordinator."""
     path = folder / f"{time.monotonic_ns()}.db"
     with Store(path) as store, local_executor(workers) as (executor, count):
         start(executor, workers)

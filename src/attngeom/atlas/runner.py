@@ -21,7 +21,9 @@ from attngeom.errors import AttnGeomError
 
 BATCH_SECONDS = 0.25
 """Seconds that a batch is cut to: long against the cost of sending it, short against what a crash would lose."""
-MAX_BATCH = 1000
+SECONDS_PER_WORKER = 0.01
+"""With many workers batches grow, so that the coordinator and a scheduler see at most a hundred of them per second."""
+MAX_BATCH = 5000
 PER_WORKER = 3
 """Batches in flight for each worker: one runs, the others wait, so that no worker is idle while results are stored."""
 
@@ -68,16 +70,17 @@ class _Queue:
         self._expected: dict[str, float] = {}
         self._taken: dict[str, float] = {}
 
-    def take(self) -> list[Pending]:
-        """The next batch: tasks that take about BATCH_SECONDS together; a group is never split."""
+    def take(self, workers: int) -> list[Pending]:
+        """The next batch: tasks that take about BATCH_SECONDS together, longer with many workers; no group is split."""
         batch: list[Pending] = []
         seconds = 0.0
+        wanted = max(BATCH_SECONDS, SECONDS_PER_WORKER * workers)
         for item in self._pending[self._next : self._next + MAX_BATCH]:
             is_free = not batch or (item.group is not None and item.group == batch[-1].group)
-            if not is_free and seconds >= BATCH_SECONDS:
+            if not is_free and seconds >= wanted:
                 break
             seconds += item.cost * self.factor(item.question)
-            if not is_free and seconds > 2 * BATCH_SECONDS:
+            if not is_free and seconds > 2 * wanted:
                 break
             batch.append(item)
         self._next += len(batch)
@@ -123,7 +126,8 @@ def run_sweep(
     total_cost = plan.cost
     try:
         while True:
-            while len(flying) < PER_WORKER * max(1, workers()) and (batch := queue.take()):
+            available = max(1, workers())
+            while len(flying) < PER_WORKER * available and (batch := queue.take(available)):
                 lines = [item.line for item in batch]
                 flying[executor.submit(run_batch, lines, limits.seconds, limits.megabytes)] = batch
             if not flying:
@@ -136,7 +140,7 @@ def run_sweep(
                 done, cost_done = done + len(batch), cost_done + sum(item.cost for item in batch)
             if progress is not None:
                 elapsed = time.monotonic() - start
-                left = (total_cost - cost_done) * queue.overall_factor() / max(1, workers())
+                left = (total_cost - cost_done) * queue.overall_factor() / available
                 bad = report.failures + report.contradictions
                 progress(Progress(done, len(plan.pending), bad, done / elapsed, left))
     finally:
