@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.invariants.family import RowFamily, combination_array
-from attngeom.invariants.lines import restrict, restricted_forms
+from attngeom.invariants.lines import decode, restrict, restricted_forms
 from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.tableaux import schur_dimension, separating_line, two_row_tableau
 from attngeom.invariants.terms import Terms, expand_determinant
@@ -64,8 +64,9 @@ class BinaryRestriction(RowFamily):
 
     def row_terms(self, index: int, row: int) -> Terms:
         line, L = self._place(index)
-        forms = restricted_forms(line, self.variety.num_targets, row)
-        return expand_determinant([[form[m] for m in L] for form in forms])
+        forms = restricted_forms(line, self.variety.num_targets)
+        minor = expand_determinant([[form[m] for m in L] for form in forms])
+        return decode(minor, self.variety.d, self.variety.num_targets, row)
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         m = self.variety.num_targets

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.invariants.family import RowFamily
-from attngeom.invariants.lines import form_minor, restrict, restricted_forms
+from attngeom.invariants.lines import decode, form_minor, restrict, restricted_forms
 from attngeom.invariants.minor_tables import pair_table, points_first, points_last
 from attngeom.invariants.tableaux import (
+    Pair,
     count_target_squares,
     format_square,
     on_target_squares,
@@ -70,8 +73,9 @@ class SylvesterResultants(RowFamily):
 
     def row_terms(self, index: int, row: int) -> Terms:
         line, square = self._place(index)
-        forms = restricted_forms(line, self.variety.num_targets, row)
-        return add(*[(1, resultant_terms(forms, b, c)) for b, c in square])
+        minors = line_minors(tuple(map(tuple, line.tolist())), self.variety.num_targets)
+        total = add(*[(1, resultant_terms(minors, b, c)) for b, c in square])
+        return decode(total, self.variety.d, self.variety.num_targets, row)
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         m = self.variety.num_targets
@@ -85,12 +89,22 @@ class SylvesterResultants(RowFamily):
         return np.concatenate(values, axis=-1)[..., start - first * size : stop - first * size]
 
 
-def resultant_terms(forms: list[list[Terms]], b: tuple[int, int], c: tuple[int, int]) -> Terms:
+@lru_cache(maxsize=4)
+def line_minors(line: tuple[tuple[int, ...], ...], targets: int) -> dict[Pair, tuple[Terms, Terms, Terms]]:
+    """[PB], [PR] and [BR] on one line for every 2-subset of targets, in coded variables."""
+    forms = restricted_forms(np.array(line), targets)
+    return {
+        pair: (form_minor(forms, 0, 1, pair), form_minor(forms, 0, 2, pair), form_minor(forms, 1, 2, pair))
+        for pair in combinations(range(targets), 2)
+    }
+
+
+def resultant_terms(minors: dict[Pair, tuple[Terms, Terms, Terms]], b: Pair, c: Pair) -> Terms:
     """[PR]_b [PR]_c − 2 [PB]_b [BR]_c − 2 [PB]_c [BR]_b: the resultant itself if b = c, its polarization otherwise."""
-    square = multiply(form_minor(forms, 0, 2, b), form_minor(forms, 0, 2, c))
-    first = multiply(form_minor(forms, 0, 1, b), form_minor(forms, 1, 2, c))
-    second = multiply(form_minor(forms, 0, 1, c), form_minor(forms, 1, 2, b))
-    return add((1, square), (-2, first), (-2, second))
+    (PB, PR, BR), (other_PB, other_PR, other_BR) = minors[b], minors[c]
+    if b == c:
+        return add((1, multiply(PR, PR)), (-4, multiply(PB, BR)))
+    return add((1, multiply(PR, other_PR)), (-2, multiply(PB, other_BR)), (-2, multiply(other_PB, BR)))
 
 
 def resultant_values(b: Array, domain: Domain) -> Array:

@@ -42,7 +42,7 @@ def add(*parts: tuple[Any, Mapping[Monomial, fmpq]]) -> Terms:
     total: Terms = {}
     for scale, f in parts:
         for monomial, c in f.items():
-            total[monomial] = total.get(monomial, fmpq(0)) + scale * c
+            total[monomial] = total.get(monomial, 0) + scale * c
     return {monomial: c for monomial, c in total.items() if c != 0}
 
 
@@ -57,7 +57,7 @@ def multiply(f: Mapping[Monomial, fmpq], g: Mapping[Monomial, fmpq]) -> Terms:
     for left, a in f.items():
         for right, b in g.items():
             monomial = tuple(sorted(left + right))
-            product[monomial] = product.get(monomial, fmpq(0)) + a * b
+            product[monomial] = product.get(monomial, 0) + a * b
     return {monomial: c for monomial, c in product.items() if c != 0}
 
 

@@ -1,0 +1,111 @@
+"""certify: accuracy on thousands of arrays with known answers, and speed and memory at d = d_out = 30.
+
+    python benchmarks/certify.py [--quick] [--count N]
+
+Accuracy: random realizable arrays (all ranks, rank-one pairs, boundary points, huge and tiny rationals), the same with
+one coefficient changed, and conjugate pairs. Every verdict must be right and every certificate must verify.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.certificates.cases import change_one, change_table, conjugate_pair, from_matrices, random_layer
+
+from attngeom.certificates import certify, verify
+from attngeom.certificates.results import Certification
+from attngeom.exact import QQ
+
+
+def judge(result: Certification, expected: str) -> bool:
+    """Whether the verdict is the expected one and its certificate verifies through JSON."""
+    assert result.certificate is not None
+    return result.verdict == expected and verify(result.certificate.to_json()).valid
+
+
+def table_of_accuracy(count: int) -> None:
+    print(f"\naccuracy on {count:,} arrays of each kind (t = 1, 2, 3; d ≤ 5; d_out ≤ 3): every certificate verified")
+    print(f"{'kind':34}{'arrays':>8}{'right':>8}{'wrong':>7}{'certify s':>11}{'verify s':>10}")
+    wrong = 0
+    rng = np.random.default_rng(0)
+    layers = (random_layer(rng) for _ in range(count))
+    wrong += _row("realizable, t ≥ 2", ((c, "realizable") for c, _ in layers))
+    singles = (random_layer(rng, tokens=(1,)) for _ in range(count // 10))
+    wrong += _row("realizable, t = 1", ((c, "realizable") for c, _ in singles))
+    changed = (change_one(random_layer(rng)[0], rng) for _ in range(count))
+    wrong += _row("one coefficient changed, t ≥ 2", ((c, "not_realizable") for c in changed))
+    pairs = (conjugate_pair(rng) for _ in range(count))
+    wrong += _row("conjugate pairs, t ≥ 2", ((c, "closure_only") for c in pairs))
+    print("zero misjudged" if wrong == 0 else f"{wrong} misjudged")
+    families: Counter[str] = Counter()
+    for _ in range(count // 10):
+        result = certify(change_table(random_layer(rng)[0], rng))
+        families[result.violated.family if result.violated else result.verdict] += 1
+    print("one coefficient changed at every copy:", dict(families.most_common()))
+
+
+def _row(name: str, cases) -> int:  # type: ignore[no-untyped-def]
+    right = wrong = 0
+    deciding = checking = 0.0
+    for coefficients, expected in cases:
+        start = time.process_time()
+        result = certify(coefficients)
+        middle = time.process_time()
+        good = judge(result, expected)
+        deciding, checking = deciding + middle - start, checking + time.process_time() - middle
+        right, wrong = right + good, wrong + (not good)
+    print(f"{name:34}{right + wrong:>8,}{right:>8,}{wrong:>7,}{deciding:>11.2f}{checking:>10.2f}", flush=True)
+    return wrong
+
+
+def memory() -> float:
+    """Peak resident memory in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def table_of_sizes(sizes: list[int]) -> None:
+    print("\nexact decision at d = d_out, t = 2, integer weights: processor seconds, peak memory of the process in MB")
+    headings = (
+        ("coefficients", 14),
+        ("realizable", 12),
+        ("rank broken", 13),
+        ("one changed", 13),
+        ("memory", 9),
+        ("before", 9),
+    )
+    print(f"{'d':>4}" + "".join(f"{name:>{width}}" for name, width in headings))
+    for d in sizes:
+        rng = np.random.default_rng(d)
+        coefficients = from_matrices(QQ.random((d, d), rng), QQ.random((d, d), rng), 2)
+        changed = change_table(coefficients, rng)
+        before = memory()
+        times = []
+        for given, attention in ((coefficients, None), (coefficients, d - 1), (changed, None)):
+            start = time.process_time()
+            certify(given, attention)
+            times.append(time.process_time() - start)
+        number = coefficients.single.size + coefficients.cross.size
+        columns = "".join(f"{x:>{w}.2f}" for x, w in zip(times, (12, 13, 13)))
+        print(f"{d:>4}{number:>14,}{columns}{memory():>9.0f}{before:>9.0f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds")
+    parser.add_argument("--count", type=int, default=10_000, help="arrays of each kind")
+    arguments = parser.parse_args()
+    table_of_sizes([5, 10] if arguments.quick else [5, 10, 20, 30])
+    table_of_accuracy(200 if arguments.quick else arguments.count)
+
+
+if __name__ == "__main__":
+    main()
