@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -284,12 +284,4 @@ def implicitize(
             raise ArithmeticError(
                 f"degree {ours.degree}: results mod {WORD_PRIME} and mod {SECOND_PRIME} differ; use other primes"
             )
-    return IdealSummary(
-        summary.model,
-        summary.parameters,
-        summary.method,
-        (WORD_PRIME, SECOND_PRIME),
-        seed,
-        summary.degrees,
-        second.is_finished,
-    )
+    return replace(summary, primes=(WORD_PRIME, SECOND_PRIME), is_finished=second.is_finished)

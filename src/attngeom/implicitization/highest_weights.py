@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from flint import nmod_mat
 from scipy import sparse
 
 from attngeom.errors import InputError, SizeError
@@ -81,7 +80,7 @@ class HighestWeightEngine:
             tableaux = self.basis.tableaux(mu, lam)
             count = len(tableaux) + SPARE_POINTS
             equations = self._raised_values(mu, tableaux, count)
-            vectors = small_nullspace(equations, self.prime)
+            vectors = nullspace_mod_p(equations, self.prime)
             expected = plethysm(mu, self.d).get(lam, 0)
             if len(vectors) != expected:
                 raise ArithmeticError(
@@ -240,24 +239,3 @@ class HighestWeightEngine:
     def factor(self, weight: Weight) -> int:
         """How often a highest weight vector counts in R_n: the dimension of its module."""
         return module_dimension(weight, (self.d, self.targets))
-
-
-def small_nullspace(matrix: Array, p: int) -> Array:
-    """A basis of the nullspace mod p, as rows; reads only the non-pivot columns of the echelon form.
-
-    >>> small_nullspace(np.array([[1, 2, 3], [0, 1, 1]]), 7).tolist()
-    [[6, 6, 1]]
-    """
-    reduced, rank = nmod_mat(matrix.shape[0], matrix.shape[1], matrix.ravel().tolist(), p).rref()
-    pivots: list[int] = []
-    free: list[int] = []
-    for column in range(matrix.shape[1]):
-        if len(pivots) < rank and int(reduced[len(pivots), column]) != 0:
-            pivots.append(column)
-        else:
-            free.append(column)
-    basis = np.zeros((len(free), matrix.shape[1]), dtype=np.int64)
-    for row, column in enumerate(free):
-        basis[row, column] = 1
-        basis[row, pivots] = [-int(reduced[i, column]) % p for i in range(rank)]
-    return basis
