@@ -9,7 +9,7 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Rationals
-from attngeom.exact.primes import WORD_PRIME, primes_from
+from attngeom.exact.primes import WORD_PRIME
 from attngeom.fibers.equality import layerwise_equality, virtual_scales
 from attngeom.fibers.evaluation import (
     Separation,
@@ -102,10 +102,10 @@ def align(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 
 
 def _align(first: Weights, second: Weights, seed: int) -> Alignment:
     """Rational lightning networks."""
-    separation = _screen(first, second, seed)
-    if separation is not None:
-        return _differ(separation, seed)
-    found = match_rational(first, second)
+    screened = _screen(first, second, seed)
+    if isinstance(screened, Separation):
+        return _differ(screened, seed)
+    found = match_rational(first, second, screened)
     if isinstance(found, Symmetry):
         return Alignment(True, "a symmetry carries the first weights to the second", True, seed, symmetry=found)
     hypotheses = failed(check_hypotheses(first))
@@ -135,21 +135,17 @@ def _differ(separation: Separation, seed: int) -> Alignment:
     return Alignment(False, f"the outputs at the separating input differ{where}", True, seed, separation=separation)
 
 
-def _screen(first: Weights, second: Weights, seed: int) -> Separation | None:
-    """One evaluation modulo a word prime: it separates almost all different networks at once."""
+def _screen(first: Weights, second: Weights, seed: int) -> Separation | tuple[Weights, Weights] | None:
+    """One evaluation modulo a word prime separates almost all different networks; else the residues that agreed."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-9, 10, size=(first.architecture.widths[0], first.architecture.tokens))
-    for p in primes_from(WORD_PRIME):
-        try:
-            one, two = reduce_weights(first, p), reduce_weights(second, p)
-        except InputError:
-            continue
-        field = GF(p)
-        outputs = forward(one, field.array(X)), forward(two, field.array(X))
-        if field.equal(*outputs):
-            return None
-        return present_separation(first, second, QQ.array(X), outputs, field)
-    return None
+    try:
+        one, two = reduce_weights(first, WORD_PRIME), reduce_weights(second, WORD_PRIME)
+    except InputError:
+        return None
+    field = GF(WORD_PRIME)
+    outputs = forward(one, field.array(X)), forward(two, field.array(X))
+    return (one, two) if field.equal(*outputs) else present_separation(first, second, QQ.array(X), outputs, field)
 
 
 def _align_softmax(first: Weights, second: Weights, seed: int) -> Alignment:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from flint import fmpz, nmod_mat
+from flint import fmpq_mat, fmpz, nmod_mat
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField, Rationals
 from attngeom.exact.primes import primes_from
 from attngeom.fibers.symmetry_json import matrix_to_json
-from attngeom.network import Weights, forward
+from attngeom.network import Head, Weights, forward
 
-EXACT_OUTPUT_BITS = 200_000
+EXACT_OUTPUT_BITS = 50_000
 MAX_PRIMES = 8
 
 
@@ -61,33 +62,42 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
-def reduce_weights(weights: Weights, p: int) -> Weights:
-    """Rational weights modulo a prime that divides no denominator."""
+_MATRICES: WeakKeyDictionary[Weights, tuple[fmpq_mat, ...]] = WeakKeyDictionary()
+
+
+def flint_tensors(weights: Weights) -> tuple[fmpq_mat, ...]:
+    """All tensors of rational weights as FLINT matrices, in storage order; converted once while the weights live."""
     if not isinstance(weights.domain, Rationals):
         raise DomainError(f"weights over {weights.domain.name} given; rational weights are required")
+    if weights not in _MATRICES:
+        _MATRICES[weights] = tuple(QQ.to_flint(array) for _, array in weights.tensors())
+    return _MATRICES[weights]
+
+
+def reduce_weights(weights: Weights, p: int) -> Weights:
+    """Rational weights modulo a prime that divides no denominator."""
     field = GF(p)
-    tensors = {}
-    for name, array in weights.tensors():
-        numerator, denominator = QQ.to_flint(array).numer_denom()
+    arrays = []
+    for matrix, (name, shape) in zip(flint_tensors(weights), weights.architecture.tensor_shapes()):
+        numerator, denominator = matrix.numer_denom()
         if denominator % p == 0:
             raise InputError(f"tensor {name} has a denominator divisible by {p}; another prime is required")
-        inverse = pow(int(denominator), -1, p)
-        residues = nmod_mat(numerator, p) * inverse
-        entries = np.array([int(x) for x in residues.entries()], dtype=np.int64 if field.fits_word else object)
-        tensors[name] = entries.reshape(array.shape)
-    layers, position = [], iter(tensors.values())
-    for heads in weights.layers:
-        layers.append(tuple(type(head)(*(next(position) for _ in head.tensors)) for head in heads))
-    return Weights(weights.architecture, field, tuple(layers))
+        residues = nmod_mat(numerator, p) * pow(int(denominator), -1, p)
+        entries = np.array(list(map(int, residues.entries())), dtype=np.int64 if field.fits_word else object)
+        arrays.append(entries.reshape(shape))
+    position = iter(arrays)
+    layers = tuple(tuple(Head(*(next(position) for _ in head.tensors)) for head in heads) for heads in weights.layers)
+    return Weights(weights.architecture, field, layers)
 
 
 def weight_bits(weights: Weights) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
-    for _, array in weights.tensors():
-        numerator, denominator = QQ.to_flint(array).numer_denom()
+    for matrix in flint_tensors(weights):
+        numerator, denominator = matrix.numer_denom()
         largest = max((abs(x) for x in numerator.entries()), default=fmpz(0))
-        bits = max(bits, int(largest).bit_length() + int(denominator).bit_length() + log2(max(array.shape)))
+        size = max(matrix.nrows(), matrix.ncols())
+        bits = max(bits, int(largest).bit_length() + int(denominator).bit_length() + log2(size))
     return bits
 
 
@@ -136,8 +146,9 @@ def present_separation(
     first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
 ) -> Separation:
     """The rational outputs if they are of readable size, else their residues."""
-    size = max(output_bits(w, weight_bits(w)) for w in (first, second))
-    if size > EXACT_OUTPUT_BITS or max(abs(int(x.p)) for x in X.ravel()) > 9:
+    if output_bits(first, 8.0) > EXACT_OUTPUT_BITS or max(abs(int(x.p)) for x in X.ravel()) > 9:
+        return Separation(X, residues, field)
+    if max(output_bits(w, weight_bits(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
         return Separation(X, residues, field)
     return Separation(X, (forward(first, X), forward(second, X)), QQ)
 

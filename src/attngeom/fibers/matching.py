@@ -7,15 +7,15 @@ D_i, and the factors of each head give its own groups. D_l must be the identity:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, permutations, product
 from typing import Any
 
 import numpy as np
 
-from attngeom.errors import DomainError
-from attngeom.exact.domains import Array, Domain, PrimeField, Rationals
+from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.fibers.evaluation import flint_tensors
 from attngeom.fibers.gauges import is_invertible, ratio, solve_gauge, solve_left
 from attngeom.network import Head, Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
@@ -145,28 +145,28 @@ def _match_layer(
 
 
 def carries(symmetry: Symmetry, first: Weights, second: Weights) -> bool:
-    """Whether g · first = second exactly over Q or GF(p), checked without inverting matrices; g must be invertible."""
-    domain = first.domain
-    if not isinstance(domain, (Rationals, PrimeField)):
-        raise DomainError(f"weights over {domain.name} given; exact weights over Q or GF(p) are required")
-    matrix: Callable[[Array], Any] = domain.to_flint
-    last = first.architecture.num_layers - 1
-    for index, heads in enumerate(first.layers):
+    """Whether g · first = second exactly over Q, checked without inverting matrices; g must be invertible."""
+    matrix = QQ.to_flint
+    size = 4 if first.architecture.is_factored else 3
+    tensors, moved_tensors = flint_tensors(first), flint_tensors(second)
+    count, last = first.architecture.heads, first.architecture.num_layers - 1
+    for index in range(last + 1):
         before = matrix(symmetry.between[index - 1]) if symmetry.between and index > 0 else None
         after = matrix(symmetry.between[index]) if symmetry.between and index < last else None
-        for place, (head, g) in enumerate(zip(heads, symmetry.heads[index])):
-            moved = second.layers[index][symmetry.permutations[index][place]]
-            Q, K, V = (
-                matrix(tensor) if before is None else matrix(tensor) * before for tensor in (moved.Q, moved.K, moved.V)
-            )
+        for place, g in enumerate(symmetry.heads[index]):
+            start = (index * count + place) * size
+            target = (index * count + symmetry.permutations[index][place]) * size
+            Q, K, V = tensors[start : start + 3]
+            moved = moved_tensors[target : target + 3]
+            moved_Q, moved_K, moved_V = moved if before is None else (tensor * before for tensor in moved)
             C, scale = matrix(g.C), g.scale[0, 0]
-            if C * matrix(head.K) != K or C.transpose() * Q != matrix(head.Q) * scale:
+            if moved_K != C * K or C.transpose() * moved_Q != Q * scale:
                 return False
-            if head.O is None or moved.O is None or g.B is None:
-                if V * scale != (matrix(head.V) if after is None else after * matrix(head.V)):
+            inside = after if g.B is None else matrix(g.B)
+            if moved_V * scale != (V if inside is None else inside * V):
+                return False
+            if g.B is not None and inside is not None:
+                O, moved_O = tensors[start + 3], moved_tensors[target + 3]
+                if moved_O * inside != (O if after is None else after * O):
                     return False
-                continue
-            B, O = matrix(g.B), matrix(head.O)
-            if V * scale != B * matrix(head.V) or matrix(moved.O) * B != (O if after is None else after * O):
-                return False
     return True

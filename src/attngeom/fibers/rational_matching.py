@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from flint import fmpq
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, Array
@@ -17,37 +18,45 @@ LIFT_PRIMES = 4
 SMALL = 2**14
 
 
-def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
+def match_rational(
+    first: Weights, second: Weights, residues: tuple[Weights, Weights] | None = None
+) -> Symmetry | NoMatch:
     """The g with g · first = second over Q, checked exactly, or the reason why the search failed.
 
     A group element of small height is lifted from a few primes, which is faster than elimination over Q; if that
-    fails although the residues match, the search runs over Q itself.
+    fails although the residues match, the search runs over Q itself. ``residues`` may hold both weights modulo
+    ``WORD_PRIME``, where they are known already.
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 3), 2), QQ, seed=0)
     >>> match_rational(w, w.act(random_symmetry(w.architecture, QQ, seed=5))).domain.name
     'QQ'
     """
-    residues: list[Symmetry] = []
+    found_mod_p: list[Symmetry] = []
     primes: list[int] = []
     for p in primes_from(WORD_PRIME):
         try:
-            found = match_weights(reduce_weights(first, p), reduce_weights(second, p))
+            pair = residues if residues is not None and p == WORD_PRIME else _reduce(first, second, p)
         except InputError:
             continue
+        found = match_weights(*pair)
         if isinstance(found, NoMatch):
             # Equal weights over Q are equal mod p, but ranks may drop mod p: only elimination over Q is conclusive.
             return match_weights(first, second) if _is_small(first) else found
-        residues.append(found)
+        found_mod_p.append(found)
         primes.append(p)
-        if found.permutations != residues[0].permutations:
+        if found.permutations != found_mod_p[0].permutations:
             break
-        lifted = _lift(residues, primes)
+        lifted = _lift(found_mod_p, primes)
         if lifted is not None and carries(lifted, first, second):
             return lifted
         if len(primes) == LIFT_PRIMES:
             break
     return match_weights(first, second)
+
+
+def _reduce(first: Weights, second: Weights, p: int) -> tuple[Weights, Weights]:
+    return reduce_weights(first, p), reduce_weights(second, p)
 
 
 def _is_small(weights: Weights) -> bool:
@@ -88,7 +97,7 @@ def _lift_array(residues: list[Array], primes: list[int]) -> Array | None:
         modulus *= p
     x = crt(residues, primes) if len(primes) > 1 else _balanced(residues[0], primes[0])
     if np.all(np.abs(x) < SMALL):
-        return QQ.array(x.astype(np.int64))
+        return _rationals([fmpq(n) for n in x.ravel().tolist()], x.shape)
     denominator = 1
     bound = int(np.sqrt(float(modulus))) // 4
     numerators: list[int] = []
@@ -104,9 +113,13 @@ def _lift_array(residues: list[Array], primes: list[int]) -> Array | None:
             denominator *= factor
             value = int(guess.p) * (denominator // int(guess.q))
         numerators.append(value)
-    flat = np.empty(len(numerators), dtype=object)
-    flat[:] = numerators
-    return QQ.array(flat.reshape(x.shape)) / denominator
+    return _rationals([fmpq(n, denominator) for n in numerators], x.shape)
+
+
+def _rationals(entries: list[fmpq], shape: tuple[int, ...]) -> Array:
+    flat = np.empty(len(entries), dtype=object)
+    flat[:] = entries
+    return flat.reshape(shape)
 
 
 def _balanced(x: Array, p: int) -> Array:

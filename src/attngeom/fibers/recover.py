@@ -33,6 +33,7 @@ def recover(
     Without an architecture, the attention width is the rank of A. A callable is taken as a black box over floats.
 
     >>> from attngeom.coefficients import expand
+    >>> from attngeom.exact import QQ
     >>> from attngeom.network import random_weights
     >>> found = recover(expand(random_weights(Architecture((3, 2), 2), QQ, seed=0)))
     >>> found.outcome, found.is_exact
