@@ -87,52 +87,70 @@ def count_upper_bound(architecture: Architecture) -> int:
         return _bounded_rank(*ends, min(spans))
     widths = spans if architecture.residual else _read_widths(architecture, spans)
     parallel = architecture.tokens == 1
-    total = 0
+    blind = not architecture.causal and not architecture.residual and architecture.kind == "lightning"
+    total = hidden = 0
     for i in range(architecture.num_layers):
         d, d_out = widths[i], widths[i + 1]
         attention = min(architecture.attention[i], d)
-        total += _count_layer(architecture, i, d, d_out, parallel)
+        total += _count_layer(architecture, i, d, d_out, parallel, 0 if parallel else hidden)
+        hidden = _hidden_forms(architecture, i, d, d_out) if blind and attention == 1 else 0
         if i < architecture.num_layers - 1 and not architecture.residual and _spans(architecture, i, d, d_out):
             total -= d_out**2
-        if architecture.heads == 1 and attention == 1 and not architecture.causal and not architecture.residual:
-            parallel = True
+        parallel = parallel or (blind and architecture.heads == 1 and attention == 1)
     return total
 
 
-def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool) -> int:
-    """The dimension of the set of maps of one layer, at most."""
+def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int:
+    """Bilinear forms that vanish on all pairs of tokens Σ_h u_h s_hᵀ, u_h in the image W_h of head h, of rank one.
+
+    These are the forms that alternate on each W_h and vanish between them: counted if the W_h form a direct sum, and
+    for two heads modulo their intersection.
+    """
+    layer = architecture.layers[i]
+    if layer.heads == 1 or layer.value_width is None:
+        return 0
+    v = min(layer.value_width, d, d_out)
+    shared = layer.heads * v - d_out
+    if shared == 0:
+        return layer.heads * comb(v, 2)
+    return 2 * comb(v - shared, 2) if layer.heads == 2 and shared < v else 0
+
+
+def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool, hidden: int) -> int:
+    """The dimension of the set of maps of one layer, at most; ``hidden`` forms of A have no effect."""
     layer = architecture.layers[i]
     H, alpha = layer.heads, min(layer.attention, d)
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
     values = _bounded_rank(d_out, d, nu)
     if architecture.kind == "softmax":
         return H * (_bounded_rank(d, d, alpha) + values)
-    scores = _symmetric_rank(d, 2 * alpha) if parallel else _bounded_rank(d, d, alpha)
-    all_scores = comb(d + 1, 2) if parallel else d * d
+    all_scores = comb(d + 1, 2) if parallel else d * d - hidden
+    scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), all_scores)
     free = H * (scores + values)
     stays = H
     if max(d * d_out, all_scores) >= H:
-        stays = max(stays, _fixing_directions(H, d, d_out, alpha, all_scores - scores, d * d_out - values, parallel))
+        lost_A, lost_V = all_scores - scores, d * d_out - values
+        stays = max(stays, H * H - H * (lost_A + lost_V))
+        if not hidden:
+            stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, parallel))
     read = min(d, H * (2 * alpha + nu))
     cubics = _cubics(read, parallel)
     reach = min(d_out, H * nu, cubics)
     return min(free - stays, _bounded_rank(d_out, cubics, reach) + read * (d - read))
 
 
-def _fixing_directions(H: int, d: int, d_out: int, alpha: int, lost_A: int, lost_V: int, parallel: bool) -> int:
-    """Tangent directions of (A_h, V_h) that keep Σ V_h ⊗ A_h: mixing by gl_H, and syzygies when d_out = 1.
+def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, parallel: bool) -> int:
+    """Tangent directions of (A_h, V_h) that keep Σ V_h ⊗ A_h when d_out = 1: mixing by gl_H and Koszul syzygies.
 
-    Mixing: H² unknowns, of which the diagonal is free, and lost_A + lost_V conditions for each head. Syzygies: a skew
-    H×H matrix of vectors in R^d; conditions as before, or without mixing one for each of min(H−1, d−α) (d−α).
+    A skew H×H matrix of vectors in R^d besides the H² of mixing, with lost_A conditions for each head; or, without
+    mixing beyond scales, min(H−1, d−α) (d−α) conditions for each head.
     """
-    found = [H, H * H - H * (lost_A + lost_V)]
-    if d_out == 1 and d >= H:
-        skew = d * comb(H, 2)
-        if parallel:
-            found.append(H * H + skew - comb(H, 3) - H * lost_A)
-        else:
-            found += [H * H + skew - H * lost_A, H + skew - H * min(H - 1, d - alpha) * (d - alpha)]
-    return max(found)
+    if d_out != 1 or d < H:
+        return 0
+    skew = d * comb(H, 2)
+    if parallel:
+        return H * H + skew - comb(H, 3) - H * lost_A
+    return max(H * H + skew - H * lost_A, H + skew - H * min(H - 1, d - alpha) * (d - alpha))
 
 
 def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:

@@ -128,7 +128,10 @@ def _certify_table(coefficients: Coefficients, attention: int | None, seed: int)
 def _describe(splitting: LayerSplitting) -> tuple[LayerVerdict, str]:
     fiber = "two points of the fiber up to scale" if len(splitting.points) == 2 else "the only point up to scale"
     if splitting.status == "complex":
-        return "closure_only", "the linear factors are conjugate and not real: complex weights only, a limit of layers"
+        return (
+            "closure_only",
+            "the linear factors are conjugate: all equations of layers hold, but no real weights exist",
+        )
     if splitting.status == "real":
         return "realizable", f"weights over a real quadratic field: {fiber}, rank A = rank V = 1"
     return "realizable", f"rational weights: {fiber}, rank A = {splitting.rank_A}, rank V = {splitting.rank_V}"
