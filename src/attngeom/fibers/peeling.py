@@ -21,7 +21,6 @@ from attngeom.network.virtual import forward_virtual
 
 MIN_SEPARATION = 1e-9
 OVERSAMPLING = 3
-MAX_CONDITION = 300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +33,29 @@ class Peeled:
 
 @dataclass(frozen=True)
 class NotPeeled:
-    """Which stage failed and why."""
+    """Which stage failed and why; ``is_hypothesis``: the function itself does not determine its weights."""
 
     layer: int
     reason: str
+    is_hypothesis: bool = True
 
 
 class Peeler:
-    """One run of the algorithm over floats or balls; every random choice comes from ``rng``."""
+    """One run of the algorithm over floats or balls; every random choice comes from ``rng``.
 
-    def __init__(self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator) -> None:
+    Points at which a layer is undone with a condition above ``max_condition`` are not used.
+    """
+
+    def __init__(
+        self,
+        box: BlackBox,
+        architecture: Architecture,
+        domain: Domain,
+        rng: np.random.Generator,
+        max_condition: float = 300.0,
+    ) -> None:
         self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
+        self.max_condition = max_condition
         self.d, self.layers = architecture.widths[0], architecture.num_layers
         self.mask = CAUSAL_MASK if architecture.causal else FULL_MASK
         self.known: list[Array] = []
@@ -144,7 +155,7 @@ class Peeler:
             if len(jobs) == wanted:
                 break
         if len(jobs) < d + 2:
-            return NotPeeled(layer, "the known layers could not be undone at enough points")
+            return NotPeeled(layer, "the known layers could not be undone at enough points", False)
         batch = np.concatenate([inputs for _, _, inputs in jobs])
         answers = self._ask(batch[:, :, 0], batch[:, :, 1])
         systems, start = [], 0
@@ -195,7 +206,7 @@ class Peeler:
                 N = invert_layer(target, S, self.mask, self.rng, start)
                 if N is None and start is not None:
                     N = invert_layer(target, S, self.mask, self.rng)
-                if N is None or np.linalg.cond(N) > MAX_CONDITION:
+                if N is None or np.linalg.cond(N) > self.max_condition:
                     return None
                 solutions.append(N)
                 target = N

@@ -13,13 +13,14 @@ from attngeom.exact.matrices import solve
 from attngeom.fibers.blackbox import BlackBox, dyadic, to_float
 from attngeom.fibers.peeling import NotPeeled, Peeled, Peeler, held_out_error
 from attngeom.fibers.polish import polish, relative_residual
-from attngeom.fibers.recovery import Recovery
+from attngeom.fibers.recovery import Outcome, Recovery
 from attngeom.fibers.virtual_lift import lift_virtual
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 
-FLOAT_ATTEMPTS = 5
+FLOAT_ATTEMPTS = 8
 PRECISIONS = (192, 384, 768, 1536)
+CONDITIONS = (300.0, 300.0, 1e4, 1e6)
 EXACT_CHECKS = 4
 
 
@@ -42,12 +43,14 @@ def recover_floats(box: BlackBox, architecture: Architecture, seed: int, toleran
         rng = np.random.default_rng([seed, attempt])
         with np.errstate(all="ignore"):
             try:
-                found = Peeler(box, architecture, RR, rng).run()
+                found = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)]).run()
             except (np.linalg.LinAlgError, SingularError, ValueError):
-                reasons.append(NotPeeled(0, "the linear systems are singular in double precision"))
+                reasons.append(NotPeeled(0, "the linear systems are singular in double precision", False))
                 continue
         if isinstance(found, NotPeeled):
             reasons.append(found)
+            if found.is_hypothesis and attempt >= 2:
+                break
             continue
         weights, error = _fit(found, box, architecture, rng)
         if best is None or best.error_estimate is None or error < best.error_estimate:
@@ -61,12 +64,16 @@ def recover_floats(box: BlackBox, architecture: Architecture, seed: int, toleran
         )
     if best is None:
         reason = f"layer {reasons[-1].layer + 1}: {reasons[-1].reason}"
-        return Recovery("not identifiable", reason, (), None, box.queries, seed, RR)
+        return Recovery(_outcome(reasons[-1]), reason, (), None, box.queries, seed, RR)
     reason = (
         f"held-out outputs differ by {best.error_estimate:.1e}, more than {tolerance:.0e}: double precision does not"
         " suffice, or the function is not of this architecture"
     )
     return Recovery("failed", reason, (), best.error_estimate, box.queries, seed, RR)
+
+
+def _outcome(failure: NotPeeled) -> Outcome:
+    return "not identifiable" if failure.is_hypothesis else "failed"
 
 
 def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> tuple[Weights, float]:
@@ -97,15 +104,15 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
     exact = isinstance(box.domain, Rationals)
     failure: NotPeeled | None = None
     error = np.inf
-    for precision in PRECISIONS:
+    for place, precision in enumerate(PRECISIONS):
         domain = Balls(precision)
         rng = np.random.default_rng([seed, precision])
         with domain.working(), np.errstate(all="ignore"):
             asked = _as_balls(box, domain) if exact else box
             try:
-                found = Peeler(asked, architecture, domain, rng).run()
+                found = Peeler(asked, architecture, domain, rng, CONDITIONS[place]).run()
             except SingularError:
-                failure = NotPeeled(0, "the linear systems are singular at this precision")
+                failure = NotPeeled(0, "the linear systems are singular at this precision", False)
                 continue
             if isinstance(found, NotPeeled):
                 failure = found
@@ -135,7 +142,7 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 )
     if failure is not None:
         reason = f"layer {failure.layer + 1}: {failure.reason}"
-        return Recovery("not identifiable", reason, (), None, box.queries, seed, box.domain, PRECISIONS[-1])
+        return Recovery(_outcome(failure), reason, (), None, box.queries, seed, box.domain, PRECISIONS[-1])
     reason = f"no weights of this architecture fit up to {PRECISIONS[-1]} bits"
     return Recovery(
         "failed", reason, (), None if exact else float(error), box.queries, seed, box.domain, PRECISIONS[-1]
