@@ -12,6 +12,7 @@ from attngeom.certificates.refutation import Violation
 from attngeom.coefficients import Coefficients
 from attngeom.coefficients.files import coefficients_to_json
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
 from attngeom.exact.quadratic import QuadraticField
 from attngeom.network.factorization import factor_attention
 
@@ -85,7 +86,7 @@ class Certification:
             witness["points"] = [point.to_json() for point in self.points]
         if self.violated is not None:
             witness["violated"] = {key: value for key, value in self.violated.to_json().items() if key != "label"}
-        return Certificate(claim, witness, {"seed": self.seed})
+        return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME, BIG_PRIME]})
 
     def to_json(self) -> dict[str, Any]:
         """The answer of the command line: verdict, reason, rank, and weights or the violated invariant."""

@@ -19,7 +19,7 @@ from attngeom.certificates.results import Certification, Point
 from attngeom.coefficients import Coefficients
 from attngeom.coefficients.labels import pair_orbits, triple_index, triple_orbits
 from attngeom.exact.domains import QQ, Array
-from attngeom.exact.matrices import rank, rref
+from attngeom.exact.matrices import nullspace, rank
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.fibers.one_layer import split_layer
@@ -53,7 +53,7 @@ def certify_single_token(coefficients: Coefficients, attention: int | None, seed
         zero = Point(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
         reason = "the zero function, which A = 0 computes"
         return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
-    splitting = _split_one(tensors, matrix, rng) if size == 1 else _split_many(tensors, rng)
+    splitting = _split_one(tensors, matrix, rng) if size == 1 else _split_many(tensors)
     if splitting is None:
         violated = _refute_one(tensors, matrix, rng) if size == 1 else _refute_many(coefficients, rng)
         reason = f"{violated.family} ({violated.label[:120]}) has value {violated.value[:80]}, not 0"
@@ -147,7 +147,7 @@ def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array
     return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, modulus)
 
 
-def _split_many(tensors: Array, rng: np.random.Generator) -> Splitting | None:
+def _split_many(tensors: Array) -> Splitting | None:
     """The splitting when the rows span at least two dimensions: q is their greatest common divisor, if it is quadratic.
 
     ν_s F_n = ν_n F_s is linear in the forms ν; two independent rows determine them, and the others are divided.
@@ -157,7 +157,7 @@ def _split_many(tensors: Array, rng: np.random.Generator) -> Splitting | None:
     second = next(
         i for i in range(first + 1, d_out) if rank(np.stack([tensors[first].ravel(), tensors[i].ravel()]), QQ) == 2
     )
-    forms = _relation(tensors[first], tensors[second], rng)
+    forms = _relation(tensors[first], tensors[second])
     if forms is None:
         return None
     B = _divide(tensors[first], forms)
@@ -170,19 +170,19 @@ def _split_many(tensors: Array, rng: np.random.Generator) -> Splitting | None:
     return Splitting(np.stack(rows), B)  # type: ignore[arg-type]  # no row is None
 
 
-def _relation(F: Array, G: Array, rng: np.random.Generator) -> Array | None:
-    """ν with μ F = ν G for some μ, from the nullspace of the quartics z_k F, z_k G; None if there is no relation."""
+def _relation(F: Array, G: Array) -> Array | None:
+    """ν with μ F = ν G for some μ, from the relations among the quartics z_k F, z_k G; None if there are none.
+
+    The rank mod p bounds the rank from below, so "none" is exact; a relation on its pivot monomials is a candidate
+    that division checks.
+    """
     d = F.shape[0]
     quartics = _quartics(np.stack([F, G]))
-    echelon = rref(quartics.T, QQ)
-    free = [k for k in range(2 * d) if k not in echelon.pivots]
-    if not free:
+    columns = list(echelon_mod_p(_residues(quartics), BIG_PRIME).columns)
+    if len(columns) == 2 * d:
         return None
-    solution = QQ.zeros((2 * d,))
-    solution[free[0]] = fmpq(1)
-    for row, pivot in zip(echelon.matrix, echelon.pivots):
-        solution[pivot] = -row[free[0]]
-    return -solution[d:]
+    relations = nullspace(quartics[:, columns].T, QQ)
+    return -relations[0, d:]
 
 
 def _quartics(tensors: Array) -> Array:
