@@ -48,15 +48,6 @@ class Budget:
     megabytes: float | None = None
 
 
-class Engine(Protocol):
-    """What the driver needs of an engine."""
-
-    def weights(self, degree: int) -> tuple[Weight, ...]: ...
-    def memory(self, degree: int, weight: Weight) -> int: ...
-    def factor(self, weight: Weight) -> int: ...
-    def forget(self, degree: int) -> None: ...
-
-
 class Progress(Protocol):
     """Called after each weight: degree, weights done, weights in all."""
 
@@ -129,7 +120,6 @@ class Run:
         self.state = None if state is None else Path(state)
         self.results: dict[tuple[int, Weight], WeightResult] = {}
         self._start = self._saved = time.monotonic()
-        self._seconds: dict[int, float] = {}
         if self.state is not None and self.state.exists():
             self._load()
 
@@ -170,10 +160,11 @@ class Run:
             if self.progress is not None:
                 self.progress(degree, done + 1, len(weights))
         self.engine.forget(degree - 1)
-        self._seconds[degree] = self._seconds.get(degree, 0.0) + time.process_time() - before
-        return self._sum_up(degree, results, modules)
+        return self._sum_up(degree, results, modules, time.process_time() - before)
 
-    def _sum_up(self, degree: int, results: list[WeightResult], modules: dict[Weight, int]) -> DegreeSummary:
+    def _sum_up(
+        self, degree: int, results: list[WeightResult], modules: dict[Weight, int], seconds: float
+    ) -> DegreeSummary:
         counts = [(r, self.engine.factor(r.weight)) for r in results]
         generators = tuple(make_module(w, m, self.model.groups) for w, m in modules.items())
         is_proven = all(r.is_rank_proven for r in results)
@@ -187,7 +178,7 @@ class Run:
             is_dimension_proven=is_proven,
             is_generation_proven=is_proven and all(r.is_generated_proven for r in results),
             error_bound=0.0 if is_proven else error_bound(self.model, results, self.prime),
-            seconds=self._seconds[degree],
+            seconds=seconds,
             formula=predict(self.model, degree),
         )
 
