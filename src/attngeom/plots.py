@@ -63,8 +63,11 @@ def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
     with plt.rc_context(STYLE):
         canvas = plt.figure(figsize=(7.5, 6.5))
         axes = canvas.add_subplot(projection="3d", computed_zorder=False)
+        sheets = np.where(
+            (b > 0)[..., None], matplotlib.colors.to_rgba(LIGHT, 0.82), matplotlib.colors.to_rgba("#f2efe6", 0.82)
+        )
         axes.plot_surface(
-            x, y, w, color=LIGHT, edgecolor=MIDDLE, linewidth=0.25, rstride=3, cstride=4, alpha=0.75, shade=True
+            x, y, w, facecolors=sheets, edgecolor=MIDDLE, linewidth=0.3, rstride=3, cstride=4, shade=False
         )
         low, high = data["line"]
         axes.plot([0, 0], [0, 0], [low, high], color=DARK, linewidth=5.5, zorder=5)
@@ -100,9 +103,13 @@ def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
             depthshade=False,
             label="boundary point",
         )
-        axes.set_xlabel("x", labelpad=6)
-        axes.set_ylabel("y", labelpad=6)
-        axes.set_zlabel("w", labelpad=4)
+        for name, label in (
+            ("x", "x (coefficient of s u)"),
+            ("y", "y (coefficient of u²)"),
+            ("z", "w (minus that of u²)"),
+        ):
+            getattr(axes, f"set_{name}label")(label, labelpad=4 if name == "z" else 9)
+            getattr(axes, f"set_{name}ticks")([-1, 0, 1])
         axes.set_zlim(start, high)
         axes.set_box_aspect((1, 1, 1.15), zoom=0.92)
         axes.view_init(elev=17, azim=-57)
@@ -171,12 +178,12 @@ def draw_words(data: dict[str, Any], folder: Path) -> Figure:
                     axes.text(place, index + 0.1, name, ha="center", va="bottom", fontsize=11)
                 elif index > 1:
                     axes.text(place, index + 0.1, name, ha="center", va="bottom", fontsize=10)
-            axes.set_xlim(0.2, len(letters) + 0.8)
+            axes.set_xlim(0.2, max(len(letters), 13) + 0.8)
             axes.set_ylim(0, int(l) + 0.9)
             axes.set_yticks([])
             ticks = range(1, len(letters) + 1) if len(letters) < 20 else [1, *range(3, len(letters) + 1, 3)]
             axes.set_xticks(list(ticks))
-            axes.set_title(f"l = {l}: {len(letters)} letters", loc="left", fontsize=11)
+            axes.set_title(f"l = {l}: {len(letters)} letter{'s' if len(letters) > 1 else ''}", loc="left", fontsize=11)
         panels[-1].set_xlabel("place j of the letter in the word; the height is one plus the number of factors 3 in j")
         handles = [
             Patch(facecolor=MIDDLE, label="$M_i$"),
@@ -211,7 +218,7 @@ def draw_dimensions(data: dict[str, Any], folder: Path) -> Figure:
             proven = [(n, v) for n, v in zip(delta, values["exact"]) if v is not None]
             axes.plot(*zip(*proven), "x", color=DARK, markersize=5, label="proven (rank mod p)")
             axes.plot(
-                delta,
+                np.array(delta) + 0.24,
                 values["float32"],
                 "v",
                 color=WARM,
@@ -230,18 +237,18 @@ def draw_dimensions(data: dict[str, Any], folder: Path) -> Figure:
     caption = (
         "Dimension of the set of functions for l = 2, t = 3, a = 2, all widths δ. Circles: the numerical rank of the"
         f" Jacobian at {data['samples']} random inputs; crosses: proven values; triangles: the same rank in single"
-        " precision, which can fall short."
+        " precision (shifted to the right), which can fall short."
     )
     return Figure("G-figure-3", "[G] Figure 3, recomputed", caption, png, tuple(files))
 
 
 def draw_quartic(data: dict[str, Any], folder: Path) -> Figure:
     """[I] Figure 1: the plane section of the quartic invariant, with points that come from weights."""
-    horizontal, vertical = np.meshgrid(np.linspace(-3.2, 3.2, 900), np.linspace(-2.6, 2.6, 900))
+    horizontal, vertical = np.meshgrid(np.linspace(-3.2, 3.2, 900), np.linspace(-2.6, 1.7, 900))
     value = np.zeros_like(horizontal)
     for (i, j), c in data["terms"]:
         value += float(c) * horizontal**i * vertical**j
-    points = np.array([p for p in data["points"] if abs(p[0]) <= 3.2 and abs(p[1]) <= 2.6])
+    points = np.array([p for p in data["points"] if abs(p[0]) <= 3.2 and -2.6 <= p[1] <= 1.7])
     with plt.rc_context(STYLE):
         canvas, axes = plt.subplots(figsize=(6.8, 5.6))
         axes.contourf(horizontal, vertical, np.sign(value), levels=[-2, 0, 2], colors=["#f3f6fa", "white"])

@@ -210,6 +210,22 @@ def plane_point(theta: Any) -> tuple[Any, Any] | None:
     return x, y
 
 
+def spread_parameters(distance: float) -> list[fmpq]:
+    """Rational θ whose points in the window of the figure are about this far apart."""
+    chosen: list[fmpq] = []
+    last = (np.inf, np.inf)
+    for angle in np.linspace(-np.pi / 2, np.pi / 2, 4001)[1:-1]:
+        theta = fmpq(round(10_000 * float(np.tan(angle))), 10_000)
+        found = plane_point(theta)
+        if found is None or abs(found[0]) > 4 or abs(found[1]) > 4:
+            continue
+        here = float(found[0]), float(found[1])
+        if np.hypot(here[0] - last[0], here[1] - last[1]) >= distance:
+            chosen.append(theta)
+            last = here
+    return chosen
+
+
 def plane_coordinates(x: Any, y: Any) -> Array:
     """The scaled cross-column coordinates (3×2) of a point of the plane."""
     values = [c[0] + c[1] * x + c[2] * y for c in VERONESE_SLICE]
@@ -225,8 +241,7 @@ def run_quartic_slice(work: Work) -> Finding:
     _, factors = quartic.factor()
     zero, realizable, valid = True, True, True
     points = []
-    for angle in np.linspace(-np.pi / 2, np.pi / 2, work.choose(61, 121))[1:-1]:
-        theta = fmpq(round(1000 * float(np.tan(angle))), 1000)
+    for theta in spread_parameters(work.choose(0.25, 0.12)):
         found = plane_point(theta)
         if found is None:
             continue
