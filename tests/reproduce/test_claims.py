@@ -1,6 +1,8 @@
 """Every numbered result of both papers has a row, and the rows come out as recorded."""
 
+import importlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +98,27 @@ def test_second_run_takes_up_finished_claims(quick_run, capfd):
 def test_unknown_claim_is_refused():
     with pytest.raises(InputError, match="claim 'G-theorem-99'"):
         find_claims(["G-theorem-99"])
+
+
+def test_documents_name_every_claim_and_every_function_exists():
+    docs = Path(__file__).parents[2] / "docs"
+    papers, differences = (docs / "papers.md").read_text(), (docs / "differences.md").read_text()
+    for claim in CLAIMS:
+        row = f"| {claim.place} | {claim.expected} | `{claim.command}` | `{claim.function}` | `{claim.id}` |"
+        assert row in papers
+        assert claim.correction is None or f"`{claim.id}`" in differences, claim.id
+        assert resolve(claim.function) is not None
+
+
+def resolve(name):
+    """The object of a dotted name: a module and attributes of it."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:size]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[size:]:
+            found = getattr(found, part)
+        return found
+    return None
