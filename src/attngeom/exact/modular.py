@@ -49,8 +49,8 @@ def choose_method(rows: int, columns: int, p: int) -> Method:
 
     CPU seconds of one core for BLAS and FLINT's multiple of them, conversion from NumPy included, from one run of
     benchmarks/modular_rank.py beside other work on the same cores: the ratios say more than the seconds. The
-    nullspace is that of an (n+50)×n matrix. Up to the limits 150 and 300, the conversion makes FLINT's time and the
-    calls per pivot make that of BLAS; both grow with the longer side, so it decides for rectangular matrices too.
+    nullspace is that of an (n+50)×n matrix. Up to the limits 150 and 300 FLINT's time is mostly the conversion of all
+    entries and that of BLAS a few calls per pivot: their ratio grows with the longer side, which therefore decides.
 
     ======  ===============  ===============  ================  ================
     n       rank, p < 2^23   rank, p < 2^31   nullspace, 2^23   nullspace, 2^31
