@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from attngeom.dimension import dimension, symmetry_upper_bound, upper_bound
 from attngeom.dimension.bounds import balls_lower_bound, entry_degree, estimate_dimension, minor_lower_bound
 from attngeom.dimension.checkpoint import coefficient_jacobian
+from attngeom.dimension.formulas import layers_of_heads
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
@@ -96,6 +97,24 @@ def test_five_rank_one_heads_with_two_outputs_are_defective():
     assert not answer.is_proven and answer.error_probability < 1e-15
     assert answer.fiber["unexplained"] == 1 and "between 35 and 36" in answer.status
     assert rank_mod_p(coefficient_jacobian(random_weights(architecture, GF(WORD_PRIME), seed=3)), WORD_PRIME) == 35
+
+
+@pytest.mark.parametrize(
+    "widths, attention, heads, value_width, value",
+    [
+        ((4, 4, 2), (1, 3), 2, 2, 60),
+        ((5, 5, 2), (1, 3), 2, 3, 93),
+        ((6, 6, 2), (1, 6), 3, 2, 180),
+        ((4, 4, 1), (1, 3), 2, 2, 48),
+    ],
+)
+def test_heads_of_rank_one_hide_alternating_parts_from_the_next_layer(widths, attention, heads, value_width, value):
+    """Tokens Σ u_h s_hᵀ with u_h in the image of head h: matrices that alternate on these images are not seen."""
+    architecture = Architecture(widths, attention, 3, heads=heads, value_width=value_width)
+    answer = dimension(architecture, prove=True)
+    assert answer.is_proven and answer.dimension == value
+    claim = layers_of_heads(architecture)
+    assert not claim.applies and claim.value >= value
 
 
 def test_widening_hidden_width_with_heads_leaves_a_gap_that_is_reported():

@@ -131,7 +131,8 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     if max(d * d_out, all_scores) >= H:
         lost_A, lost_V = all_scores - scores, d * d_out - values
         stays = max(stays, H * H - H * (lost_A + lost_V))
-        if not hidden:
+        # Two generic vectors v_k span no form that alternates on blocks, so nothing is lost modulo hidden forms.
+        if not hidden or H <= 3:
             stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, parallel))
     read = min(d, H * (2 * alpha + nu))
     cubics = _cubics(read, parallel)

@@ -37,13 +37,15 @@ class UpperBound:
 
 
 def attention_count(layer: EffectiveLayer) -> int:
-    """The dimension of the matrices A of rank α, or of their symmetric parts.
+    """The dimension of the matrices A of rank α, or of their symmetric parts, or of their visible parts (at most).
 
     >>> attention_count(EffectiveLayer(3, 3, 1, 1, None, False, True))
     5
     """
     d, rho = layer.d_in, layer.attention_rank
-    return rho * d - rho * (rho - 1) // 2 if layer.symmetric else 2 * rho * d - rho**2
+    if layer.symmetric:
+        return rho * d - rho * (rho - 1) // 2
+    return min(2 * rho * d - rho**2, d * d - layer.unseen)
 
 
 def value_count(layer: EffectiveLayer) -> int:
@@ -52,9 +54,13 @@ def value_count(layer: EffectiveLayer) -> int:
 
 
 def attention_codimension(layer: EffectiveLayer) -> int:
-    """The codimension of the possible A (or symmetric parts) among all (symmetric) matrices."""
-    gap = layer.d_in - layer.attention_rank
-    return comb(gap + 1, 2) if layer.symmetric else gap**2
+    """The codimension of the possible A (or symmetric or visible parts) among all of them."""
+    return _all_attention(layer) - attention_count(layer)
+
+
+def _all_attention(layer: EffectiveLayer) -> int:
+    """The dimension of all d×d matrices, or of all symmetric or visible parts."""
+    return comb(layer.d_in + 1, 2) if layer.symmetric else layer.d_in**2 - layer.unseen
 
 
 def value_codimension(layer: EffectiveLayer) -> int:
@@ -68,7 +74,8 @@ def head_mixing(layer: EffectiveLayer) -> int:
     g ∈ gl_H moves V̇_h = Σ_k g_hk V_k, Ȧ_h = −Σ_k g_kh A_k without changing the sum. V̇_h is tangent to the matrices of
     rank ν after c_V linear conditions on g, Ȧ_h after c_A; diagonal g need none. So at least H² − H (c_A + c_V)
     dimensions of g remain, H of them scales, and they give independent tangent vectors if the V_h (or the A_h) are
-    linearly independent.
+    linearly independent. (If only a bound for the dimension of the possible A is known, the sum of count and mixing
+    still is a bound, because one more dimension of each A_h never lowers it.)
 
     >>> head_mixing(EffectiveLayer(2, 2, 2, 2, 2, False, True))
     2
@@ -83,13 +90,14 @@ def koszul_syzygies(layer: EffectiveLayer) -> int:
     Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 directions, which are
     independent of each other and of g in :func:`head_mixing` (symmetric parts: up to H(H−1)(H−2)/6 second syzygies).
     Tangency to the matrices of rank α needs c_A conditions for each head on (g, s); or, with g = 0, only
-    min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left.
+    min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left. Modulo unseen
+    matrices they stay independent for H ≤ 3: no Σ_k v_k ⊗ s_hk with at most two generic v_k alternates on blocks.
 
     >>> koszul_syzygies(EffectiveLayer(5, 1, 3, 2, 1, False, True))
     1
     """
     H, d = layer.heads, layer.d_in
-    if layer.d_out != 1 or d < H:
+    if layer.d_out != 1 or d < H or (layer.unseen and H > 3):
         return 0
     moves = d * comb(H, 2) - (comb(H, 3) if layer.symmetric else 0)
     found = [H * (H - 1) + moves - H * attention_codimension(layer)]
@@ -133,8 +141,7 @@ def _heads_are_independent(layer: EffectiveLayer) -> bool:
 
     They are if one can choose so many linearly independent matrices of the given rank: matrices of any rank ≥ 1 span.
     """
-    attention = comb(layer.d_in + 1, 2) if layer.symmetric else layer.d_in**2
-    return layer.heads <= max(layer.d_in * layer.d_out, attention)
+    return layer.heads <= max(layer.d_in * layer.d_out, _all_attention(layer))
 
 
 def parameters_of(layer: EffectiveLayer) -> int:

@@ -26,7 +26,8 @@ class EffectiveLayer:
     """Sizes of one layer of the smaller network.
 
     ``value_width`` is None for one matrix V; ``symmetric`` says that only the symmetric part of A can be seen, because
-    all tokens that enter the layer are parallel.
+    all tokens that enter the layer are parallel; ``unseen`` is the dimension of a space of matrices that can be added
+    to A without effect, see :func:`unseen_matrices`.
     """
 
     d_in: int
@@ -36,6 +37,7 @@ class EffectiveLayer:
     value_width: int | None
     symmetric: bool
     is_last: bool
+    unseen: int = 0
 
     @property
     def value_rank(self) -> int:
@@ -94,6 +96,24 @@ def effective_widths(architecture: Architecture) -> tuple[int, ...]:
     return tuple(widths)
 
 
+def unseen_matrices(before: EffectiveLayer) -> int:
+    """The dimension of the matrices that attention cannot see after several heads of rank one (lightning, no mask).
+
+    Heads with A_h = k_h q_hᵀ and values in W_h = im O_h V_h put out tokens Σ_h u_h s_hᵀ, u_h ∈ W_h. The next layer sees
+    u_aᵀ A u_b only, so A is unseen if it is alternating on every W_h and zero between different ones: Σ_h C(v, 2) if
+    the W_h form a direct sum. Two of them that intersect in dimension o leave 2 C(v − o, 2), on the quotient.
+
+    >>> unseen_matrices(EffectiveLayer(4, 4, 1, 2, 2, False, False))
+    2
+    """
+    if before.attention > 1 or before.heads == 1 or before.value_width is None:
+        return 0
+    overlap = before.heads * before.value_width - before.d_out
+    if overlap == 0:
+        return before.heads * comb(before.value_width, 2)
+    return 2 * comb(before.value_width - overlap, 2) if before.heads == 2 and overlap < before.value_width else 0
+
+
 def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     """The layers of the smaller network, with attention and value widths cut to the ranks that are possible.
 
@@ -104,13 +124,14 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     one_token = architecture.tokens == 1 and architecture.kind == "lightning"
     parallel = one_token
     can_collapse = not (architecture.causal or architecture.residual) and architecture.kind == "lightning"
-    layers = []
+    layers: list[EffectiveLayer] = []
     for index, (d_in, d_out) in enumerate(pairwise(widths)):
         given = architecture.layer(index)
         alpha = min(given.attention, d_in)
         value_width = None if given.value_width is None else min(given.value_width, d_in, d_out)
         is_last = index == architecture.num_layers - 1
-        layers.append(EffectiveLayer(d_in, d_out, alpha, given.heads, value_width, parallel, is_last))
+        unseen = unseen_matrices(layers[-1]) if layers and can_collapse and not parallel else 0
+        layers.append(EffectiveLayer(d_in, d_out, alpha, given.heads, value_width, parallel, is_last, unseen))
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
         parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)
     return tuple(layers)

@@ -234,8 +234,12 @@ def layers_of_heads(architecture: Architecture) -> Formula:
             Hypothesis("no hidden width above its input width, or above what the heads can reach", narrow),
             Hypothesis("every hidden direction can be read by the next layer", reads),
         ]
-        if lightning and architecture.heads == 1 and not architecture.causal:
-            hypotheses.append(Hypothesis("a_i ≥ 2 and d_i ≥ 2 before the last layer", _stays_wide(architecture)))
+        if lightning and not architecture.causal:
+            hypotheses.append(
+                Hypothesis(
+                    "heads of rank ≥ 2, or several of value width 1, before the last layer", _sees_all(architecture)
+                )
+            )
     if lightning and architecture.heads > 1:
         hypotheses += [
             Hypothesis("output widths ≥ 2 if there are several heads", min(architecture.widths[1:]) >= 2),
@@ -247,8 +251,12 @@ def layers_of_heads(architecture: Architecture) -> Formula:
     return Formula(total, "ours: layers of heads", "computed", tuple(hypotheses))
 
 
-def _stays_wide(architecture: Architecture) -> bool:
-    return all(min(layer.attention, layer.d_in) >= 2 for layer in architecture.layers[:-1])
+def _sees_all(architecture: Architecture) -> bool:
+    """Whether no layer makes the next one blind to antisymmetric parts, as heads of rank one do."""
+    return all(
+        min(layer.attention, layer.d_in) >= 2 or (layer.heads > 1 and layer.value_width == 1)
+        for layer in architecture.layers[:-1]
+    )
 
 
 FORMULAS: tuple[Callable[[Architecture], Formula | None], ...] = (
