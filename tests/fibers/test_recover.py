@@ -160,6 +160,34 @@ def test_deep_networks_come_back_from_their_values(architecture, domain):
     assert verdict.is_proven == (domain == QQ)
 
 
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((3, 3, 2), 2),
+        Architecture((2, 2, 1), 2),
+        Architecture((3, 3, 3), 3, causal=True),
+        Architecture((3, 3, 3, 2), 2),
+        Architecture((3, 2, 2, 1), 2, causal=True),
+    ],
+    ids=str,
+)
+def test_deep_networks_come_back_exactly_over_a_prime_field(architecture):
+    field = GF(2147483629)
+    weights = random_weights(architecture, field, 1)
+    found = recover(weights_box(weights, field), architecture, seed=1)
+    assert found.outcome == "recovered" and found.is_exact, found.reason
+    X = field.random((5, architecture.widths[0], 3), np.random.default_rng(5))
+    assert field.equal(forward(found.weights[0], X), forward(weights, X))
+
+
+def test_wrong_functions_over_a_prime_field_are_failures():
+    field = GF(2147483629)
+    box = weights_box(random_weights(Architecture((3, 3, 3), 3, residual=True), field, 1), field)
+    assert recover(box, Architecture((3, 3, 3), 3)).weights == ()
+    four = Architecture((2,) * 5, 2)
+    assert "use a box over Q" in recover(weights_box(random_weights(four, field, 0), field), four).reason
+
+
 def test_other_functions_are_failures_not_wrong_weights():
     architecture = Architecture((3, 3, 3), 2)
     deeper = random_weights(Architecture((3, 3, 3), 3), RR, 0)

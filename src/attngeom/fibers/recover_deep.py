@@ -8,11 +8,12 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.errors import InputError, SingularError
-from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, Rationals
+from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField, Rationals
 from attngeom.exact.matrices import solve
 from attngeom.fibers.blackbox import BlackBox, dyadic, to_float
 from attngeom.fibers.peeling import NotPeeled, Peeled, Peeler, held_out_error
 from attngeom.fibers.polish import polish, relative_residual
+from attngeom.fibers.recover_field import recover_field
 from attngeom.fibers.recovery import Outcome, Recovery
 from attngeom.fibers.virtual_lift import lift_virtual
 from attngeom.network import Architecture, VirtualWeights, Weights
@@ -194,11 +195,13 @@ def _simplest(x: fmpq, bits: int) -> fmpq | None:
 
 
 def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = 1e-6) -> Recovery:
-    """Weights of a deep lightning network from values, over floats, balls (any precision) or Q."""
+    """Weights of a deep lightning network from values, over floats, balls (any precision), Q or GF(p)."""
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
         return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
     domain: Domain = box.domain
     if domain == RR:
         return recover_floats(box, architecture, seed, tolerance)
+    if isinstance(domain, PrimeField):
+        return recover_field(box, architecture, seed)
     return recover_precise(box, architecture, seed, tolerance)
