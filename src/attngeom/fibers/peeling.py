@@ -14,6 +14,7 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.fibers.blackbox import BlackBox, midpoints, to_float
+from attngeom.fibers.float_layer import split_layer_floats
 from attngeom.fibers.layer_inverse import CAUSAL_MASK, FULL_MASK, invert_layer, refine_inverse
 from attngeom.fibers.precise import least_squares, null_vector
 from attngeom.network import Architecture, VirtualWeights
@@ -64,6 +65,8 @@ class Peeler:
     def run(self) -> Peeled | NotPeeled:
         for layer in range(self.layers):
             found = self._first_layer() if layer == 0 else self._next_layer(layer)
+            if isinstance(found, NotPeeled) and 0 < layer == self.layers - 1:
+                found = found if (last := self._last_layer()) is None else last
             if isinstance(found, NotPeeled):
                 return found
             self.known.append(found)
@@ -218,6 +221,29 @@ class Peeler:
                 exact = refine_inverse(N, exact, S, self.mask, self.domain)
             inputs.append(self.domain.matmul(exact_P, exact)[None])
         return inputs
+
+    def _last_layer(self) -> Array | None:
+        """M_l without undoing layers: the last layer is a table of quadrics, linear in the answers, that is split.
+
+        Less well conditioned, for images under known layers are almost parallel; a fallback, over floats only.
+        """
+        d = self.d
+        if self.domain != RR:
+            return None
+        k, l = np.triu_indices(d)
+        X = self.rng.standard_normal((d * d * (d + 1), d, self.architecture.tokens))
+        rows, right = [], []
+        for x, answer in zip(X, self.box(X)):
+            Y = self._forward(x)
+            size = float(np.abs(Y).max()) or 1.0
+            squares = (Y / size)[k] * (Y / size)[l]
+            for i in range(Y.shape[1]):
+                context = squares[:, : i + 1 if self.architecture.causal else None].sum(axis=1)
+                rows.append(np.outer(Y[:, i] / size, context).ravel())
+                right.append(answer[:, i] / size**3)
+        table = np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0].T
+        split = split_layer_floats(table.reshape(-1, d, len(k)), tolerance=1e-2)
+        return split.points[0].A if split.points else None
 
     def _values(self) -> Peeled:
         """L, with all scales, from φ(X) = L Y with Y the image of X under all virtual layers."""
