@@ -59,32 +59,26 @@ class Child:
             start_new_session=True,
         )
         self._received = b""
-        self._is_ready = False
+        self._loaded: set[str] = set()
         self.is_used = False
 
     def ask(self, line: str, budget: Budget) -> dict[str, Any]:
         """The outcome of one task: an answer, or a reason why there is none. Kills the process if time runs out."""
-        request = {"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}
-        if not self._is_ready and not self._read_line(START_SECONDS):
-            self.kill()
-            return self._death(0.0)
-        self._is_ready = True
+        question = Task.from_line(line).question
+        if question not in self._loaded:
+            # Starting and importing are not the task's fault: they have their own, generous limit.
+            if not self._send({"load": question}) or not self._read_line(START_SECONDS):
+                self.kill()
+                return self._death(0.0)
+            self._loaded.add(question)
         start = time.monotonic()
-        try:
-            assert self.process.stdin is not None
-            self.process.stdin.write((json.dumps(request) + "\n").encode())
-        except OSError:
+        if not self._send({"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}):
             return self._death(time.monotonic() - start)
         reply = self._read_line(budget.seconds)
         elapsed = time.monotonic() - start
         if reply is None:
             self.kill()
-            return {
-                "reason": "time",
-                "detail": f"killed after {budget.seconds} s",
-                "cpu_seconds": elapsed,
-                "seconds": elapsed,
-            }
+            return _failed("time", f"killed after {budget.seconds} s", elapsed)
         if not reply:
             return self._death(elapsed)
         self.is_used = True
@@ -93,6 +87,15 @@ class Child:
             self.process.wait()
             outcome["detail"] += f" beyond {budget.megabytes} MB"
         return outcome
+
+    def _send(self, request: dict[str, Any]) -> bool:
+        """Whether the child could be told."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write((json.dumps(request) + "\n").encode())
+        except OSError:
+            return False
+        return True
 
     def _read_line(self, seconds: float | None) -> bytes | None:
         """One line; b"" if the child ended, None if the time is over."""
@@ -113,12 +116,7 @@ class Child:
     def _death(self, elapsed: float) -> dict[str, Any]:
         code = self.process.wait()
         if code == -signal.SIGXCPU:
-            return {
-                "reason": "time",
-                "detail": "ended by the kernel's limit of CPU time",
-                "cpu_seconds": elapsed,
-                "seconds": elapsed,
-            }
+            return _failed("time", "ended by the kernel's limit of CPU time", elapsed)
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._errors.seek(0)
         said = " ".join(self._errors.read()[-MAX_DETAIL:].decode(errors="replace").split())

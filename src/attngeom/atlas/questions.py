@@ -16,7 +16,13 @@ from typing import Any
 from attngeom.atlas.records import Fact, Result, Task
 from attngeom.errors import InputError
 
-BUILT_IN = ("attngeom.atlas.dimensions", "attngeom.atlas.ideals", "attngeom.atlas.completeness")
+BUILT_IN = {
+    "dimension": "attngeom.atlas.dimensions",
+    "ideal": "attngeom.atlas.ideals",
+    "ideal-weight": "attngeom.atlas.ideals",
+    "completeness": "attngeom.atlas.completeness",
+}
+"""Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"
 
 
@@ -64,18 +70,11 @@ def register(question: Question) -> None:
 
 @cache
 def _load(names: str) -> None:
-    for name in (*BUILT_IN, *filter(None, names.split(","))):
+    for name in filter(None, names.split(",")):
         try:
             importlib.import_module(name.strip())
         except ImportError as error:
-            raise InputError(
-                f"questions module {name.strip()!r} cannot be imported ({error}); see {VARIABLE}"
-            ) from None
-
-
-def load_questions() -> None:
-    """Import the modules that define questions; further calls do nothing."""
-    _load(os.environ.get(VARIABLE, ""))
+            raise InputError(f"{VARIABLE}: module {name.strip()!r} cannot be imported ({error}); install it") from None
 
 
 def get_question(name: str) -> Question:
@@ -84,9 +83,12 @@ def get_question(name: str) -> Question:
     >>> get_question("ideal").name
     'ideal'
     """
-    load_questions()
+    _load(os.environ.get(VARIABLE, ""))
+    if name not in _registry and name in BUILT_IN:
+        importlib.import_module(BUILT_IN[name])
     if name not in _registry:
-        raise InputError(f"question {name[:40]!r} given; known questions are {', '.join(sorted(_registry))}")
+        known = sorted({*_registry, *BUILT_IN})
+        raise InputError(f"question {name[:40]!r} given; known questions are {', '.join(known)}")
     return _registry[name]
 
 

@@ -14,11 +14,13 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from attngeom.atlas.questions import get_question, load_questions
+from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, canonical_json
+from attngeom.errors import AttnGeomError
 
 MAX_DETAIL = 500
 
@@ -81,12 +83,18 @@ def serve(replies: TextIO) -> None:
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
-    # Import everything that questions need before memory and time are counted.
-    load_questions()
-    base = address_space()
-    print("{}", file=replies, flush=True)
+    base = 0
     while True:
         request = json.loads(lines.get())
+        if "load" in request:
+            # What a question imports counts neither against its time nor against its memory.
+            before = address_space()
+            limit_resources(None, None, 0)
+            with suppress(AttnGeomError):
+                get_question(request["load"])
+            base = base + address_space() - before if base else address_space()
+            print("{}", file=replies, flush=True)
+            continue
         task = Task.from_line(request["task"])
         limit_resources(request["seconds"], request["megabytes"], base)
         outcome = answer(task)
