@@ -17,7 +17,7 @@ from attngeom.cli.app import EXIT_NEGATIVE
 from attngeom.cli.options import Json, Seed
 from attngeom.cli.output import console, print_json, progress
 from attngeom.plots import draw_figures
-from attngeom.reports import MARKS, Report, library_versions, summary_rows, write_report
+from attngeom.reports import Report, library_versions, summary_rows, write_report
 from attngeom.reproduce import Claim, Record, Store, Work, find_claims, run_claims
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
@@ -66,18 +66,19 @@ def reproduce_command(
     return EXIT_NEGATIVE if report.unexpected else 0
 
 
+SHORT = {"confirmed": "✓", "confirmed with a correction": "± corrected", "refuted": "✗ refuted", "not run": "– not run"}
+
+
 def _print_table(records: list[Record], report: Report) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("claim", "outcome", "evidence", "seconds"):
         table.add_column(name, justify="right" if name == "seconds" else "left")
     for record in records:
-        outcome = f"{MARKS[record.outcome]} {record.outcome}"
-        if not record.as_expected:
-            outcome += f" (expected: {record.expected})"
-        table.add_row(f"\\[{record.paper}] {record.place}", outcome, record.kind, f"{record.seconds:.2f}")
+        mark = SHORT[record.outcome] if record.as_expected else f"{SHORT[record.outcome]} (!)"
+        table.add_row(f"\\[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}")
     console().print(table)
     for label, counts in summary_rows(report):
         shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         console().print(f"{label}: {shown}".replace("[", "\\["))
     for record in report.unexpected:
-        console().print(f"unexpected: {record.id}: {record.outcome} instead of {record.expected}")
+        console().print(f"(!) {record.id}: {record.outcome} instead of {record.expected}")

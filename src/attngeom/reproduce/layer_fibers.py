@@ -19,7 +19,7 @@ from attngeom.network import Architecture
 from attngeom.network.factorization import factor_attention
 from attngeom.reproduce.records import Check, Finding, Work
 from attngeom.reproduce.symbolic import PolynomialDomain
-from attngeom.reproduce.tangent_spaces import random_rank, units
+from attngeom.reproduce.tangent_spaces import random_rank, swap_sample, units
 
 
 def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
@@ -249,9 +249,12 @@ def run_birational(work: Work) -> Finding:
                 len(fiber_points(random_rank(d, d, min(a, d), rng), random_rank(d_out, d, min(d, d_out), rng)).points)
             )
         checks.append(Check(f"d = {d}, d' = {d_out}, a = {a}: generic fibers have one point", sizes == {1}))
-        pairs = {len(fiber_points(random_rank(d, d, 1, rng), random_rank(d_out, d, 1, rng)).points) for _ in range(5)}
+        pairs = {
+            len(fiber_points(sample.A, sample.V).points) for sample in (swap_sample(d, d_out, rng) for _ in range(5))
+        }
         checks.append(Check(f"d = {d}, d' = {d_out}: fibers for ranks 1 and 1 have two points", pairs == {2}))
-    outside = len(fiber_points(random_rank(3, 3, 1, rng), random_rank(1, 3, 1, rng)).points)
+    generic = swap_sample(3, 1, rng)
+    outside = len(fiber_points(generic.A, generic.V).points)
     checks.append(
         Check(
             "d, d' ≥ 2 or d, a ≥ 2 is needed: for d' = a = 1 the generic fiber has two points", outside == 2, "support"

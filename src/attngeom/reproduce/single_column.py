@@ -155,7 +155,7 @@ def run_three_forms(work: Work) -> Finding:
     """[I] Example 21: d = 4, a = 1, t = 1: rank 10, local codimension 10 of the 11-minors, and det N = 0."""
     rng = np.random.default_rng(work.seed)
     d = 4
-    forms = QQ.array(rng.integers(-3, 4, size=(3, d)))
+    forms = QQ.array(rng.integers(1, 30, size=(3, d)))
     cubic = product_of_forms(forms, d, QQ)
     point = cubic_point(cubic, d, QQ)
     M = lie_flattening(point, d)

@@ -62,11 +62,18 @@ def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[Sa
             if 0 in (size_A, size_V):
                 yield Sample("zero", A, V, (size_A, size_V))
             elif (size_A, size_V) == (1, 1):
-                yield Sample("swap", A, V, (1, 1))
+                yield swap_sample(d, d_out, rng)
                 k, q, h = random_rank(d, 1, 1, rng), random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
                 yield Sample("boundary", QQ.matmul(k, q), QQ.matmul(h, k.T), (1, 1))
             else:
                 yield Sample("generic", A, V, (size_A, size_V))
+
+
+def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> Sample:
+    """Weights (k qᵀ, h vᵀ) with k and v independent, d ≥ 2."""
+    k, v = random_rank(2, d, 2, rng)
+    q, h = random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
+    return Sample("swap", QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), (1, 1))
 
 
 def cross_vector(A: Array, V: Array) -> Array:
@@ -105,8 +112,9 @@ def tangent_lower_bound(sample: Sample, a: int) -> int:
     if sample.kind == "generic":
         return rank(differential(A, V, a), QQ)
     if sample.kind == "boundary":
-        column = V[:, next(i for i in range(d) if any(V[:, i] != 0))]
-        V = V + column[:, None] * random_rank(1, d, 1, rng)
+        row = next(row for row in V if any(row != 0))
+        w = next(e for e in QQ.eye(d) if rank(np.stack([row, e]), QQ) == 2)
+        V = V + V[:, [next(i for i in range(d) if row[i] != 0)]] * w
     fiber = split_layer(quadric_table(A, V, QQ), QQ).points
     return rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]), QQ)
 

@@ -187,6 +187,14 @@ def run_common_factor(work: Work) -> Finding:
     return Finding("equality of polynomials on generic weights", tuple(checks))
 
 
+def random_line(d: int, rng: np.random.Generator) -> Array:
+    """Two independent integer vectors p and r, as rows."""
+    while True:
+        line = rng.integers(-20, 21, size=(2, d))
+        if rank(QQ.array(line), QQ) == 2:
+            return line
+
+
 def sylvester(f: Array, g: Array) -> Any:
     """The resultant of two binary quadrics (coefficients of s², su, u²) as the determinant of the Sylvester matrix."""
     zero = f[0] - f[0]
@@ -206,7 +214,7 @@ def run_resultants(work: Work) -> Finding:
     rng = np.random.default_rng(work.seed)
     checks = []
     for d in work.choose((2, 3), (2, 3, 4)):
-        line = rng.integers(-3, 4, size=(2, d))
+        line = random_line(d, rng)
         ring = PolynomialDomain.of(v=(1, d), A=(d, d), l=(1, d), m=(1, d))
         point = place(ring.matrix("A", d, d), ring.matrix("v", 1, d), Variety(d, d), ring)
         b = restricted_quadrics(point.first_cross[0], line, ring)
@@ -252,7 +260,7 @@ def run_line_example(work: Work) -> Finding:
 def run_lines(work: Work) -> Finding:
     """[I] Example 42: nine quartics on a line span six; finitely many lines give all 90 quartics of d = 3."""
     field, rng = GF(WORD_PRIME), np.random.default_rng(work.seed)
-    line = rng.integers(-3, 4, size=(2, 3))
+    line = random_line(3, rng)
     formal = PolynomialDomain.of(y=(6, 3), l=(1, 3), m=(1, 3))
     b = restricted_quadrics(formal.matrix("y", 6, 3), line, formal)
     combined = [formal.matmul(b, formal.matrix(letter, 1, 3).T)[:, 0] for letter in "lm"]
@@ -266,9 +274,9 @@ def run_lines(work: Work) -> Finding:
     pairwise = [sylvester(b[:, i], b[:, j]) for i, j in combinations(range(3), 2)]
     spans = [_span(list(coefficients.values())), _span(pairwise), _span([*pairwise, *mixed])]
     points = field.random((100, 6, 3), rng)
-    counts = []
+    counts, random_lines = [], np.stack([random_line(3, rng) for _ in range(16)])
     for number in range(1, 17):
-        lines = np.random.default_rng(work.seed + 1).integers(-20, 21, size=(number, 2, 3))
+        lines = random_lines[:number]
         values = resultant_values(restrict(points, lines, field), field).reshape(100, -1)
         counts.append(rank_mod_p(values, WORD_PRIME))
     enough = counts.index(90) + 1 if 90 in counts else None
