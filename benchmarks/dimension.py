@@ -2,9 +2,10 @@
 
 Networks: l = 3 layers, a = d/2, t = 4 tokens. Peers, if torch is installed (in float64, single-threaded):
 (a) one backward pass per output, then ``torch.linalg.matrix_rank``; (b) ``torch.func.jacrev`` and ``vmap``, then
-singular values. Peers get the smallest number of samples with which the true rank can be reached. CPU seconds.
+singular values. Peers get the smallest number of samples with which the true rank can be reached, times a factor.
+CPU seconds.
 
-    python benchmarks/dimension.py [--quick] [--plot FILE.svg] [--dtype float32] [--matrix-free]
+    python benchmarks/dimension.py [--quick] [--plot FILE.svg] [--dtype float32] [--factor 2] [--matrix-free]
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ def torch_forward(parameters, X):
     return X
 
 
-def torch_point(architecture: Architecture, dtype):
+def torch_point(architecture: Architecture, dtype, factor: int):
     torch.manual_seed(0)
     d, a = architecture.widths[0], architecture.attention[0]
     shapes = [(a, d), (a, d), (d, d)] * architecture.num_layers
     flat = [torch.randn(shape, dtype=dtype) / d**0.5 for shape in shapes]
-    X = torch.randn(count_samples(architecture), d, architecture.tokens, dtype=dtype)
+    X = torch.randn(factor * count_samples(architecture), d, architecture.tokens, dtype=dtype)
     return flat, X
 
 
@@ -60,9 +61,9 @@ def group(flat):
     return [tuple(flat[i : i + 3]) for i in range(0, len(flat), 3)]
 
 
-def rank_by_backward(architecture: Architecture, dtype) -> int:
+def rank_by_backward(architecture: Architecture, dtype, factor: int) -> int:
     """Peer (a)."""
-    flat, X = torch_point(architecture, dtype)
+    flat, X = torch_point(architecture, dtype, factor)
     flat = [tensor.requires_grad_() for tensor in flat]
     rows = []
     for x in X:
@@ -73,9 +74,9 @@ def rank_by_backward(architecture: Architecture, dtype) -> int:
     return int(torch.linalg.matrix_rank(torch.stack(rows)))
 
 
-def rank_by_jacrev(architecture: Architecture, dtype) -> int:
+def rank_by_jacrev(architecture: Architecture, dtype, factor: int) -> int:
     """Peer (b)."""
-    flat, X = torch_point(architecture, dtype)
+    flat, X = torch_point(architecture, dtype, factor)
 
     def output(tensors, x):
         return torch_forward(group(tensors), x).reshape(-1)
@@ -105,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes only, about 20 s")
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"], help="of the peers")
+    parser.add_argument("--factor", type=int, default=1, help="multiplies the samples of the peers")
     parser.add_argument("--plot", type=Path, help="write a log-log plot of CPU seconds against parameters")
     parser.add_argument("--matrix-free", action="store_true", help="also prove a network of 101,124 parameters")
     options = parser.parse_args()
@@ -129,7 +131,7 @@ def main() -> None:
         print(f"{d:>4} {architecture.num_parameters:>10} {value:>9} {ours:>9.3f}", end="", flush=True)
         series["attngeom, proven"].append((architecture.num_parameters, ours))
         for name, peer in peers.items() if d in both else ():
-            rank, seconds = measure(peer, architecture, dtype)
+            rank, seconds = measure(peer, architecture, dtype, options.factor)
             wrong = "" if rank == value else " wrong"
             print(f" {str(rank) + wrong:>18} {seconds:>9.2f} {seconds / ours:>7.0f}×", end="", flush=True)
             series[name].append((architecture.num_parameters, seconds))

@@ -106,6 +106,15 @@ def test_dependent_columns_are_refused():
     assert not verdict(altered).valid and "rank" in verdict(altered).reason
 
 
+def test_certificates_that_would_take_too_long_are_refused(record):
+    """A huge width makes one row of the minor expensive: refused before anything is drawn."""
+    huge = change(record, "claim", "architecture", value=Architecture((4, 4), 4, 10**6).to_json())
+    huge["claim"]["dimension"], huge["witness"]["upper"] = 31, {"method": "count"}
+    huge["witness"]["lower"] |= {"tokens": 10**6, "samples": 40}
+    found = verdict(huge)
+    assert not found.valid and "recheck" in found.reason
+
+
 def test_count_witness_is_used_where_symmetries_do_not_suffice():
     record = certificate(Architecture((3, 5, 3), 2))
     assert record["witness"]["upper"] == {"method": "count"} and verdict(record).valid

@@ -24,6 +24,7 @@ from attngeom.network.weights import Head, Weights, random_weights
 MAX_DIMENSION = 4000
 MAX_PARAMETERS = 10**6
 MAX_ENTRIES = 2 * 10**8
+MAX_WORK = 10**11
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,9 @@ def _read_point(architecture: Architecture, lower: Mapping[str, Any], size: int)
     samples = _integer(lower, "samples", size, 16 * MAX_DIMENSION)
     if samples * tokens * max(architecture.widths) * tokens > MAX_ENTRIES:
         raise FormatError(f"{samples} samples of {tokens} tokens; that is more than is rechecked")
+    work = size**2 * tokens * max(architecture.widths) * architecture.num_layers * architecture.heads
+    if work > MAX_WORK:
+        raise FormatError(f"about {work:.0e} operations are needed; at most {MAX_WORK:.0e} are rechecked")
     support = _read_support(architecture, lower.get("support"))
     weights = _restrict(random_weights(architecture, field, seed), support)
     rng = np.random.default_rng(seed + 1)
