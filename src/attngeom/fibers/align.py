@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import DomainError, InputError
+from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import GF, QQ, RR, Array, Rationals
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.fibers.equality import layerwise_equality, virtual_scales
@@ -24,6 +24,8 @@ from attngeom.fibers.matching import NoMatch
 from attngeom.fibers.rational_matching import match_rational
 from attngeom.fibers.symmetry_json import matrix_to_json, symmetry_to_json
 from attngeom.network import Symmetry, Weights, forward
+
+MAX_INPUT = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,10 @@ def align(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 
     """
     if first.architecture != second.architecture:
         raise InputError("weights of different architectures given; only weights of one architecture can be aligned")
+    if max(first.architecture.widths) * first.architecture.tokens > MAX_INPUT:
+        raise SizeError(
+            f"{first.architecture.tokens:,} tokens given; inputs of at most {MAX_INPUT:,} entries are compared"
+        )
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} given; a relative accuracy between 0 and 1 is required")
     if first.domain != second.domain:

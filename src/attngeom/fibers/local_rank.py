@@ -18,6 +18,8 @@ from attngeom.network import Weights, random_weights
 from attngeom.network.infinitesimal import infinitesimal_action
 
 MAX_PARAMETERS = 3000
+MAX_TOKENS = 8
+"""Longer inputs cost memory and see no more: further tokens are left out, which keeps lower bounds valid."""
 INPUT_SCALES = (1.0, 0.5, 0.25, 0.125)
 """Softmax saturates at large scores and loses its derivatives: inputs of several sizes see past that."""
 
@@ -70,7 +72,7 @@ class LocalRank:
 def _samples(weights: Weights) -> int:
     """Enough inputs: without skip an output is L X Z, so each input gives at most t² new equations for the A_i."""
     architecture = weights.architecture
-    t = architecture.tokens
+    t = min(architecture.tokens, MAX_TOKENS)
     per_input = t * (t + 1) // 2 if architecture.causal or architecture.kind == "softmax" else t * t
     return architecture.num_parameters // min(per_input, t * architecture.widths[-1]) + 4
 
@@ -95,7 +97,7 @@ def local_rank(weights: Weights, seed: int = 0) -> LocalRank:
             f"{architecture.num_parameters} parameters given; local ranks are computed up to {MAX_PARAMETERS}"
         )
     rng = np.random.default_rng(seed)
-    shape = (_samples(weights), architecture.widths[0], architecture.tokens)
+    shape = (_samples(weights), architecture.widths[0], min(architecture.tokens, MAX_TOKENS))
     if not isinstance(weights.domain, Rationals) or architecture.kind == "softmax":
         point = weights.to(RR)
         X = rng.standard_normal(shape) * np.resize(INPUT_SCALES, shape[0])[:, None, None]

@@ -82,7 +82,7 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
     weights = lift_virtual(found.virtual, architecture)
     count = architecture.num_parameters // architecture.widths[-1] + 8
     shape = (count + 8, architecture.widths[0], architecture.tokens)
-    # Half of the inputs have almost orthogonal tokens of unit size: they keep deep layers well conditioned.
+    # Tokens of unit size keep the outputs of deep networks in the range of floats.
     X = rng.standard_normal(shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     Y = box(X)
