@@ -18,6 +18,7 @@ from attngeom.exact.domains import RR, Array
 
 STARTS = 12
 ITERATIONS = 60
+ALTERNATIONS = 50
 MAX_DENSE = 2 * 10**6
 
 
@@ -97,6 +98,25 @@ def _start(problem: Problem, rng: np.random.Generator, number: int) -> tuple[Arr
     return rng.standard_normal((d, d)), rng.standard_normal((d_out, d))
 
 
+def _alternate(problem: Problem, A: Array, V: Array) -> tuple[Array, Array]:
+    """Alternating least squares on the cross-column coefficients, in closed form.
+
+    For fixed V the squared length of the quadrics of column a is aᵀ(tr(S) I + S − diag S)a with S = VᵀV, and the same
+    holds with the roles exchanged: one d×d system for all columns, or all rows, at once.
+    """
+    G = problem.cross[:, pair_index(problem.d), :]
+
+    def normal(S: Array) -> Array:
+        return np.trace(S) * np.eye(len(S)) + S - np.diag(np.diag(S))
+
+    for _ in range(ALTERNATIONS):
+        A = np.linalg.lstsq(normal(V.T @ V), np.tensordot(V, G, axes=((0, 1), (0, 1))), rcond=None)[0]
+        V = np.linalg.lstsq(normal(A @ A.T), np.tensordot(G, A, axes=((2, 3), (0, 1))).T, rcond=None)[0].T
+        scale = np.sqrt(max(float(np.linalg.norm(A)), 1e-150) / max(float(np.linalg.norm(V)), 1e-150))
+        A, V = A / scale, V * scale
+    return A, V
+
+
 def _truncate(A: Array, attention: int) -> tuple[Array, Array]:
     """K, Q with Kᵀ Q the nearest matrix of rank ≤ attention."""
     left, values, right = np.linalg.svd(A)
@@ -111,7 +131,9 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
     sizes = np.cumsum([x.size for x in (K, Q, V)])
     damping = 1e-3
     r = problem.residuals(K.T @ Q, V)
-    for _ in range(ITERATIONS):
+    # Steps with operators only are expensive; after the alternation few are needed.
+    rounds = ITERATIONS if int(sizes[-1]) * len(r) <= MAX_DENSE else ITERATIONS // 6
+    for _ in range(rounds):
         A = K.T @ Q
 
         def forward(x: Array, K: Array = K, Q: Array = Q, V: Array = V, A: Array = A) -> Array:
@@ -131,6 +153,8 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
         step = _solve(forward, backward, r, int(sizes[-1]), damping * scale)
         dK, dQ, dV = (part.reshape(shape) for part, shape in zip(np.split(step, sizes[:-1]), shapes))
         new = problem.residuals((K + dK).T @ (Q + dQ), V + dV)
+        if np.linalg.norm(new) <= 1e-15 * np.linalg.norm(problem.residuals(0 * A, V)):
+            return (K + dK).T @ (Q + dQ), V + dV
         if np.linalg.norm(new) < np.linalg.norm(r):
             gain = 1 - np.linalg.norm(new) / max(float(np.linalg.norm(r)), 1e-300)
             K, Q, V, r = K + dK, Q + dQ, V + dV, new
@@ -153,7 +177,7 @@ def _solve(
         padded = np.concatenate([J, damping * np.eye(size)])
         return np.asarray(np.linalg.lstsq(padded, np.concatenate([-r, np.zeros(size)]), rcond=None)[0])
     operator = LinearOperator((len(r), size), matvec=forward, rmatvec=backward, dtype=np.float64)
-    return np.asarray(lsmr(operator, -r, damp=damping, atol=1e-14, btol=1e-14, maxiter=4 * size)[0])
+    return np.asarray(lsmr(operator, -r, damp=damping, atol=1e-6, btol=1e-6, maxiter=100)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +207,8 @@ def nearest_layer(
     best: Nearest | None = None
     for number in range(starts):
         A, V = _start(unit, rng, number)
+        if unit.cross_weight:
+            A, V = _alternate(unit, A, V)
         A, V = _refine(unit, A, V, width)
         found = Nearest(
             A * np.sqrt(scale), V * np.sqrt(scale), problem.distance(A * np.sqrt(scale), V * np.sqrt(scale))
