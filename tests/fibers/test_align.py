@@ -182,6 +182,16 @@ def test_float_difference_near_the_tolerance_is_not_told():
     assert align(first, noisy, tolerance=1e-9).same_function is None
 
 
+def test_deep_unrelated_float_networks_are_not_called_equal():
+    architecture = Architecture((16,) * 10, 8)
+    for seed in range(3):
+        first, other = (random_weights(architecture, RR, s) for s in (seed, seed + 100))
+        moved = other.act(random_symmetry(architecture, RR, seed))
+        for tolerance in (1e-9, 1e-5):
+            assert align(first, moved, tolerance=tolerance).same_function is not True
+        assert align(other, moved, tolerance=1e-9).same_function is True
+
+
 def test_symmetry_survives_json():
     architecture = Architecture((4, 4, 4), 2, heads=2)
     for domain in (QQ, RR):

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from attngeom.errors import SingularError
 from attngeom.exact.domains import RR, Array
 from attngeom.fibers.matching import NoMatch
 from attngeom.network import Head, Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
 
 RANK_CUT = 1e-13
+LARGEST = 1e60
+"""Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,11 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     >>> match_floats(w, w.act(random_symmetry(w.architecture, RR, seed=1))).residual < 1e-12
     True
     """
+    with np.errstate(all="ignore"):
+        return _match(first, second)
+
+
+def _match(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     architecture = first.architecture
     D: Array | None = None
     layers, orders, between = [], [], []
@@ -38,6 +46,8 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
         moved = [
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
         ]
+        if not all(np.all(np.abs(x) < LARGEST) for head in moved for x in head.tensors.values()):
+            return NoMatch(index, "the change of basis leaves the range of floats")
         order = _match_heads(heads, moved)
         if order is None:
             return NoMatch(index, "an attention matrix is zero")
@@ -71,7 +81,11 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
             between.append(D_next)
         D = D_next if free else None
     symmetry = Symmetry(architecture, RR, tuple(layers), tuple(between), tuple(orders))
-    return FloatMatch(symmetry, relative_distance(symmetry.apply(first), second))
+    try:
+        residual = relative_distance(symmetry.apply(first), second)
+    except SingularError:
+        return NoMatch(architecture.num_layers - 1, "the change of basis is singular in double precision")
+    return FloatMatch(symmetry, residual if np.isfinite(residual) else np.inf)
 
 
 def relative_distance(first: Weights, second: Weights) -> float:
@@ -104,6 +118,8 @@ def _scale(head: Head, moved: Head) -> float:
 
 
 def _rank(a: Array) -> int:
+    if not np.all(np.isfinite(a)):
+        return 0
     return int(np.linalg.matrix_rank(a, rtol=RANK_CUT))
 
 
