@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attngeom.reproduce import cross_column, expansion, figures, ideals, single_column, veronese
+from attngeom.reproduce import cross_column, expansion, figures, ideals, resultants, single_column, veronese
 from attngeom.reproduce.records import Claim
 
 INVARIANTS = "attngeom invariants --d 3 --a 3"
@@ -178,25 +178,25 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "I-proposition-39", "I", "Proposition 39",
         "The slice quadrics q_m(z) = v(z) a_m(z) share the linear factor v.",
-        "exact proof", "confirmed", veronese.run_common_factor,
+        "exact proof", "confirmed", resultants.run_common_factor,
         INVARIANTS + " --family sylvester-resultant", "attngeom.invariants.resultants.SylvesterResultants",
     ),
     Claim(
         "I-theorem-40", "I", "Theorem 40",
         "On a line the resultants of combinations of slice quadrics vanish; their coefficients are quartic invariants.",
-        "exact proof", "confirmed", veronese.run_resultants,
+        "exact proof", "confirmed", resultants.run_resultants,
         INVARIANTS + " --family sylvester-resultant", "attngeom.invariants.resultants.SylvesterResultants",
     ),
     Claim(
         "I-example-41", "I", "Example 41",
         "d = 3: on a coordinate line the resultant of two slices is an explicit quartic that vanishes on the variety.",
-        "exact proof", "confirmed", veronese.run_line_example,
+        "exact proof", "confirmed", resultants.run_line_example,
         INVARIANTS + " --family sylvester-resultant", "attngeom.invariants.resultants.SylvesterResultants",
     ),
     Claim(
         "I-example-42", "I", "Example 42",
         "d = 3: nine resultants on a line span six quartics, and finitely many lines give all quartics needed.",
-        "exact computation mod p", "confirmed", veronese.run_lines,
+        "exact computation mod p", "confirmed", resultants.run_lines,
         INVARIANTS + " --family sylvester-resultant --count", "attngeom.invariants.resultants.SylvesterResultants",
     ),
     Claim(

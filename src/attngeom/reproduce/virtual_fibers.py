@@ -18,7 +18,7 @@ def run_virtual_fibers(work: Work) -> Finding:
     checks = []
     for widths in work.choose(bottlenecks((2,), ((1, 0),), (2, 3)), bottlenecks((2, 3), ((0, 0), (1, 2)), (2, 3, 4))):
         architecture = Architecture(widths, max(widths))
-        weights = random_weights(architecture, QQ, work.seed)
+        weights = _random_full_rank(architecture, work.seed)
         delta, layers = widths[1], architecture.num_layers
         other = _canonical_factors(weights)
         found = _find_gauge(weights, other)
@@ -31,6 +31,15 @@ def run_virtual_fibers(work: Work) -> Finding:
     return Finding(
         "two independent factorizations over Q are matched; kernel of the differential over Q", tuple(checks)
     )
+
+
+def _random_full_rank(architecture: Architecture, seed: int) -> Weights:
+    """Random rational weights with rk L = δ, by rejection."""
+    while True:
+        weights = random_weights(architecture, QQ, seed)
+        if rank(weights.virtual().L, QQ) == architecture.widths[1]:
+            return weights
+        seed += 1000
 
 
 def _canonical_factors(weights: Weights) -> Weights:
