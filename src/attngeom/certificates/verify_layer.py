@@ -11,7 +11,8 @@ from flint import fmpq, nmod
 
 from attngeom.certificates.records import Verdict
 from attngeom.certificates.verify_cubics import check_form
-from attngeom.certificates.verify_definitions import DEFINITIONS, NEEDS_TWO_TOKENS, Accessor
+from attngeom.certificates.verify_definitions import DEFINITIONS, NEEDS_TWO_TOKENS
+from attngeom.certificates.verify_reading import Accessor
 from attngeom.coefficients import Coefficients
 from attngeom.coefficients.arrays import expand_matrices
 from attngeom.coefficients.files import coefficients_from_json
