@@ -144,6 +144,8 @@ def test_estimate_uses_the_degree_of_the_entries():
 def test_bad_requests_are_refused():
     with pytest.raises(InputError, match="one of auto"):
         dimension(Architecture((2, 2), 1), method="magic")
+    with pytest.raises(SizeError, match="balls"):
+        dimension(Architecture((2, 2), 1, 10**6, "softmax"), method="balls")
     with pytest.raises(SizeError, match="krylov"):
         minor_lower_bound(Architecture((300, 300), 200), 90_000)
     with pytest.raises(SizeError):

@@ -26,6 +26,7 @@ TOKENS = 3
 """Tokens per sample: other tokens are zero (lightning), copies (softmax) or come later (causal); see below."""
 SPARE_ROWS = 4
 MAX_DENSE_BYTES = 4 * 10**9
+MAX_BALLS = 2 * 10**7
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,13 @@ def minor_lower_bound(
     return LowerBound(elimination.rank, "minor", p, seed, tokens, rows, tuple(chosen.tolist()), tuple(columns.tolist()))
 
 
+def check_balls_size(rows: int, tokens: int, architecture: Architecture) -> None:
+    """Refuse Jacobians of balls that would take hours: entries are Python objects."""
+    entries = rows * max(tokens * tokens * architecture.heads, architecture.num_parameters)
+    if entries > MAX_BALLS:
+        raise SizeError(f"{entries:,} balls are needed; at most {MAX_BALLS:,} are supported, use fewer tokens or minor")
+
+
 def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, precision: int = 128) -> LowerBound:
     """The certified rank of the true Jacobian (real exponentials) at one random float point, in ball arithmetic.
 
@@ -91,6 +99,7 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, prec
     # Copies of a token would change the true softmax, so all tokens are needed there.
     free = architecture.kind == "lightning" or architecture.causal
     tokens = sample_tokens(architecture) if free else architecture.tokens
+    check_balls_size(2 * rows, tokens, architecture)
     weights = random_weights(architecture, RR, seed)
     balls = Balls(precision)
     network = slice_weights(weights, balls)

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement, islice, permutations
 import numpy as np
 
 from attngeom.dimension.answer import dimension
-from attngeom.dimension.bounds import SPARE_ROWS, entry_degree, sample_tokens
+from attngeom.dimension.bounds import SPARE_ROWS, check_balls_size, entry_degree, sample_tokens
 from attngeom.dimension.counting import upper_bound
 from attngeom.dimension.jacobian import Samples, jacobian, random_samples
 from attngeom.dimension.residues import BalancedField
@@ -115,6 +115,7 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int, precision: int = 128)
     balls = Balls(precision)
     architecture = weights.architecture
     tokens = sample_tokens(architecture) if architecture.causal else architecture.tokens
+    check_balls_size(2 * rows, tokens, architecture)
     points = random_samples(full_blocks(weights.to(RR)), 2 * rows, tokens, seed + 1)
     samples = Samples(balls.array(points.X), balls.array(points.C), None)
     return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).lower_bound
