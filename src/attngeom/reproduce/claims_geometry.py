@@ -114,7 +114,7 @@ CLAIMS: tuple[Claim, ...] = (
         "G-theorem-3.7", "G", "Theorem 3.7",
         "If t ≥ 3, L ≠ 0, rk M_i ≥ 2 for all i and M_i is not skew-symmetric for i > 1, the fiber in (M, L) consists of"
         " the rescalings of Equation 13.",
-        "exact proof", CORRECTED, deep_fibers.run_deep_fibers,
+        "exact computation mod p", CORRECTED, deep_fibers.run_deep_fibers,
         "attngeom compare A B", "attngeom.fibers.align.align",
         "False for a skew-symmetric M_1: with J = ((0, 1), (−1, 0)) the networks (J, B, L) and (B, J, L/det B) are"
         " equal. With M_1 not skew-symmetric either it survived every test. The proof also takes the quadric of a"
@@ -148,6 +148,7 @@ CLAIMS: tuple[Claim, ...] = (
         " Corollary 3.8 plus l (Equation 16).",
         "certificate", "confirmed", softmax.run_deep_softmax,
         "attngeom dim --kind softmax --widths 3,3,3 --attention 2 --tokens 3 --prove", "attngeom.dimension.dimension",
+        "The dimension that it implies is proven in every case computed; that finite fibers are single points is not.",
     ),
     Claim(
         "G-section-4-skip", "G", "Section 4, skip connections",
