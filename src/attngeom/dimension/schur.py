@@ -105,12 +105,14 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int =
     except SingularError:
         return 0
     count = max(target - size * d_out, 0) + SPARE_ROWS
-    rows = np.arange(count) % d_out
+    rows = np.arange(count) * d_out // count
     others = _one_row_cotangents(random_samples(network, count, tokens, seed + 2), rows)
     clear = field.matmul(last_features(network, others), inverse)
     matrix = jacobian(held, others)
-    for i in range(d_out):
-        in_row = _one_row_cotangents(pivot, np.full(size, i)) if i else pivot
-        block = jacobian(held, in_row)
-        matrix[i::d_out] -= field.matmul(clear[i::d_out], block)
-    return size * d_out + Elimination(field.residues.balance(matrix), p, keep_upper=False).run().rank
+    for i in np.unique(rows):
+        block = jacobian(held, _one_row_cotangents(pivot, np.full(size, i)))
+        first, last = np.searchsorted(rows, [i, i + 1])
+        part = matrix[first:last]
+        part -= field.matmul(clear[first:last], block)
+        field.residues.balance(part)
+    return size * d_out + Elimination(matrix, p, keep_upper=False).run().rank
