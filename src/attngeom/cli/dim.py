@@ -31,7 +31,7 @@ SYMMETRIES = {
     "mixing": "mixing of heads",
     "syzygies": "syzygies between heads with one output",
     "unseen": "weights that no input reaches or nothing reads",
-    "antisymmetric": "antisymmetric parts that parallel tokens cannot see",
+    "antisymmetric": "antisymmetric parts of A that the tokens cannot show",
     "saturation": "more than all cubics of a layer",
     "unexplained": "not explained by a known symmetry",
 }
