@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from flint import fmpq_mat, fmpz, nmod_mat
+from flint import fmpq, fmpz, fmpz_mat, nmod_mat
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField, Rationals
@@ -62,15 +62,39 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
-_MATRICES: WeakKeyDictionary[Weights, tuple[fmpq_mat, ...]] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class Integral:
+    """A rational matrix as an integer matrix over one denominator: products are several times faster than over Q."""
+
+    matrix: fmpz_mat
+    denominator: fmpz
+
+    @classmethod
+    def of(cls, array: Array) -> Integral:
+        return cls(*QQ.to_flint(array).numer_denom())
+
+    def __mul__(self, other: Integral) -> Integral:
+        return Integral(self.matrix * other.matrix, self.denominator * other.denominator)
+
+    def scaled(self, factor: fmpq) -> Integral:
+        return Integral(self.matrix * factor.p, self.denominator * factor.q)
+
+    def transpose(self) -> Integral:
+        return Integral(self.matrix.transpose(), self.denominator)
+
+    def equals(self, other: Integral) -> bool:
+        return bool(self.matrix * other.denominator == other.matrix * self.denominator)
 
 
-def flint_tensors(weights: Weights) -> tuple[fmpq_mat, ...]:
-    """All tensors of rational weights as FLINT matrices, in storage order; converted once while the weights live."""
+_MATRICES: WeakKeyDictionary[Weights, tuple[Integral, ...]] = WeakKeyDictionary()
+
+
+def integral_tensors(weights: Weights) -> tuple[Integral, ...]:
+    """All tensors of rational weights as integer matrices, in storage order; converted once while the weights live."""
     if not isinstance(weights.domain, Rationals):
         raise DomainError(f"weights over {weights.domain.name} given; rational weights are required")
     if weights not in _MATRICES:
-        _MATRICES[weights] = tuple(QQ.to_flint(array) for _, array in weights.tensors())
+        _MATRICES[weights] = tuple(Integral.of(array) for _, array in weights.tensors())
     return _MATRICES[weights]
 
 
@@ -78,11 +102,10 @@ def reduce_weights(weights: Weights, p: int) -> Weights:
     """Rational weights modulo a prime that divides no denominator."""
     field = GF(p)
     arrays = []
-    for matrix, (name, shape) in zip(flint_tensors(weights), weights.architecture.tensor_shapes()):
-        numerator, denominator = matrix.numer_denom()
-        if denominator % p == 0:
+    for tensor, (name, shape) in zip(integral_tensors(weights), weights.architecture.tensor_shapes()):
+        if tensor.denominator % p == 0:
             raise InputError(f"tensor {name} has a denominator divisible by {p}; another prime is required")
-        residues = nmod_mat(numerator, p) * pow(int(denominator), -1, p)
+        residues = nmod_mat(tensor.matrix, p) * pow(int(tensor.denominator), -1, p)
         entries = np.array(list(map(int, residues.entries())), dtype=np.int64 if field.fits_word else object)
         arrays.append(entries.reshape(shape))
     position = iter(arrays)
@@ -93,11 +116,10 @@ def reduce_weights(weights: Weights, p: int) -> Weights:
 def weight_bits(weights: Weights) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
-    for matrix in flint_tensors(weights):
-        numerator, denominator = matrix.numer_denom()
-        largest = max((abs(x) for x in numerator.entries()), default=fmpz(0))
-        size = max(matrix.nrows(), matrix.ncols())
-        bits = max(bits, int(largest).bit_length() + int(denominator).bit_length() + log2(size))
+    for tensor in integral_tensors(weights):
+        largest = max((abs(x) for x in tensor.matrix.entries()), default=fmpz(0))
+        size = max(tensor.matrix.nrows(), tensor.matrix.ncols())
+        bits = max(bits, int(largest).bit_length() + int(tensor.denominator).bit_length() + log2(size))
     return bits
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.exact.domains import QQ, Array, Domain
-from attngeom.fibers.evaluation import flint_tensors
+from attngeom.exact.domains import Array, Domain
+from attngeom.fibers.evaluation import Integral, integral_tensors
 from attngeom.fibers.gauges import is_invertible, ratio, solve_gauge, solve_left
 from attngeom.network import Head, Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
@@ -146,27 +146,26 @@ def _match_layer(
 
 def carries(symmetry: Symmetry, first: Weights, second: Weights) -> bool:
     """Whether g · first = second exactly over Q, checked without inverting matrices; g must be invertible."""
-    matrix = QQ.to_flint
     size = 4 if first.architecture.is_factored else 3
-    tensors, moved_tensors = flint_tensors(first), flint_tensors(second)
+    tensors, moved_tensors = integral_tensors(first), integral_tensors(second)
     count, last = first.architecture.heads, first.architecture.num_layers - 1
     for index in range(last + 1):
-        before = matrix(symmetry.between[index - 1]) if symmetry.between and index > 0 else None
-        after = matrix(symmetry.between[index]) if symmetry.between and index < last else None
+        before = Integral.of(symmetry.between[index - 1]) if symmetry.between and index > 0 else None
+        after = Integral.of(symmetry.between[index]) if symmetry.between and index < last else None
         for place, g in enumerate(symmetry.heads[index]):
             start = (index * count + place) * size
             target = (index * count + symmetry.permutations[index][place]) * size
             Q, K, V = tensors[start : start + 3]
             moved = moved_tensors[target : target + 3]
             moved_Q, moved_K, moved_V = moved if before is None else (tensor * before for tensor in moved)
-            C, scale = matrix(g.C), g.scale[0, 0]
-            if moved_K != C * K or C.transpose() * moved_Q != Q * scale:
+            C, scale = Integral.of(g.C), g.scale[0, 0]
+            if not (C * K).equals(moved_K) or not (C.transpose() * moved_Q).equals(Q.scaled(scale)):
                 return False
-            inside = after if g.B is None else matrix(g.B)
-            if moved_V * scale != (V if inside is None else inside * V):
+            inside = after if g.B is None else Integral.of(g.B)
+            if not moved_V.scaled(scale).equals(V if inside is None else inside * V):
                 return False
             if g.B is not None and inside is not None:
                 O, moved_O = tensors[start + 3], moved_tensors[target + 3]
-                if moved_O * inside != (O if after is None else after * O):
+                if not (moved_O * inside).equals(O if after is None else after * O):
                     return False
     return True
