@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
-    {"errors", "files"},
+    {"errors", "files", "packages"},
     {"exact"},
     {"network"},
     {"coefficients"},

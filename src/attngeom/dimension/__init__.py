@@ -6,6 +6,7 @@ from attngeom.dimension.checkpoint import PointRank, rank_at
 from attngeom.dimension.counting import UpperBound, upper_bound
 from attngeom.dimension.formulas import Formula, formula, formulas
 from attngeom.dimension.wiedemann import KrylovBound, krylov_lower_bound
+from attngeom.packages import make_callable
 
 __all__ = [
     "Dimension",
@@ -23,3 +24,5 @@ __all__ = [
     "symmetry_upper_bound",
     "upper_bound",
 ]
+
+make_callable(__name__, dimension)

@@ -17,6 +17,7 @@ from attngeom.invariants.slice_pencil import SlicePencil
 from attngeom.invariants.syzygies import DeterminantalSyzygies
 from attngeom.invariants.variety import Variety
 from attngeom.invariants.veronese import VeroneseBlock, VeroneseCatalecticant, VeroneseCrossTarget
+from attngeom.network import Architecture
 
 
 def _cross_families(variety: Variety) -> Iterator[Family]:
@@ -73,3 +74,17 @@ def family(variety: Variety, name: str) -> Family:
             return candidate
     names = ", ".join(candidate.name for candidate in known)
     raise InputError(f"family {name[:40]!r} given; for this layer there are {names or 'none'}")
+
+
+def invariants(architecture: Architecture) -> tuple[Family, ...]:
+    """The families that hold on one plain lightning layer of this architecture.
+
+    >>> [family.name for family in invariants(Architecture((2, 1), 1, tokens=2)) if family.degree == 2]
+    ['attention-rank']
+    """
+    if architecture.num_layers != 1 or architecture.kind != "lightning" or architecture.is_factored:
+        raise InputError("invariants of a deep, softmax or factored network; one plain lightning layer is required")
+    if architecture.residual or architecture.causal:
+        raise InputError("invariants of a residual or causal layer; one plain lightning layer is required")
+    d, d_out = architecture.widths
+    return families(Variety(d, architecture.attention[0], architecture.tokens, d_out))

@@ -1,0 +1,33 @@
+"""The public names of the package: all there, loaded on demand."""
+
+import subprocess
+import sys
+
+import pytest
+
+import attngeom
+
+
+@pytest.mark.parametrize("name", attngeom.__all__)
+def test_every_public_name_exists(name):
+    assert callable(getattr(attngeom, name)) or getattr(attngeom, name) is not None
+    assert name in dir(attngeom)
+
+
+def test_packages_are_functions_too():
+    architecture = attngeom.Architecture((3, 3, 3), 2, tokens=3)
+    assert attngeom.dimension(architecture).dimension == 23
+    assert attngeom.dimension.formula(architecture).value == 23
+    names = [family.name for family in attngeom.invariants(attngeom.Architecture((3, 1), 3, tokens=2))]
+    assert "slice-pencil" in names
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(AttributeError, match="nonsense"):
+        attngeom.nonsense  # noqa: B018
+
+
+def test_import_is_cheap():
+    script = "import sys, attngeom; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
