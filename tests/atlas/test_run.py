@@ -17,6 +17,7 @@ from attngeom.atlas import Budget, Fact, Result, Store, Task, local_executor, pa
 from attngeom.atlas import children as children_module
 from attngeom.atlas.children import run_batch, run_here
 from attngeom.atlas.questions import get_question
+from attngeom.atlas.runner import WorkersLost
 from attngeom.atlas.sweep import Shard
 from attngeom.errors import FormatError, InputError
 
@@ -157,6 +158,33 @@ def test_a_batch_survives_the_death_of_an_idle_child():
     (second,) = run_batch([line], None, None)
     assert first["answer"] == second["answer"] == {"rank": 2}
     children_module.kill_children()
+
+
+class BrokenExecutor(ThreadPoolExecutor):
+    def submit(self, function, *arguments):
+        return super().submit(divmod, 1, 0)
+
+
+def test_a_run_stops_when_all_workers_are_broken(path, monkeypatch):
+    for name in ("BATCH_SECONDS", "SECONDS_PER_WORKER"):
+        monkeypatch.setattr(f"attngeom.atlas.runner.{name}", 1e-4)
+    with Store(path) as store:
+        with BrokenExecutor(1) as executor, pytest.raises(WorkersLost, match="10 batches in a row were lost"):
+            run_sweep(parse_sweep(RANKS), store, executor, lambda: 1)
+        assert {failure.reason for failure in store.failures()} == {"lost"}
+        assert len(store.failures()) == 10
+    report, facts, failures = run(RANKS, path, retry_failed=True)
+    assert report.is_complete and failures == []
+    assert contents(facts) == serial_facts(RANKS)
+
+
+def test_a_child_that_cannot_start_is_lost_and_says_why(monkeypatch):
+    monkeypatch.setattr(children_module, "COMMAND", "raise SystemExit('no such library')")
+    child = children_module.Child()
+    outcome = child.ask(Task("toy", {}, {"size": 1}).to_line(), Budget())
+    child.close()
+    assert outcome["reason"] == "lost"
+    assert "no such library" in outcome["detail"]
 
 
 KILLED = "seed = 1\n[[toy]]\nsizes = {from = 1, to = 150}\nsleep = 0.03\n"

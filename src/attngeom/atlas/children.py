@@ -69,7 +69,7 @@ class Child:
             # Starting and importing are not the task's fault: they have their own, generous limit.
             if not self._send({"load": question}) or not self._read_line(START_SECONDS):
                 self.kill()
-                return self._death(0.0)
+                return {**self._death(0.0), "reason": "lost"}
             self._loaded.add(question)
         start = time.monotonic()
         if not self._send({"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}):

@@ -24,6 +24,8 @@ BATCH_SECONDS = 0.25
 SECONDS_PER_WORKER = 0.01
 """With many workers batches grow, so that the coordinator and a scheduler see at most a hundred of them per second."""
 MAX_BATCH = 5000
+MAX_LOST = 10
+"""Batches lost in a row after which something must be wrong with all workers: going on would only record failures."""
 PER_WORKER = 3
 """Batches in flight for each worker: one runs, the others wait, so that no worker is idle while results are stored."""
 
@@ -88,6 +90,8 @@ class _Queue:
 
     def learn(self, batch: Sequence[Pending], outcomes: Sequence[dict[str, Any]]) -> None:
         for item, outcome in zip(batch, outcomes):
+            if outcome.get("reason") == "lost":
+                continue
             name = item.question
             # Recent tasks count more: costs late in a sweep are off by another factor than early ones.
             self._expected[name] = 0.98 * self._expected.get(name, 0.0) + item.cost
@@ -122,7 +126,7 @@ def run_sweep(
     limits = budget or sweep.budget
     flying: dict[Future[list[dict[str, Any]]], list[Pending]] = {}
     report = Report(0, plan.known, plan.failed, 0, 0, 0.0, 0.0)
-    done, cost_done = 0, 0.0
+    done, cost_done, lost = 0, 0.0, 0
     total_cost = plan.cost
     try:
         while True:
@@ -137,6 +141,12 @@ def run_sweep(
                 outcomes = _outcomes(future, len(batch))
                 queue.learn(batch, outcomes)
                 report = _store_batch(store, batch, outcomes, report)
+                lost = lost + 1 if all(outcome.get("reason") == "lost" for outcome in outcomes) else 0
+                if lost >= MAX_LOST:
+                    raise WorkersLost(
+                        f"{lost} batches in a row were lost ({outcomes[0]['detail'][:200]}); what was stored is kept:"
+                        " repair the workers and run again with --retry-failed"
+                    )
                 done, cost_done = done + len(batch), cost_done + sum(item.cost for item in batch)
             if progress is not None:
                 elapsed = time.monotonic() - start
@@ -173,7 +183,7 @@ def _store_batch(store: Store, batch: Sequence[Pending], outcomes: Sequence[dict
             failures.append(Failure(task, outcome["reason"], outcome["detail"], seconds))
         else:
             result = Result(outcome["answer"], outcome["evidence"], outcome["prime"], outcome["certificate"])
-            facts.append(Fact(task, result, seconds))
+            facts.append(Fact(task, result, seconds, outcome["version"]))
     added = store.add(facts, failures)
     return replace(
         report,

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from attngeom import __version__
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, canonical_json
 from attngeom.errors import AttnGeomError
@@ -69,7 +70,8 @@ def answer(task: Task) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         outcome = {"reason": "error", "detail": detail[:MAX_DETAIL]}
-    return {**outcome, "cpu_seconds": time.thread_time() - start, "seconds": time.monotonic() - wall_start}
+    used = {"cpu_seconds": time.thread_time() - start, "seconds": time.monotonic() - wall_start}
+    return {**outcome, **used, "version": __version__}
 
 
 def serve(replies: TextIO) -> None:

@@ -70,7 +70,10 @@ def run_command(
     if workers is not None and scheduler is not None:
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
     wanted = read_sweep(sweep)
-    limits = Budget(seconds or wanted.budget.seconds, megabytes or wanted.budget.megabytes)
+    limits = Budget(
+        wanted.budget.seconds if seconds is None else seconds,
+        wanted.budget.megabytes if megabytes is None else megabytes,
+    )
     part = None if shard is None else Shard.parse(shard)
     wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits, shard=part)
     if dry_run:
