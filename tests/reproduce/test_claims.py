@@ -122,3 +122,11 @@ def resolve(name):
             found = getattr(found, part)
         return found
     return None
+
+
+@pytest.mark.parametrize("arguments", [["--claim", "G-theorem-99"], ["--out", "a-file"]])
+def test_bad_input_is_one_line_and_exit_code_2(arguments, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("")
+    assert run(["reproduce", "--quick", *arguments]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
