@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -124,60 +123,85 @@ def _truncate(A: Array, attention: int) -> tuple[Array, Array]:
     return (left[:, :attention] * root).T, root[:, None] * right[:attention]
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A point (K, Q, V) with A = Kᵀ Q, and the derivative of the coefficients there."""
+
+    problem: Problem
+    K: Array
+    Q: Array
+    V: Array
+
+    @property
+    def A(self) -> Array:
+        return self.K.T @ self.Q
+
+    @property
+    def size(self) -> int:
+        return self.K.size + self.Q.size + self.V.size
+
+    def split(self, x: Array) -> tuple[Array, Array, Array]:
+        """Directions (n, size) as arrays dK, dQ, dV with n in front."""
+        parts = np.split(x, [self.K.size, self.K.size + self.Q.size], axis=1)
+        dK, dQ, dV = (part.reshape(len(x), *array.shape) for part, array in zip(parts, (self.K, self.Q, self.V)))
+        return dK, dQ, dV
+
+    def move(self, step: Array) -> Factors:
+        dK, dQ, dV = self.split(step[None])
+        return Factors(self.problem, self.K + dK[0], self.Q + dQ[0], self.V + dV[0])
+
+    def residuals(self) -> Array:
+        return self.problem.residuals(self.A, self.V)
+
+    def derivative(self, x: Array) -> Array:
+        """The changes (n, …) of the coefficients along directions (n, size)."""
+        dK, dQ, dV = self.split(x)
+        dA = np.swapaxes(dK, 1, 2) @ self.Q + self.K.T @ dQ
+        return np.asarray(self.problem.bilinear(dA, self.V) + self.problem.bilinear(self.A, dV))
+
+    def adjoint(self, y: Array) -> Array:
+        """The transpose of :meth:`derivative`, applied to one vector."""
+        G = self.problem.gradient_tensor(y)
+        gA, gV = np.einsum("nk,nklm->lm", self.V, G), np.einsum("lm,nklm->nk", self.A, G)
+        return np.concatenate([(self.Q @ gA.T).ravel(), (self.K @ gA).ravel(), gV.ravel()])
+
+    def step(self, r: Array, damping: float) -> Array:
+        """The damped least squares step: dense if the matrix is small, else with the operators only."""
+        if self.size * len(r) <= MAX_DENSE:
+            padded = np.concatenate([self.derivative(np.eye(self.size)).T, damping * np.eye(self.size)])
+            return np.asarray(np.linalg.lstsq(padded, np.concatenate([-r, np.zeros(self.size)]), rcond=None)[0])
+        operator = LinearOperator(
+            (len(r), self.size),
+            matvec=lambda x: self.derivative(x.reshape(1, -1))[0],
+            rmatvec=self.adjoint,
+            dtype=np.float64,
+        )
+        return np.asarray(lsmr(operator, -r, damp=damping, atol=1e-6, btol=1e-6, maxiter=100)[0])
+
+
 def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array, Array]:
-    """Levenberg-Marquardt in (K, Q, V), with derivatives applied as operators: memory near that of the coefficients."""
-    K, Q = _truncate(A, attention)
-    shapes = [K.shape, Q.shape, V.shape]
-    sizes = np.cumsum([x.size for x in (K, Q, V)])
+    """Levenberg-Marquardt in (K, Q, V)."""
+    here = Factors(problem, *_truncate(A, attention), V)
+    r = here.residuals()
+    size = float(np.linalg.norm(problem.residuals(np.zeros_like(A), V)))
     damping = 1e-3
-    r = problem.residuals(K.T @ Q, V)
     # Steps with operators only are expensive; after the alternation few are needed.
-    rounds = ITERATIONS if int(sizes[-1]) * len(r) <= MAX_DENSE else ITERATIONS // 6
+    rounds = ITERATIONS if here.size * len(r) <= MAX_DENSE else ITERATIONS // 6
     for _ in range(rounds):
-        A = K.T @ Q
-
-        def forward(x: Array, K: Array = K, Q: Array = Q, V: Array = V, A: Array = A) -> Array:
-            x = x.reshape(-1, sizes[-1]) if x.ndim == 2 and x.shape[1] == sizes[-1] else x.reshape(1, -1)
-            parts = np.split(x, sizes[:-1], axis=1)
-            dK, dQ, dV = (part.reshape(-1, *shape) for part, shape in zip(parts, shapes))
-            dA = np.swapaxes(dK, 1, 2) @ Q + K.T @ dQ
-            out = problem.bilinear(dA, V) + problem.bilinear(A, dV)
-            return out if len(out) > 1 else out[0]
-
-        def backward(y: Array, K: Array = K, Q: Array = Q, V: Array = V, A: Array = A) -> Array:
-            G = problem.gradient_tensor(y)
-            gA, gV = np.einsum("nk,nklm->lm", V, G), np.einsum("lm,nklm->nk", A, G)
-            return np.concatenate([(Q @ gA.T).ravel(), (K @ gA).ravel(), gV.ravel()])
-
-        scale = max(float(np.linalg.norm(K)), float(np.linalg.norm(Q)), float(np.linalg.norm(V)), 1e-150)
-        step = _solve(forward, backward, r, int(sizes[-1]), damping * scale)
-        dK, dQ, dV = (part.reshape(shape) for part, shape in zip(np.split(step, sizes[:-1]), shapes))
-        new = problem.residuals((K + dK).T @ (Q + dQ), V + dV)
-        if np.linalg.norm(new) <= 1e-15 * np.linalg.norm(problem.residuals(0 * A, V)):
-            return (K + dK).T @ (Q + dQ), V + dV
-        if np.linalg.norm(new) < np.linalg.norm(r):
-            gain = 1 - np.linalg.norm(new) / max(float(np.linalg.norm(r)), 1e-300)
-            K, Q, V, r = K + dK, Q + dQ, V + dV, new
+        scale = max(float(np.linalg.norm(x)) for x in (here.K, here.Q, here.V))
+        there = here.move(here.step(r, damping * max(scale, 1e-150)))
+        new = there.residuals()
+        before, after = float(np.linalg.norm(r)), float(np.linalg.norm(new))
+        if after < before:
+            here, r = there, new
             damping = max(damping / 10, 1e-15)
-            if gain < 1e-9:
+            if after <= 1e-15 * size or after > (1 - 1e-9) * before:
                 break
         else:
             damping *= 10
             if damping > 1e3:
                 break
-    return K.T @ Q, V
-
-
-def _solve(
-    forward: Callable[[Array], Array], backward: Callable[[Array], Array], r: Array, size: int, damping: float
-) -> Array:
-    """The damped least squares step: dense if the matrix is small, else with the operators only."""
-    if size * len(r) <= MAX_DENSE:
-        J = np.atleast_2d(forward(np.eye(size))).T
-        padded = np.concatenate([J, damping * np.eye(size)])
-        return np.asarray(np.linalg.lstsq(padded, np.concatenate([-r, np.zeros(size)]), rcond=None)[0])
-    operator = LinearOperator((len(r), size), matvec=forward, rmatvec=backward, dtype=np.float64)
-    return np.asarray(lsmr(operator, -r, damp=damping, atol=1e-6, btol=1e-6, maxiter=100)[0])
+    return here.A, here.V
 
 
 @dataclass(frozen=True, eq=False)
