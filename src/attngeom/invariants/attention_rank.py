@@ -11,7 +11,9 @@ from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.invariants.family import RowFamily, combination_array, index_digits, mixed_radix
 from attngeom.invariants.minor_tables import submatrix_minors
-from attngeom.invariants.terms import Terms, cross, expand_determinant, linear
+from attngeom.invariants.terms import Terms, expand_determinant, linear, variable_determinant
+
+MAX_PERMUTED = 5
 
 
 @dataclass(frozen=True)
@@ -66,5 +68,7 @@ class AttentionRank(RowFamily):
 
 def flattening_minor(d: int, S: tuple[int, ...], L: tuple[int, ...], row: int) -> Terms:
     """The minor of the flattening with rows S (places of pairs) and target columns L."""
-    entries = [[linear([(cross(row, *pairs(d)[s], m), 1)]) for m in L] for s in S]
-    return expand_determinant(entries)
+    chosen = [pairs(d)[s] for s in S]
+    if len(S) > MAX_PERMUTED:
+        return expand_determinant([[linear([(("y", row, k, l, m), 1)]) for m in L] for k, l in chosen])
+    return variable_determinant([[("y", row, k, l, m) for m in L] for k, l in chosen])

@@ -10,6 +10,7 @@ A variable is a tuple (kind, *indices), 0-based, in scaled coordinates:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -84,6 +85,19 @@ def expand_determinant(rows: Sequence[Sequence[Mapping[Monomial, fmpq]]]) -> Ter
     return minors.get((1 << n) - 1, {})
 
 
+def variable_determinant(rows: Sequence[Sequence[Variable]], factor: int = 1) -> Terms:
+    """``factor`` times the determinant of a matrix of variables, by its permutations.
+
+    >>> variable_determinant([[("a",), ("b",)], [("c",), ("d",)]])
+    {(('a',), ('d',)): 1, (('b',), ('c',)): -1}
+    """
+    total: Terms = {}
+    for order, sign in signed_permutations(len(rows)):
+        monomial = tuple(sorted([row[j] for row, j in zip(rows, order)]))
+        total[monomial] = total.get(monomial, 0) + fmpq(sign * factor)
+    return {monomial: c for monomial, c in total.items() if c != 0}
+
+
 def permutation_sign(order: Sequence[int]) -> int:
     """The sign of a permutation of 0 … n−1.
 
@@ -94,6 +108,7 @@ def permutation_sign(order: Sequence[int]) -> int:
     return -1 if inversions % 2 else 1
 
 
+@lru_cache(maxsize=16)
 def signed_permutations(n: int) -> list[tuple[tuple[int, ...], int]]:
     """All permutations of 0 … n−1 with their signs."""
     return [(order, permutation_sign(order)) for order in permutations(range(n))]

@@ -19,7 +19,7 @@ from attngeom.exact.minors import laplace_expansion
 from attngeom.invariants.family import RowFamily, mixed_radix
 from attngeom.invariants.minor_tables import submatrix_minors
 from attngeom.invariants.syzygies import veronese_rows
-from attngeom.invariants.terms import Terms, add, cross, expand_determinant, linear, multiply
+from attngeom.invariants.terms import Terms, add, cross, multiply, variable_determinant
 
 Exponent = tuple[int, ...]
 Symbol = tuple[Exponent, int, int]
@@ -34,6 +34,18 @@ def exponents(r: int, degree: int) -> tuple[Exponent, ...]:
     """
     words = [multiset_at(r, degree, k) for k in range(comb(r + degree - 1, degree))]
     return tuple(tuple(word.count(p) for p in range(r)) for word in words)
+
+
+@lru_cache(maxsize=10_000)
+def veronese_determinant(alpha: Exponent, K: tuple[int, ...], L: tuple[int, ...], row: int) -> Terms:
+    """D_{α,K,L} as a polynomial; on the variety it is v_K^α det A_{K,L}.
+
+    >>> veronese_determinant((1,), (0,), (2,), 0)
+    {(('y', 0, 0, 0, 2),): 1}
+    """
+    images = veronese_rows(alpha)
+    factor = 2 ** sum(f != p for p, f in enumerate(images))
+    return variable_determinant([[cross(row, K[f], K[p], m) for m in L] for p, f in enumerate(images)], factor)
 
 
 @dataclass(frozen=True)
@@ -78,9 +90,7 @@ class Veronese(RowFamily):
 
     def _determinant(self, symbol: Symbol, row: int) -> Terms:
         K, L = self._subsets(symbol)
-        images = veronese_rows(symbol[0])
-        entries = [[linear([(cross(row, K[f], K[p], m), 1 if f == p else 2)]) for m in L] for p, f in enumerate(images)]
-        return expand_determinant(entries)
+        return veronese_determinant(symbol[0], K, L, row)
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         if start == stop:
