@@ -93,7 +93,7 @@ def conjugate_pair(rng: np.random.Generator, largest: int = 5) -> Coefficients:
     d, d_out, t = int(rng.integers(2, largest + 1)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
     real, imaginary = QQ.random((d,), rng), QQ.random((d,), rng)
     while QQ.to_flint(np.stack([real, imaginary])).rank() < 2:
-        imaginary = QQ.random((d,), rng)
+        real, imaginary = QQ.random((d,), rng), QQ.random((d,), rng)
     D = int(rng.integers(1, 40))
     B = real[:, None] * real + imaginary[:, None] * imaginary * D
     h, q = QQ.random((d_out,), rng), QQ.random((d,), rng)
