@@ -141,6 +141,18 @@ def test_collapsed_network_is_compared_by_evaluation():
     assert any("t ≥ 3" in text for text in found.failed_hypotheses)
 
 
+def test_skew_first_layer_is_outside_the_hypotheses():
+    # The counterexample to [G] Theorem 3.7 as printed: (M_1, M_2, L) = (J, I, L) and (I, J, L) are one function.
+    architecture = Architecture((2, 2, 2), 2, tokens=3)
+    J, identity = QQ.array([[0, 1], [-1, 0]]), QQ.eye(2)
+    V = [identity, QQ.array([[1, 2], [3, 5]])]
+    first = weights_from_matrices(architecture, [J, identity], V, QQ)
+    second = weights_from_matrices(architecture, [identity, J], V, QQ)
+    found = align(first, second)
+    assert found.same_function is True and found.symmetry is None
+    assert any("M_1 not skew-symmetric" in text for text in found.failed_hypotheses)
+
+
 def test_deep_networks_are_separated_by_residues():
     architecture = Architecture((3,) * 13, 3)
     first = random_weights(architecture, QQ, 0)

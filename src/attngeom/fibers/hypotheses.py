@@ -92,9 +92,10 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
         M = weights.virtual().M
         for i, rank in enumerate(ranks.M):
             found.append(Hypothesis(theorem, f"rk M_{i + 1} ≥ 2", decided(rank, rank.value >= 2)))
-            if i > 0:
-                holds = not _is_skew(M[i], weights.domain)
-                found.append(Hypothesis(theorem, f"M_{i + 1} not skew-symmetric", holds))
+            # [G] asks this for i > 1 only, but the fiber is larger for M_1 = J = ((0, 1), (-1, 0)): (J, I, L) and
+            # (I, J, L) are one function. See docs/differences.md.
+            holds = not _is_skew(M[i], weights.domain)
+            found.append(Hypothesis(theorem, f"M_{i + 1} not skew-symmetric", holds))
     if layers > 1:
         delta = min(widths[1:-1])
         constant = set(widths[1:-1]) == {delta} and delta <= min(widths[0], widths[-1])
