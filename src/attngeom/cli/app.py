@@ -35,6 +35,7 @@ COMMANDS = {
     "info": "info",
     "inspect": "inspect",
     "invariants": "invariants",
+    "recover": "recover",
     "reproduce": "reproduce",
     "teleport": "canonicalize",
     "verify": "certify",
