@@ -57,6 +57,7 @@ def test_the_table_names_modules_and_evidence(capsys) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["--d", "50", "--a", "3", "--max-degree", "30"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--generators", "g.txt"],

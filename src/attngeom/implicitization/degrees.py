@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
+from math import ceil, log2
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from attngeom.errors import FormatError, InputError
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.files import check_header, read_json, to_json, write_atomic
 from attngeom.implicitization import formulas
@@ -111,6 +112,12 @@ class Run:
     ) -> None:
         if max_degree < 1:
             raise InputError(f"max_degree = {max_degree} given; a positive integer is required")
+        coordinates = len(model.coordinates)
+        if coordinates > 1 and max_degree >= 63 / log2(coordinates):
+            raise SizeError(
+                f"max_degree = {max_degree} in {coordinates:,} coordinates given; monomials are coded in 63 bits,"
+                f" so at most degree {ceil(63 / log2(coordinates)) - 1} is reached"
+            )
         self.model, self.max_degree, self.seed = model, max_degree, seed
         self.method: Method = method or choose_method(model)
         self.prime = prime
