@@ -1,5 +1,7 @@
 """Linear algebra mod p: FLINT and BLAS agree, witnesses are nonzero minors, nullspaces are annihilated."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -13,8 +15,8 @@ from attngeom.exact.products import matmul_mod
 from attngeom.exact.residues import BalancedResidues
 
 METHODS = ["flint", "blas"]
-# Small primes, both sides of the limits of direct, of entrywise and of split products, the largest word prime.
-PRIMES = [2, 3, 101, BLAS_PRIME, 33554393, 67108859, 134217689, 268435399, WORD_PRIME, 2**31 - 1]
+# Small primes, both sides of the limits of float32, direct, entrywise and split products, the largest word prime.
+PRIMES = [2, 3, 101, 251, 257, BLAS_PRIME, 33554393, 67108859, 134217689, 268435399, WORD_PRIME, 2**31 - 1]
 
 
 def low_rank(rows, columns, rank, p, rng, density=1.0):
@@ -87,14 +89,21 @@ def test_solutions_solve_and_inconsistent_systems_have_none(method, case, seed):
 @pytest.mark.parametrize("p", PRIMES)
 def test_extreme_residues_do_not_round(p):
     # Every product is as large as it can be, and all have the same sign.
-    size = 1100 if p >= BLAS_PRIME else 300
+    size = 1100
     field = BalancedResidues(p)
-    x = np.full((2, size), float(field.bound))
-    c = np.full((2, 3), -float(field.bound))
-    field.subtract_product(c, x, np.full((size, 3), float(field.bound)))
+    x = np.full((2, size), field.bound, dtype=field.dtype)
+    c = np.full((2, 3), -field.bound, dtype=field.dtype)
+    y = np.full((size, 3), field.bound, dtype=field.dtype)
+    held = c.copy()
+    field.subtract_product(c, x, y)
     expected = (-field.bound - size * field.bound**2) % p
     assert np.all(field.to_integers(c) == expected)
     assert np.all(np.abs(c) <= field.bound)
+    # The same in pieces that are reduced at the end only.
+    pending = 0
+    for k in range(0, size, 100):
+        pending = field.accumulate_product(held, x[:, k : k + 100], y[k : k + 100], pending)
+    assert np.all(field.to_integers(field.balance(held)) == expected)
     assert field.times(np.array([float(field.bound)]), np.array([-float(field.bound)])) % p == -(field.bound**2) % p
 
 
@@ -179,16 +188,28 @@ def test_methods_refuse_what_they_cannot_do():
         solve_mod_p(np.zeros((2, 3), dtype=np.int64), np.zeros(3, dtype=np.int64), 7)
 
 
-def test_factors_multiply_to_the_permuted_matrix():
-    p = 101
-    a = low_rank(40, 30, 17, p, np.random.default_rng(3))
+@pytest.mark.parametrize("p", [2, 101, BLAS_PRIME, WORD_PRIME])
+@pytest.mark.parametrize("rank", [0, 17, 30])
+def test_block_factors_multiply_to_the_permuted_matrix(p, rank):
+    a = low_rank(70, 60, rank, p, np.random.default_rng(3))
     elimination = Elimination(BalancedResidues(p).from_integers(a), p).run()
     stored = elimination.field.to_integers(elimination.a)
-    lower = np.zeros((40, 17), dtype=np.int64)
-    upper = np.zeros((17, 30), dtype=np.int64)
-    for i, column in enumerate(elimination.columns):
-        lower[i, i] = 1
-        lower[i + 1 :, i] = stored[i + 1 :, column]
-        upper[i, column:] = stored[i, column:]
-    assert elimination.rank == 17
+    found = elimination.rank
+    lower = np.zeros((70, found), dtype=np.int64)
+    upper = np.zeros((found, 60), dtype=np.int64)
+    for start, stop in pairwise(elimination.starts):
+        columns = elimination.columns[start:stop]
+        lower[start:stop, start:stop] = np.eye(stop - start, dtype=np.int64)
+        lower[stop:, start:stop] = stored[stop:, columns]
+        upper[start:stop, columns[0] :] = stored[start:stop, columns[0] :]
+    assert found == rank_mod_p(a, p, method="flint")
     assert np.array_equal(GF(p).matmul(lower, upper), a[elimination.order])
+
+
+def test_float32_serves_small_primes():
+    # Residues, products that stay unreduced until they would round, and the final answer.
+    p, rng = 251, np.random.default_rng(5)
+    a = low_rank(2300, 2200, 2150, p, rng)
+    residues = BalancedResidues(p).from_integers(a)
+    assert residues.dtype == np.float32
+    assert Elimination(residues, p).run().rank == rank_mod_p(a, p, method="flint")

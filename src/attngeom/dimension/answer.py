@@ -22,7 +22,7 @@ from attngeom.dimension.schur import count_remaining, schur_applies, schur_rank
 from attngeom.dimension.sliced import count_columns
 from attngeom.dimension.wiedemann import krylov_lower_bound
 from attngeom.errors import InputError
-from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
 
 Request = Literal["auto", "minor", "schur", "krylov", "balls"]
@@ -193,7 +193,8 @@ def find_lower_bound(
     best: LowerBound | None = None
     for attempt in range(3):
         tokens = sample_tokens(architecture, 3 + 3 * attempt)
-        prime = WORD_PRIME if attempt == 1 else BLAS_PRIME
+        # A point mod a small prime is degenerate now and then, but costs half as much.
+        prime = (SMALL_PRIME if method == "schur" else BLAS_PRIME, WORD_PRIME, BLAS_PRIME)[attempt]
         if method == "krylov":
             found = _krylov(architecture, seed + attempt, 2**attempt, progress)
         elif method == "schur":

@@ -30,7 +30,10 @@ MAX_CHUNK = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs X (N, t, d_0), cotangents C (N, t, d_l), and formal attention for each layer and head (or none)."""
+    """Inputs X (N, t, d_0), cotangents C (N, t, d_l), and formal attention for each layer and head (or none).
+
+    With several cotangents for one input, X has shape (N, 1, t, d_0) and C (N, k, t, d_l).
+    """
 
     X: Array
     C: Array
@@ -174,7 +177,7 @@ def pull_back(
 
 
 def jacobian_chunk(network: SlicedNetwork, samples: Samples, out: Array) -> None:
-    """Write the rows of the sliced Jacobian of these samples into ``out`` (N, columns)."""
+    """Write the rows of the sliced Jacobian of these samples into ``out`` (N, columns), or (N, k, columns)."""
     domain = network.domain
     inputs, traces, _ = trace_network(network, samples)
     cotangent, stop = samples.C, network.num_columns
@@ -189,8 +192,8 @@ def jacobian_chunk(network: SlicedNetwork, samples: Samples, out: Array) -> None
                 if block.num_free == 0:
                     continue
                 gradient = domain.matmul(swap(bar), source[..., block.start :])
-                flat = gradient.reshape(len(gradient), -1)[:, int(block.fix_corner) :]
-                out[:, stop - block.num_free : stop] = flat
+                flat = gradient.reshape(*gradient.shape[:-2], -1)[..., int(block.fix_corner) :]
+                out[..., stop - block.num_free : stop] = flat
                 stop -= block.num_free
             for part in parts:
                 before = part if before is None else domain.reduce(before + part)
@@ -206,22 +209,22 @@ def jacobian(network: SlicedNetwork, samples: Samples) -> Array:
     >>> jacobian(network, random_samples(network, 6, 2, seed=1)).shape
     (6, 6)
     """
-    count = len(samples.X)
-    out = np.empty((count, network.num_columns), dtype=samples.X.dtype)
+    out = np.empty((*samples.C.shape[:-2], network.num_columns), dtype=samples.X.dtype)
     with network.domain.working():
-        for part in _chunks(count, network.num_columns):
-            jacobian_chunk(network, _select(samples, part), out[part])
+        for part in _chunks(len(out), out.size):
+            jacobian_chunk(network, select_samples(samples, part), out[part])
     return out
 
 
-def _select(samples: Samples, part: slice) -> Samples:
+def select_samples(samples: Samples, part: slice | Array) -> Samples:
+    """Some of the samples."""
     attention = samples.attention
     if attention is not None:
         attention = tuple(tuple(P[part] for P in heads) for heads in attention)
     return Samples(samples.X[part], samples.C[part], attention)
 
 
-def _chunks(count: int, columns: int) -> Iterator[slice]:
-    size = max(1, MAX_CHUNK // max(columns, 1))
+def _chunks(count: int, entries: int) -> Iterator[slice]:
+    size = max(1, MAX_CHUNK * count // max(entries, 1))
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))

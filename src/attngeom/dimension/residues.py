@@ -1,4 +1,4 @@
-"""GF(p) as a domain of balanced float64 residues: every product is one BLAS call, and nothing is converted."""
+"""GF(p) as a domain of balanced floating point residues: products are BLAS calls, and nothing is converted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attngeom.exact.residues import BalancedResidues
 
 @dataclass(frozen=True)
 class BalancedField(Domain):
-    """GF(p), p < 2^31, with entries in [−p/2, p/2] held in float64.
+    """GF(p), p < 2^31, with entries in [−p/2, p/2] held in float64, or float32 for p < 2^8.
 
     >>> BalancedField(7).matmul(np.array([[2.0, 3.0]]), np.array([[2.0], [3.0]])).tolist()
     [[-1.0]]
@@ -31,7 +31,7 @@ class BalancedField(Domain):
         return self.residues.from_integers(GF(self.p).array(data))
 
     def reduce(self, a: Array) -> Array:
-        return self.residues.balance(np.array(a, dtype=np.float64))
+        return self.residues.balance(np.array(a, dtype=self.residues.dtype))
 
     def times(self, a: Array, b: Array) -> Array:
         """The entrywise product."""
@@ -65,7 +65,7 @@ class BalancedField(Domain):
         return self.array(GF(self.p).inverse(self.residues.to_integers(a)))
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        return self.residues.from_integers(GF(self.p).random(shape, rng))
+        return self.residues.from_residues(GF(self.p).random(shape, rng))
 
     def is_zero(self, a: Array) -> bool:
         return not np.any(self.reduce(a))

@@ -13,20 +13,22 @@ with equality for these rows. The argument for enough samples is as in :mod:`att
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
 from attngeom.dimension.effective import effective_layers
-from attngeom.dimension.jacobian import Samples, jacobian, random_samples, swap, trace_network
+from attngeom.dimension.jacobian import Samples, jacobian, random_samples, select_samples, swap, trace_network
 from attngeom.dimension.residues import BalancedField
 from attngeom.dimension.sliced import SlicedNetwork, count_columns, random_slice
-from attngeom.errors import SingularError
 from attngeom.exact.domains import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 
 SPARE_ROWS = 4
+MAX_PIVOT_ENTRIES = 2**24
+"""Entries of pivot rows that are held at once."""
 
 
 def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
@@ -60,6 +62,16 @@ def _one_row_cotangents(samples: Samples, rows: Array) -> Samples:
     C = np.zeros_like(samples.C)
     C[np.arange(len(rows)), :, rows] = samples.C[:, :, 0]
     return replace(samples, C=C)
+
+
+def _each_row_cotangents(samples: Samples, rows: slice) -> Samples:
+    """For every sample the first column of C, put into each of the given output rows in turn."""
+    unit = np.eye(samples.C.shape[-1], dtype=samples.C.dtype)[rows]
+    C = samples.C[:, None, :, :1] * unit[:, None, :]
+    attention = samples.attention
+    if attention is not None:
+        attention = tuple(tuple(P[:, None] for P in heads) for heads in attention)
+    return Samples(samples.X[:, None], C, attention)
 
 
 def count_remaining(architecture: Architecture, target: int) -> int:
@@ -98,21 +110,23 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int =
     network, field = random_slice(architecture, p, seed), BalancedField(p)
     held, d_out = hold_last_map(network), architecture.widths[-1]
     size = sum(head.blocks[-1].columns for head in network.layers[-1])
-    pivot = random_samples(network, size, tokens, seed + 1)
-    pivot = _one_row_cotangents(pivot, np.zeros(size, dtype=np.intp))
-    try:
-        inverse = field.inverse(last_features(network, pivot))
-    except SingularError:
+    pivot = random_samples(network, size + SPARE_ROWS, tokens, seed + 1)
+    features = last_features(network, _one_row_cotangents(pivot, np.zeros(len(pivot.X), dtype=np.intp)))
+    independent = Elimination(features.copy(), p, keep_upper=False).run()
+    if independent.rank < size:
         return 0
-    count = max(target - size * d_out, 0) + SPARE_ROWS
-    rows = np.arange(count) * d_out // count
-    others = _one_row_cotangents(random_samples(network, count, tokens, seed + 2), rows)
-    clear = field.matmul(last_features(network, others), inverse)
+    chosen = independent.order[:size]
+    pivot, inverse = select_samples(pivot, chosen), field.inverse(features[chosen])
+    # The same number of rows for every output row.
+    each = ceil((max(target - size * d_out, 0) + SPARE_ROWS) / d_out)
+    others = random_samples(network, d_out * each, tokens, seed + 2)
+    others = _one_row_cotangents(others, np.repeat(np.arange(d_out), each))
+    clear = field.matmul(last_features(network, others), inverse).reshape(d_out, each, size)
     matrix = jacobian(held, others)
-    for i in np.unique(rows):
-        block = jacobian(held, _one_row_cotangents(pivot, np.full(size, i)))
-        first, last = np.searchsorted(rows, [i, i + 1])
-        part = matrix[first:last]
-        part -= field.matmul(clear[first:last], block)
-        field.residues.balance(part)
+    cleared = matrix.reshape(d_out, each, held.num_columns)
+    step = max(1, MAX_PIVOT_ENTRIES // max(1, size * held.num_columns))
+    for start in range(0, d_out, step):
+        rows = slice(start, start + step)
+        pivots = np.swapaxes(jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)
+        field.residues.subtract_product(cleared[rows], clear[rows], pivots)
     return size * d_out + Elimination(matrix, p, keep_upper=False).run().rank

@@ -22,7 +22,7 @@ from attngeom.exact.modular import (
     solve_mod_p,
 )
 from attngeom.exact.polynomials import Polynomial, polynomial_ring
-from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
+from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.exact.quadratic import Quadratic, QuadraticField
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "GF",
     "QQ",
     "RR",
+    "SMALL_PRIME",
     "WORD_PRIME",
     "Balls",
     "CertifiedRank",

@@ -97,10 +97,10 @@ def _to_flint(a: Array, p: int) -> nmod_mat:
 
 
 def _to_residues(a: Array, p: int, overwrite: bool = False) -> Array:
-    """A C-ordered float64 copy with balanced residues; ``overwrite`` puts it in the memory of a C-ordered int64 a."""
+    """A copy with balanced residues; ``overwrite`` puts it in the memory of a C-ordered int64 a."""
     residues = BalancedResidues(p)
     in_place = overwrite and a.dtype == np.int64 and a.flags.c_contiguous and a.flags.writeable
-    out = a.view(np.float64) if in_place else np.empty(a.shape)
+    out = a.view(residues.dtype)[:, : a.shape[1]] if in_place else np.empty(a.shape, dtype=residues.dtype)
     for start in range(0, len(a), 256):
         out[start : start + 256] = residues.from_integers(a[start : start + 256])
     return out

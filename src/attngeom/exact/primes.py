@@ -8,6 +8,9 @@ from flint import fmpz
 
 from attngeom.errors import InputError
 
+SMALL_PRIME = 251
+"""Largest prime below 2^8: 1,000 balanced products stay below 2^24, so float32 BLAS is exact, twice as fast."""
+
 BLAS_PRIME = 8388593
 """Largest prime below 2^23: blocks of 512 balanced products stay below 2^53, so float64 BLAS is exact."""
 
