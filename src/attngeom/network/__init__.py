@@ -2,7 +2,7 @@
 
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.forward import forward
-from attngeom.network.symmetries import Symmetry, identity_symmetry, random_symmetry
+from attngeom.network.symmetries import Symmetry, identity_symmetry, random_symmetry, random_unimodular_symmetry
 from attngeom.network.weights import Head, VirtualWeights, Weights, random_weights, weights_from_matrices
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "forward",
     "identity_symmetry",
     "random_symmetry",
+    "random_unimodular_symmetry",
     "random_weights",
     "weights_from_matrices",
 ]

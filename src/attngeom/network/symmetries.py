@@ -14,6 +14,7 @@ and then moves head h to place π(h). These are (s1), (s2) and the scales (s3) o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
+
+ADDITION_ROUNDS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,20 +159,52 @@ def random_symmetry(architecture: Architecture, domain: Domain, seed: int) -> Sy
     >>> random_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0].shape
     (3, 3)
     """
+    return _draw_symmetry(architecture, domain, seed, domain.random_invertible)
+
+
+def random_unimodular_symmetry(architecture: Architecture, domain: Domain, seed: int) -> Symmetry:
+    """A random group element of integer matrices with determinant ±1: it carries integer weights to integer weights.
+
+    Each matrix is a signed permutation followed by six rounds of additions ± of one half of the rows to the other, so
+    that its entries and those of its inverse are at most 2^6; most are below 5.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.exact.matrices import determinant
+    >>> abs(determinant(random_unimodular_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0], QQ))
+    1
+    """
+    return _draw_symmetry(
+        architecture, domain, seed, lambda size, rng: domain.array(_random_unimodular_matrix(size, rng))
+    )
+
+
+def _random_unimodular_matrix(size: int, rng: np.random.Generator) -> Array:
+    matrix = np.eye(size, dtype=np.int64)[rng.permutation(size)] * rng.choice([-1, 1], size=size)
+    for _ in range(ADDITION_ROUNDS):
+        places = rng.permutation(size)
+        targets, sources = places[: size // 2], places[size // 2 : size // 2 * 2]
+        matrix[targets] += rng.choice([-1, 1], size=(len(targets), 1)) * matrix[sources]
+    return matrix
+
+
+def _draw_symmetry(
+    architecture: Architecture, domain: Domain, seed: int, draw: Callable[[int, np.random.Generator], Array]
+) -> Symmetry:
+    """A group element whose invertible matrices are drawn by ``draw(size, rng)``."""
     rng = np.random.default_rng(seed)
     softmax = architecture.kind == "softmax"
     layers = tuple(
         tuple(
             HeadSymmetry(
-                domain.random_invertible(layer.attention, rng),
-                domain.eye(1) if softmax else domain.random_invertible(1, rng),
-                None if layer.value_width is None else domain.random_invertible(layer.value_width, rng),
+                draw(layer.attention, rng),
+                domain.eye(1) if softmax else draw(1, rng),
+                None if layer.value_width is None else draw(layer.value_width, rng),
             )
             for _ in range(layer.heads)
         )
         for layer in architecture.layers
     )
     widths = () if architecture.residual else architecture.widths[1:-1]
-    between = tuple(domain.random_invertible(width, rng) for width in widths)
+    between = tuple(draw(width, rng) for width in widths)
     permutations = tuple(tuple(int(place) for place in rng.permutation(layer.heads)) for layer in architecture.layers)
     return Symmetry(architecture, domain, layers, between, permutations)
