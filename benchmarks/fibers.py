@@ -2,7 +2,7 @@
 
 Every count is out of a fixed number of random networks with fixed seeds. A wrong answer is a verdict against the
 construction of the pair, or recovered weights that do not compute the function; failures that are reported as failures
-and verdicts "cannot be told" are counted apart. The peer of exact alignment is elimination over Q without residues.
+and verdicts "cannot be told" are counted apart. The peer of exact alignment is a pair of canonical forms.
 """
 
 from __future__ import annotations
@@ -18,12 +18,20 @@ from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Balls, Domain
 from attngeom.fibers.align import align
 from attngeom.fibers.blackbox import weights_box
-from attngeom.fibers.matching import match_weights
-from attngeom.fibers.rational_matching import match_rational
+from attngeom.fibers.canonical import canonical
 from attngeom.fibers.recover import recover
-from attngeom.network import Architecture, Weights, random_symmetry, random_weights
+from attngeom.network import (
+    Architecture,
+    Symmetry,
+    Weights,
+    random_symmetry,
+    random_unimodular_symmetry,
+    random_weights,
+)
 
 BILLIONTH = fmpq(1, 10**9)
+
+DrawSymmetry = Callable[[Architecture, Domain, int], Symmetry]
 
 
 def random_architecture(rng: np.random.Generator, max_width: int, max_layers: int) -> Architecture:
@@ -36,45 +44,67 @@ def random_architecture(rng: np.random.Generator, max_width: int, max_layers: in
     return Architecture(widths, attention)
 
 
-def exact_pairs(count: int, max_width: int, max_layers: int) -> None:
+def exact_pairs(
+    name: str, draw: DrawSymmetry, count: int, architecture_of: Callable[[np.random.Generator], Architecture]
+) -> None:
+    """Verdicts on (w, g·w) and on (w, g·w with one entry changed by 1e-9), in CPU time without the drawing."""
     seconds: dict[str, list[float]] = {"equal": [], "perturbed": []}
     right = {"equal": 0, "perturbed": 0}
     wrong = {"equal": 0, "perturbed": 0}
+    bits = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        architecture = random_architecture(rng, max_width, max_layers)
+        architecture = architecture_of(rng)
         first = random_weights(architecture, QQ, seed)
-        second = first.act(random_symmetry(architecture, QQ, seed + 10**6))
-        vector = second.vector().copy()
+        second = first.act(draw(architecture, QQ, seed + 10**6))
+        vector = second.vector()
+        bits = max(bits, max(x.height_bits() for x in vector))
         vector[int(rng.integers(len(vector)))] += BILLIONTH
         changed = Weights.from_vector(architecture, vector, QQ)
-        for name, other, truth in (("equal", second, True), ("perturbed", changed, False)):
+        for kind, other, truth in (("equal", second, True), ("perturbed", changed, False)):
+            # Conversions are kept with the weights: a copy has none, so that every pair pays for its own.
+            one, two = (Weights(architecture, QQ, weights.layers) for weights in (first, other))
             start = time.process_time()
-            found = align(first, other, seed=seed)
-            seconds[name].append(time.process_time() - start)
-            right[name] += found.same_function is truth and found.is_proven
-            wrong[name] += found.same_function is not None and found.same_function is not truth
-    for name in ("equal", "perturbed"):
-        times = np.array(seconds[name])
+            found = align(one, two, seed=seed)
+            seconds[kind].append(time.process_time() - start)
+            right[kind] += found.same_function is truth and found.is_proven
+            wrong[kind] += found.same_function is not None and found.same_function is not truth
+    for kind in ("equal", "perturbed"):
+        times = np.array(seconds[kind])
         print(
-            f"exact alignment, {name:9} d ≤ {max_width}, l ≤ {max_layers}: {right[name]} of {count} right and proven,"
-            f" {wrong[name]} wrong; CPU median {np.median(times) * 1e3:.1f} ms, largest {times.max() * 1e3:.0f} ms,"
-            f" {np.mean(times < 0.1):.1%} under 0.1 s"
+            f"exact alignment, {name}, entries up to {bits} bits, {kind}: {right[kind]} of {count} right and proven,"
+            f" {wrong[kind]} wrong; CPU median {np.median(times) * 1e3:.1f} ms, largest {times.max() * 1e3:.0f} ms,"
+            f" {np.mean(times < 0.1):.1%} under 0.1 s",
+            flush=True,
+        )
+
+
+def exact_alignment(counts: tuple[int, int, int], max_width: int, max_layers: int) -> None:
+    """Pairs of short integers, pairs of long fractions, and pairs of the largest size of both kinds."""
+    short, long, largest = counts
+    size = f"d ≤ {max_width}, l ≤ {max_layers}"
+    top = f"d = a = {max_width}, l = {max_layers}"
+    kinds = (("unimodular g", random_unimodular_symmetry, short), ("general g", random_symmetry, long))
+    for name, draw, count in kinds:
+        exact_pairs(f"{name}, {size}", draw, count, lambda rng: random_architecture(rng, max_width, max_layers))
+        exact_pairs(
+            f"{name}, {top}", draw, largest, lambda rng: Architecture((max_width,) * (max_layers + 1), max_width)
         )
 
 
 def exact_peer(width: int, layers: int) -> None:
+    """Finding the symmetry, against the canonical forms of both networks over Q."""
     architecture = Architecture((width,) * (layers + 1), width)
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_symmetry(architecture, QQ, 1))
-    times = []
-    for method in (match_rational, match_weights):
-        start = time.process_time()
-        method(first, second)
-        times.append(time.process_time() - start)
+    second = first.act(random_unimodular_symmetry(architecture, QQ, 1))
+    start = time.process_time()
+    align(first, second)
+    middle = time.process_time()
+    canonical(first), canonical(second)
+    aligned, compared = middle - start, time.process_time() - middle
     print(
-        f"exact matching d = {width}, l = {layers}: residues {times[0]:.3f} s, elimination over Q {times[1]:.3f} s,"
-        f" ratio {times[0] / times[1]:.2f}"
+        f"exact weights d = a = {width}, l = {layers}: alignment {aligned:.3f} s, two canonical forms {compared:.3f} s,"
+        f" ratio {aligned / compared:.2f}"
     )
 
 
@@ -136,10 +166,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small counts, about twenty seconds")
     parser.add_argument("--only", choices=["exact", "peer", "float", "1", "2", "3", "4"], help="one part alone")
+    parser.add_argument("--long-pairs", type=int, default=1000, help="exact pairs with entries of hundreds of bits")
     options = parser.parse_args()
     quick = options.quick
     parts: dict[str, Callable[[], None]] = {
-        "exact": lambda: exact_pairs(*((20, 16, 4) if quick else (1000, 64, 12))),
+        "exact": lambda: exact_alignment(
+            *(((20, 20, 2), 16, 4) if quick else ((1000, options.long_pairs, 10), 64, 12))
+        ),
         "peer": lambda: exact_peer(*((16, 3) if quick else (32, 6))),
         "float": lambda: float_pairs(*((10, 8, 3) if quick else (1000, 16, 4))),
         "1": lambda: recovery("one layer, floats", 20 if quick else 1000, layers_of(1, 5), RR),

@@ -13,19 +13,19 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.fibers.equality import layerwise_equality, virtual_scales
 from attngeom.fibers.evaluation import (
     Separation,
+    evaluate_mod_p,
     present_separation,
-    reduce_weights,
     separate_balls,
     separate_exact,
 )
 from attngeom.fibers.float_align import compare_floats
 from attngeom.fibers.hypotheses import check_hypotheses, failed
-from attngeom.fibers.matching import NoMatch
-from attngeom.fibers.rational_matching import match_rational
+from attngeom.fibers.matching import NoMatch, match_rational
 from attngeom.fibers.symmetry_json import matrix_to_json, symmetry_to_json
-from attngeom.network import Symmetry, Weights, forward
+from attngeom.network import Symmetry, Weights
 
 MAX_INPUT = 10**7
+SCREEN_TOKENS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +108,10 @@ def align(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 
 
 def _align(first: Weights, second: Weights, seed: int) -> Alignment:
     """Rational lightning networks."""
-    screened = _screen(first, second, seed)
-    if isinstance(screened, Separation):
-        return _differ(screened, seed)
-    found = match_rational(first, second, screened)
+    separation = _screen(first, second, seed)
+    if separation is not None:
+        return _differ(separation, seed)
+    found = match_rational(first, second)
     if isinstance(found, Symmetry):
         return Alignment(True, "a symmetry carries the first weights to the second", True, seed, symmetry=found)
     hypotheses = failed(check_hypotheses(first))
@@ -141,17 +141,24 @@ def _differ(separation: Separation, seed: int) -> Alignment:
     return Alignment(False, f"the outputs at the separating input differ{where}", True, seed, separation=separation)
 
 
-def _screen(first: Weights, second: Weights, seed: int) -> Separation | tuple[Weights, Weights] | None:
-    """One evaluation modulo a word prime separates almost all different networks; else the residues that agreed."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(-9, 10, size=(first.architecture.widths[0], first.architecture.tokens))
+def _screen(first: Weights, second: Weights, seed: int) -> Separation | None:
+    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero."""
+    width, tokens = first.architecture.widths[0], first.architecture.tokens
+    X = np.zeros((width, tokens), dtype=np.int64)
+    visible = min(tokens, SCREEN_TOKENS)
+    X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
+    field = GF(WORD_PRIME)
+    point = field.to_flint(field.array(X[:, :visible]))
     try:
-        one, two = reduce_weights(first, WORD_PRIME), reduce_weights(second, WORD_PRIME)
+        outputs = evaluate_mod_p(first, point), evaluate_mod_p(second, point)
     except InputError:
         return None
-    field = GF(WORD_PRIME)
-    outputs = forward(one, field.array(X)), forward(two, field.array(X))
-    return (one, two) if field.equal(*outputs) else present_separation(first, second, QQ.array(X), outputs, field)
+    if outputs[0] == outputs[1]:
+        return None
+    residues = tuple(field.zeros((first.architecture.widths[-1], tokens)) for _ in outputs)
+    for padded, output in zip(residues, outputs):
+        padded[:, :visible] = [[int(x) for x in row] for row in output.table()]
+    return present_separation(first, second, QQ.array(X), (residues[0], residues[1]), field)
 
 
 def _align_softmax(first: Weights, second: Weights, seed: int) -> Alignment:

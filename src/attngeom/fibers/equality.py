@@ -9,7 +9,6 @@ import numpy as np
 from attngeom.coefficients.arrays import expand_matrices
 from attngeom.exact.domains import Array, Domain
 from attngeom.fibers.gauges import is_invertible, ratio, solve_left
-from attngeom.fibers.matching import pull_back
 from attngeom.network import Head, Weights
 
 MAX_TABLE = 300_000
@@ -67,6 +66,13 @@ class LayerEquality:
     mixings: tuple[Array | None, ...]
 
 
+def _pull_back(head: Head, D: Array | None, domain: Domain) -> Head:
+    """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
+    if D is None:
+        return head
+    return Head(domain.matmul(head.Q, D), domain.matmul(head.K, D), domain.matmul(head.V, D), head.O)
+
+
 def _layer_table(heads: list[Head], domain: Domain, tokens: int) -> Array:
     """All coefficients of a lightning layer, one row for each output row."""
     single: Array | None = None
@@ -100,7 +106,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     between: list[Array] = []
     mixings: list[Array | None] = []
     for index, heads in enumerate(first.layers):
-        moved = [pull_back(head, D, domain) for head in second.layers[index]]
+        moved = [_pull_back(head, D, domain) for head in second.layers[index]]
         table = _layer_table(list(heads), domain, architecture.tokens)
         moved_table = _layer_table(moved, domain, architecture.tokens)
         D = None

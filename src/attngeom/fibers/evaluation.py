@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from flint import fmpq, fmpz, fmpz_mat, nmod_mat
+from flint import nmod_mat
 
-from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField, Rationals
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
 from attngeom.exact.primes import primes_from
+from attngeom.fibers.integral import Integral, integral_layers
 from attngeom.fibers.symmetry_json import matrix_to_json
 from attngeom.network import Head, Weights, forward
 
@@ -62,62 +61,50 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
-@dataclass(frozen=True, eq=False)
-class Integral:
-    """A rational matrix as an integer matrix over one denominator: products are several times faster than over Q."""
-
-    matrix: fmpz_mat
-    denominator: fmpz
-
-    @classmethod
-    def of(cls, array: Array) -> Integral:
-        return cls(*QQ.to_flint(array).numer_denom())
-
-    def __mul__(self, other: Integral) -> Integral:
-        return Integral(self.matrix * other.matrix, self.denominator * other.denominator)
-
-    def scaled(self, factor: fmpq) -> Integral:
-        return Integral(self.matrix * factor.p, self.denominator * factor.q)
-
-    def transpose(self) -> Integral:
-        return Integral(self.matrix.transpose(), self.denominator)
-
-    def equals(self, other: Integral) -> bool:
-        return bool(self.matrix * other.denominator == other.matrix * self.denominator)
-
-
-_MATRICES: WeakKeyDictionary[Weights, tuple[Integral, ...]] = WeakKeyDictionary()
-
-
-def integral_tensors(weights: Weights) -> tuple[Integral, ...]:
-    """All tensors of rational weights as integer matrices, in storage order; converted once while the weights live."""
-    if not isinstance(weights.domain, Rationals):
-        raise DomainError(f"weights over {weights.domain.name} given; rational weights are required")
-    if weights not in _MATRICES:
-        _MATRICES[weights] = tuple(Integral.of(array) for _, array in weights.tensors())
-    return _MATRICES[weights]
-
-
 def reduce_weights(weights: Weights, p: int) -> Weights:
     """Rational weights modulo a prime that divides no denominator."""
     field = GF(p)
-    arrays = []
-    for tensor, (name, shape) in zip(integral_tensors(weights), weights.architecture.tensor_shapes()):
-        if tensor.denominator % p == 0:
-            raise InputError(f"tensor {name} has a denominator divisible by {p}; another prime is required")
-        residues = nmod_mat(tensor.matrix, p) * pow(int(tensor.denominator), -1, p)
+
+    def convert(tensor: Integral) -> Array:
+        residues = tensor.residues(p)
         entries = np.array(list(map(int, residues.entries())), dtype=np.int64 if field.fits_word else object)
-        arrays.append(entries.reshape(shape))
-    position = iter(arrays)
-    layers = tuple(tuple(Head(*(next(position) for _ in head.tensors)) for head in heads) for heads in weights.layers)
+        return entries.reshape(residues.nrows(), residues.ncols())
+
+    layers = tuple(
+        tuple(Head(*(convert(tensor) for tensor in head if tensor is not None)) for head in heads)
+        for heads in integral_layers(weights)
+    )
     return Weights(weights.architecture, field, layers)
+
+
+def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
+    """The output of a rational lightning network modulo a prime, through the t×t scores: for few tokens.
+
+    >>> from attngeom.network import Architecture
+    >>> ones = {f"layers.0.{name}": [[1]] for name in "QKV"}
+    >>> evaluate_mod_p(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), nmod_mat(1, 2, [1, 2], 7))
+    [5, 3]
+    """
+    architecture, p, tokens = weights.architecture, X.modulus(), X.ncols()
+    for index, heads in enumerate(integral_layers(weights)):
+        total = X if architecture.residual else nmod_mat(architecture.widths[index + 1], tokens, p)
+        for head in heads:
+            Q, K, V = (tensor.residues(p) for tensor in head[:3])
+            scores = (K * X).transpose() * (Q * X)
+            if architecture.causal:
+                visible = [x if j <= i else 0 for j, row in enumerate(scores.table()) for i, x in enumerate(row)]
+                scores = nmod_mat(tokens, tokens, visible, p)
+            values = (V * X) * scores
+            total += values if head.O is None else head.O.residues(p) * values
+        X = total
+    return X
 
 
 def weight_bits(weights: Weights) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
-    for tensor in integral_tensors(weights):
-        largest = max((abs(x) for x in tensor.matrix.entries()), default=fmpz(0))
+    for tensor in (tensor for heads in integral_layers(weights) for head in heads for tensor in head if tensor):
+        largest = max(abs(x) for x in tensor.matrix.entries())
         size = max(tensor.matrix.nrows(), tensor.matrix.ncols())
         bits = max(bits, int(largest).bit_length() + int(tensor.denominator).bit_length() + log2(size))
     return bits

@@ -1,4 +1,4 @@
-"""The group element that carries one exact point of weight space to another, layer by layer.
+"""The group element that carries one rational point of weight space to another, layer by layer.
 
 With D_0 = I, the heads of layer i of the second network, pulled back by D_{i-1}, must have attention matrices
 proportional to those of the first in some order: that gives the order and the scales. The stacked value maps then give
@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 from itertools import islice, permutations, product
-from typing import Any
+from operator import add
 
 import numpy as np
+from flint import fmpq, fmpz, fmpz_mat
 
-from attngeom.exact.domains import Array, Domain
-from attngeom.fibers.evaluation import Integral, integral_tensors
-from attngeom.fibers.gauges import is_invertible, ratio, solve_gauge, solve_left
-from attngeom.network import Head, Symmetry, Weights
+from attngeom.exact.domains import QQ
+from attngeom.fibers.gauges import solve_gauge, solve_left
+from attngeom.fibers.integral import Integral, IntegralHead, integral_layers
+from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
 
 MAX_ORDERS = 120
+
+Mark = tuple[fmpq, ...]
 
 
 @dataclass(frozen=True)
@@ -31,141 +35,153 @@ class NoMatch:
     reason: str
 
 
-def pull_back(head: Head, D: Array | None, domain: Domain) -> Head:
-    """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
-    if D is None:
-        return head
-    return Head(domain.matmul(head.Q, D), domain.matmul(head.K, D), domain.matmul(head.V, D), head.O)
-
-
-def _fingerprint(head: Head, u: Array, domain: Domain) -> tuple[Any, Array]:
-    """The vector A u for a fixed u: proportional attention matrices have proportional vectors."""
-    vector = domain.matmul(head.K.T, domain.matmul(head.Q, u))[:, 0]
-    lead = next((x for x in vector.tolist() if x), None)
-    if lead is None:
-        return (), vector
-    inverse = domain.inverse(domain.array([[lead]]))[0, 0]
-    return tuple(domain.reduce(vector * inverse).tolist()), vector
-
-
-def _orders(first: list[Any], second: list[Any]) -> Iterator[tuple[int, ...]]:
-    """The orders π such that head h of the first list looks like head π(h) of the second."""
-    groups: dict[Any, list[int]] = {}
-    for place, mark in enumerate(second):
-        groups.setdefault(mark, []).append(place)
-    wanted: dict[Any, list[int]] = {}
-    for place, mark in enumerate(first):
-        wanted.setdefault(mark, []).append(place)
-    if {mark: len(places) for mark, places in groups.items()} != {mark: len(x) for mark, x in wanted.items()}:
-        return
-    choices = [permutations(groups[mark]) for mark in wanted]
-    for choice in islice(product(*choices), MAX_ORDERS):
-        order = [0] * len(first)
-        for places, targets in zip(wanted.values(), choice):
-            for place, target in zip(places, targets):
-                order[place] = target
-        yield tuple(order)
-
-
-def match_weights(first: Weights, second: Weights) -> Symmetry | NoMatch:
-    """The g with g · first = second over an exact field, or the reason why the search failed.
+def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
+    """The g with g · first = second over Q, or the reason why the search failed.
 
     It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
-    the stacked value maps of each layer but the last have full row rank d_i; a result g is always checked.
+    the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
+    compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K.
 
-    >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
-    >>> match_weights(w, w.act(random_symmetry(w.architecture, QQ, seed=1))).between[0].tolist()
+    >>> match_rational(w, w.act(random_symmetry(w.architecture, QQ, seed=1))).between[0].tolist()
     [[7, -1], [-4, 6]]
     """
-    architecture, domain = first.architecture, first.domain
-    rng = np.random.default_rng(0)
-    D: Array | None = None
+    architecture = first.architecture
+    before: Integral | None = None
     layers, orders, between = [], [], []
-    for index, heads in enumerate(first.layers):
-        u = domain.array(rng.integers(1, 1000, size=(architecture.widths[index], 1)))
-        moved = [pull_back(head, D, domain) for head in second.layers[index]]
-        marks = [_fingerprint(head, u, domain) for head in heads]
-        moved_marks = [_fingerprint(head, u, domain) for head in moved]
-        if any(mark == () for mark, _ in marks):
+    for index, (heads, moved) in enumerate(zip(integral_layers(first), integral_layers(second))):
+        moved = tuple(_pull_back(head, before) for head in moved)
+        u = _random_matrix(architecture.widths[index], 1)
+        vectors, moved_vectors = ([_attend(head, u) for head in side] for side in (heads, moved))
+        marks, moved_marks = ([_normalised(vector) for vector in side] for side in (vectors, moved_vectors))
+        if () in marks:
             return NoMatch(index, "an attention matrix is zero")
         free = not architecture.residual and index < architecture.num_layers - 1
         reason = "the attention matrices of the heads are not proportional in any order"
-        for order in _orders([mark for mark, _ in marks], [mark for mark, _ in moved_marks]):
+        for order in _orders(marks, moved_marks):
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
-            vectors = [(marks[place][1], moved_marks[order[place]][1]) for place in range(len(heads))]
-            found = _match_layer(pairs, vectors, architecture.kind == "softmax", free, domain)
+            scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
+            if architecture.kind == "softmax" and any(scale != 1 for scale in scales):
+                found: tuple[list[HeadSymmetry], Integral | None] | str = "the attention matrices differ by a scale"
+            else:
+                found = _match_layer(pairs, scales, free)
             if not isinstance(found, str):
                 break
             reason = found
         else:
             return NoMatch(index, reason)
-        elements, D_next = found
+        elements, before = found
         layers.append(tuple(elements))
         orders.append(order)
-        if free:
-            between.append(D_next)
-        D = D_next if free else None
-    return Symmetry(architecture, domain, tuple(layers), tuple(between), tuple(orders))
+        if before is not None:
+            between.append(before.array())
+    return Symmetry(architecture, QQ, tuple(layers), tuple(between), tuple(orders))
+
+
+def _pull_back(head: IntegralHead, D: Integral | None) -> IntegralHead:
+    """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
+    if D is None:
+        return head
+    return IntegralHead(head.Q * D, (head.K * D).reduced(), (head.V * D).reduced(), head.O)
+
+
+@lru_cache(maxsize=64)
+def _random_matrix(rows: int, columns: int, seed: int = 0) -> Integral:
+    rng = np.random.default_rng(seed)
+    return Integral(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
+
+
+def _attend(head: IntegralHead, u: Integral) -> list[fmpq]:
+    """The vector A u: proportional attention matrices have proportional vectors."""
+    return list((head.K.transpose() * (head.Q * u)).rationals().entries())
+
+
+def _normalised(vector: list[fmpq]) -> Mark:
+    """The multiple of the vector whose first nonzero entry is 1; empty for the zero vector."""
+    lead = next((x for x in vector if x), None)
+    return () if lead is None else tuple(x / lead for x in vector)
+
+
+def _ratio(vector: list[fmpq], moved: list[fmpq]) -> fmpq:
+    """The scale between two proportional vectors."""
+    return next(y / x for x, y in zip(vector, moved) if x)
+
+
+def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
+    """The orders π such that head h of the first list looks like head π(h) of the second."""
+    distinct = [mark for place, mark in enumerate(first) if mark not in first[:place]]
+    groups = [[[place for place, x in enumerate(side) if x == mark] for side in (first, second)] for mark in distinct]
+    if any(len(places) != len(targets) for places, targets in groups):
+        return
+    for choice in islice(product(*(permutations(targets) for _, targets in groups)), MAX_ORDERS):
+        order = [0] * len(first)
+        for (places, _), targets in zip(groups, choice):
+            for place, target in zip(places, targets):
+                order[place] = target
+        yield tuple(order)
 
 
 def _match_layer(
-    pairs: list[tuple[Head, Head]], vectors: list[tuple[Array, Array]], softmax: bool, free: bool, domain: Domain
-) -> tuple[list[HeadSymmetry], Array] | str:
-    """The head symmetries of one layer and D_i, or what went wrong."""
-    scales = [ratio(*pair, domain) for pair in vectors]
-    if any(scale is None for scale in scales) or (softmax and any(scale != 1 for scale in scales)):
-        return "the scales of the attention matrices do not fit"
-    values = np.concatenate([head.value_matrix(domain) for head, _ in pairs], axis=1)
-    moved_values = np.concatenate(
-        [domain.reduce(moved.value_matrix(domain) * scale) for (_, moved), scale in zip(pairs, scales)], axis=1
-    )
-    D: Array = domain.eye(values.shape[0])
+    pairs: list[tuple[IntegralHead, IntegralHead]], scales: list[fmpq], free: bool
+) -> tuple[list[HeadSymmetry], Integral | None] | str:
+    """The head symmetries of one layer and D_i (None if it is the identity), or what went wrong."""
+    values = [head.values() for head, _ in pairs]
+    moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
+    D = None
     if free:
-        solved = solve_left(values, moved_values, domain)
-        if solved is None:
-            return "the stacked value maps lack full row rank, so the basis after the layer is not determined"
-        if not is_invertible(solved, domain):
-            return "the value maps of the two networks have different ranks"
+        solved = _solve_basis(values, moved_values)
+        if isinstance(solved, str):
+            return solved
         D = solved
-    if not domain.equal(domain.matmul(D, values), moved_values):
+    if not all((x if D is None else D * x).equals(y) for x, y in zip(values, moved_values)):
         return "the value maps do not fit"
     elements = []
     for (head, moved), scale in zip(pairs, scales):
-        C = solve_gauge(head.K, moved.K, domain.reduce(head.Q.T * scale), moved.Q.T, domain)
+        C = _solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
         B = None
         if head.O is not None and moved.O is not None:
-            scaled = domain.reduce(moved.V * scale)
-            B = solve_gauge(head.V, scaled, domain.matmul(D, head.O), moved.O, domain)
+            outputs = head.O if D is None else D * head.O
+            B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
         if C is None or (head.O is not None and B is None):
             return "the factors of a head are not related by an invertible matrix"
-        elements.append(HeadSymmetry(C, domain.array([[scale]]), B))
+        elements.append(HeadSymmetry(C.array(), QQ.array([[scale]]), None if B is None else B.array()))
     return elements, D
 
 
-def carries(symmetry: Symmetry, first: Weights, second: Weights) -> bool:
-    """Whether g · first = second exactly over Q, checked without inverting matrices; g must be invertible."""
-    size = 4 if first.architecture.is_factored else 3
-    tensors, moved_tensors = integral_tensors(first), integral_tensors(second)
-    count, last = first.architecture.heads, first.architecture.num_layers - 1
-    for index in range(last + 1):
-        before = Integral.of(symmetry.between[index - 1]) if symmetry.between and index > 0 else None
-        after = Integral.of(symmetry.between[index]) if symmetry.between and index < last else None
-        for place, g in enumerate(symmetry.heads[index]):
-            start = (index * count + place) * size
-            target = (index * count + symmetry.permutations[index][place]) * size
-            Q, K, V = tensors[start : start + 3]
-            moved = moved_tensors[target : target + 3]
-            moved_Q, moved_K, moved_V = moved if before is None else (tensor * before for tensor in moved)
-            C, scale = Integral.of(g.C), g.scale[0, 0]
-            if not (C * K).equals(moved_K) or not (C.transpose() * moved_Q).equals(Q.scaled(scale)):
-                return False
-            inside = after if g.B is None else Integral.of(g.B)
-            if not moved_V.scaled(scale).equals(V if inside is None else inside * V):
-                return False
-            if g.B is not None and inside is not None:
-                O, moved_O = tensors[start + 3], moved_tensors[target + 3]
-                if not (moved_O * inside).equals(O if after is None else after * O):
-                    return False
-    return True
+def _solve_basis(values: list[Integral], moved: list[Integral]) -> Integral | str:
+    """The invertible D with D · values = moved, if values have full row rank; the caller checks the equation."""
+    D = _solve_left(values, moved)
+    if D is None:
+        stacked = [np.concatenate([x.array() for x in side], axis=1) for side in (values, moved)]
+        solved = solve_left(stacked[0], stacked[1], QQ)
+        if solved is None:
+            return "the stacked value maps lack full row rank, so the basis after the layer is not determined"
+        D = Integral.of(solved)
+    return D if D.is_invertible() else "the value maps of the two networks have different ranks"
+
+
+def _solve_gauge(P: Integral, P_moved: Integral, R: Integral, R_moved: Integral) -> Integral | None:
+    """An invertible B with B P = P_moved and R_moved B = R, or None if none was found."""
+    B = _solve_left([P], [P_moved])
+    if B is None:
+        completed = solve_gauge(P.array(), P_moved.array(), R.array(), R_moved.array(), QQ)
+        return None if completed is None else Integral.of(completed)
+    return B if (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible() else None
+
+
+def _solve_left(left: list[Integral], right: list[Integral]) -> Integral | None:
+    """The X with X left_h = right_h for all h, if there is one; None if it is not determined by what is solved.
+
+    Solved are the square systems X Σ left_h R_h = Σ right_h R_h with random R_h: FLINT cannot select columns.
+    """
+    if len(left) == 1 and left[0].matrix.nrows() == left[0].matrix.ncols():
+        return left[0].solve_left(right[0])
+    return _mix(left).solve_left(_mix(right))
+
+
+def _mix(matrices: list[Integral]) -> Integral:
+    """Σ M_h R_h, with as many columns as rows."""
+    rows, columns = matrices[0].matrix.nrows(), matrices[0].matrix.ncols()
+    parts = [M * _random_matrix(columns, rows, seed) for seed, M in enumerate(matrices)]
+    return reduce(add, parts).reduced()
