@@ -7,15 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
-from attngeom.exact import QQ, RR
+from attngeom.exact import GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import PrimeField
-from attngeom.fibers.align import align
+from attngeom.fibers.align import SCREEN_TOKENS, align
+from attngeom.fibers.evaluation import evaluate_mod_p
+from attngeom.fibers.matching import NoMatch, match_rational
 from attngeom.fibers.symmetry_json import symmetry_from_json, symmetry_to_json
 from attngeom.network import (
     Architecture,
     Weights,
     forward,
     random_symmetry,
+    random_unimodular_symmetry,
     random_weights,
     weights_from_matrices,
 )
@@ -69,6 +72,138 @@ def test_one_entry_changed_by_a_billionth_is_separated(architecture):
             outputs = forward(first, X), forward(perturbed(second, place), X)
             assert not QQ.equal(*outputs)
             assert all(QQ.equal(a, b) for a, b in zip(outputs, found.separation.outputs))
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architecture):
+    for seed in range(3):
+        first = random_weights(architecture, QQ, seed)
+        second = first.act(random_unimodular_symmetry(architecture, QQ, seed + 50))
+        found = align(first, second, seed=seed)
+        assert found.same_function is True and found.is_proven
+        assert found.symmetry.apply(first).equals(second)
+        found = align(first, perturbed(second, seed), seed=seed)
+        assert found.same_function is False and found.is_proven
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((30, 20, 20, 24), (8, 20, 13)),
+        Architecture((24, 24, 24), 12, heads=3, value_width=8, causal=True),
+        Architecture((20, 20, 20, 20), 20, residual=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("draw", [random_symmetry, random_unimodular_symmetry])
+def test_wide_networks_are_aligned_exactly(architecture, draw):
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(draw(architecture, QQ, 1))
+    found = align(first, second)
+    assert found.same_function is True and found.is_proven
+    assert found.symmetry.apply(first).equals(second)
+    found = align(first, perturbed(second, architecture.num_parameters // 2))
+    assert found.same_function is False and found.is_proven
+
+
+@settings(max_examples=40)
+@given(architecture=architectures(max_layers=2, max_width=4, max_tokens=5), seed=st.integers(0, 1000))
+def test_residues_of_the_output_agree_with_the_forward_pass(architecture, seed):
+    field = GF(WORD_PRIME)
+    weights = random_weights(architecture, QQ, seed).act(random_symmetry(architecture, QQ, seed + 1))
+    X = field.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
+    output = [[int(x) for x in row] for row in evaluate_mod_p(weights, field.to_flint(X)).table()]
+    assert field.equal(field.array(output), forward(weights.to(field), X))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_separating_input_of_many_tokens_is_complete(causal, residual):
+    architecture = Architecture((3, 3, 3), 2, tokens=SCREEN_TOKENS + 3, causal=causal, residual=residual)
+    first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
+    separation = align(first, other).separation
+    assert separation.X.shape == (3, architecture.tokens)
+    domain = separation.domain
+    for weights, output in zip((first, other), separation.outputs):
+        assert domain.equal(forward(weights.to(domain), domain.array(separation.X)), output)
+
+
+def with_tensors(weights, **changes):
+    """The weights with some tensors replaced; names with underscores for dots."""
+    changed = {name.replace("_", "."): QQ.array(value) for name, value in changes.items()}
+    return Weights.from_tensors(weights.architecture, dict(weights.tensors()) | changed, QQ)
+
+
+DEFICIENT = {
+    "keys of rank one": (
+        Architecture((3, 3, 3), 2),
+        {"layers_0_K": [[1, 2, 3], [2, 4, 6]]},
+        True,
+    ),
+    "keys and queries of rank one": (
+        Architecture((3, 3), 2),
+        {"layers_0_K": [[1, 2, 3], [2, 4, 6]], "layers_0_Q": [[1, 1, 0], [3, 3, 0]]},
+        True,
+    ),
+    "values of rank one in a factored head": (
+        Architecture((3, 3, 3), 2, value_width=2, residual=True),
+        {"layers_1_heads_0_V": [[1, 2, 3], [0, 0, 0]]},
+        True,
+    ),
+    "two heads with one attention matrix": (
+        Architecture((2, 2, 2), 1, heads=2, value_width=2),
+        {f"layers_0_heads_{h}_{name}": [[1, 3]] for h in range(2) for name in "QK"},
+        True,
+    ),
+    "first values of rank one": (
+        Architecture((3, 3, 3), 3),
+        {"layers_0_V": [[1, 2, 3], [2, 4, 6], [3, 6, 9]]},
+        False,
+    ),
+    "attention zero": (
+        Architecture((3, 3, 3), 3),
+        {"layers_0_K": [[0] * 3] * 3},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEFICIENT, ids=str)
+@pytest.mark.parametrize("draw", [random_symmetry, random_unimodular_symmetry])
+def test_verdict_is_right_where_ranks_drop(case, draw):
+    architecture, changes, has_symmetry = DEFICIENT[case]
+    for seed in range(4):
+        first = with_tensors(random_weights(architecture, QQ, seed), **changes)
+        second = first.act(draw(architecture, QQ, seed + 50))
+        found = align(first, second, seed=seed)
+        assert found.same_function is True
+        assert found.is_proven or found.error_probability < 1e-9
+        assert (found.symmetry is not None) == has_symmetry
+        if found.symmetry is not None:
+            assert found.symmetry.apply(first).equals(second)
+
+
+def test_completed_gauge_of_large_height_is_found():
+    # a > d leaves a part of C free, and the denominators are longer than a machine word.
+    architecture = Architecture((2, 2), 4)
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(random_symmetry(architecture, QQ, 1))
+    tiny = fmpq(1, 10**40 + 1)
+    scaled = with_tensors(
+        second,
+        layers_0_K=dict(second.tensors())["layers.0.K"] * tiny,
+        layers_0_Q=dict(second.tensors())["layers.0.Q"] / tiny,
+    )
+    found = align(first, scaled)
+    assert found.same_function is True and found.is_proven
+    assert found.symmetry.apply(first).equals(scaled)
+
+
+def test_unrelated_weights_have_no_symmetry():
+    architecture = Architecture((3, 3, 3), 2, heads=2, value_width=2)
+    first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
+    found = match_rational(first, other)
+    assert isinstance(found, NoMatch) and found.layer == 0
 
 
 @settings(max_examples=60)

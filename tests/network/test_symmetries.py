@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME
-from attngeom.network import Architecture, forward, identity_symmetry, random_symmetry, random_weights
+from attngeom.network import (
+    Architecture,
+    forward,
+    identity_symmetry,
+    random_symmetry,
+    random_unimodular_symmetry,
+    random_weights,
+)
 from attngeom.network.infinitesimal import count_generators, infinitesimal_action
 from attngeom.network.symmetries import HeadSymmetry, Symmetry
 from attngeom.network.weights import Weights
@@ -86,6 +93,18 @@ def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed)
     vandermonde = field.array([[pow(int(e), k, field.p) for k in range(degree + 1)] for e in points])
     linear_term = field.matmul(field.inverse(vandermonde), values)[1]
     assert field.is_zero(linear_term)
+
+
+@settings(max_examples=30)
+@given(architectures(max_layers=3, max_width=5, kinds=("lightning", "softmax")), st.integers(0, 10**6))
+def test_unimodular_elements_and_their_inverses_are_small_integers(architecture, seed):
+    g = random_unimodular_symmetry(architecture, QQ, seed)
+    for element in (g, g.inverse()):
+        matrices = [*element.between]
+        for head in (head for heads in element.heads for head in heads):
+            matrices += [head.C, head.scale, *([] if head.B is None else [head.B])]
+        assert all(x.q == 1 and abs(x) <= 64 for matrix in matrices for x in matrix.ravel())
+    assert all(x.q == 1 for x in random_weights(architecture, QQ, seed).act(g).vector())
 
 
 def test_scaling_is_refused_for_softmax():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
 from typing import Any
@@ -15,7 +16,7 @@ from attngeom.fibers.integral import Integral, integral_layers
 from attngeom.fibers.symmetry_json import matrix_to_json
 from attngeom.network import Head, Weights, forward
 
-EXACT_OUTPUT_BITS = 50_000
+EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
 
 
@@ -100,14 +101,23 @@ def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
     return X
 
 
+def denominator_bits(weights: Weights) -> float:
+    """The bits of the largest common denominator of a tensor."""
+    return max(tensor.denominator.bit_length() for tensor in _tensors(weights))
+
+
 def weight_bits(weights: Weights) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
-    for tensor in (tensor for heads in integral_layers(weights) for head in heads for tensor in head if tensor):
+    for tensor in _tensors(weights):
         largest = max(abs(x) for x in tensor.matrix.entries())
         size = max(tensor.matrix.nrows(), tensor.matrix.ncols())
-        bits = max(bits, int(largest).bit_length() + int(tensor.denominator).bit_length() + log2(size))
+        bits = max(bits, largest.bit_length() + tensor.denominator.bit_length() + log2(size))
     return bits
+
+
+def _tensors(weights: Weights) -> Iterator[Integral]:
+    return (tensor for heads in integral_layers(weights) for head in heads for tensor in head if tensor is not None)
 
 
 def function_degree(weights: Weights) -> int:
@@ -155,10 +165,12 @@ def present_separation(
     first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
 ) -> Separation:
     """The rational outputs if they are of readable size, else their residues."""
-    if output_bits(first, 8.0) > EXACT_OUTPUT_BITS or max(abs(int(x.p)) for x in X.ravel()) > 9:
+    if max(abs(int(x.p)) for x in X.ravel()) > 9:
         return Separation(X, residues, field)
-    if max(output_bits(w, weight_bits(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
-        return Separation(X, residues, field)
+    # The denominators are quick to look at, and almost always decide for large networks.
+    for estimate in (denominator_bits, weight_bits):
+        if max(output_bits(w, estimate(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
+            return Separation(X, residues, field)
     return Separation(X, (forward(first, X), forward(second, X)), QQ)
 
 
