@@ -59,8 +59,7 @@ def test_permuting_indices_preserves_the_ideal(model: Model) -> None:
     engine = WeightEngine(model, seed=3)
     degree = next(n for n in range(1, 7) if any(len(engine.kernel(n, w).free) for w in engine.weights(n)))
     points = model.sample(4, WORD_PRIME, np.random.default_rng(99))
-    reverse = tuple(tuple(reversed(range(size))) for size in model.groups)
-    moved = model.permute(reverse)
+    (moved,) = model.permute([np.arange(size)[None, ::-1] for size in model.groups])
     for weight in engine.weights(degree):
         basis = engine.kernel(degree, weight).basis
         factors = moved[engine.table.space(degree, weight).factors]

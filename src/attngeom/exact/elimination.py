@@ -147,7 +147,7 @@ class Elimination:
 
     def reduced(self) -> tuple[Array, Array]:
         """The non-pivot columns and their entries in the reduced echelon form, rank×(n − rank), balanced."""
-        free = np.setdiff1d(np.arange(self.a.shape[1]), np.array(self.columns, dtype=np.intp))
+        free = np.delete(np.arange(self.a.shape[1]), np.array(self.columns, dtype=np.intp))
         entries = self.a[: self.rank, free]
         if self.rank:
             self._solve_upper(0, len(self.inverses), entries)

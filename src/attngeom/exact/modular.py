@@ -151,7 +151,7 @@ def _reduced(a: Array, p: int, method: Method | None) -> tuple[Array, Array, Arr
     if _prepare(a, p, method) == "flint":
         reduced, rank = _to_flint(a, p).rref()
         pivots = np.array(_flint_pivots(reduced, rank), dtype=np.intp)
-        free = np.setdiff1d(np.arange(a.shape[1]), pivots)
+        free = np.delete(np.arange(a.shape[1]), pivots)
         entries = [int(reduced[i, j]) for i in range(rank) for j in free.tolist()]
         return pivots, free, np.array(entries, dtype=residue_dtype(p)).reshape(rank, len(free))
     elimination = Elimination(_to_residues(a, p), p).run()

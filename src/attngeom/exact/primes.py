@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from flint import fmpz
 
@@ -21,6 +22,7 @@ BIG_PRIME = 2305843009213693951
 """2^61 - 1: for identity tests whose error probability must be tiny."""
 
 
+@lru_cache(maxsize=1024, typed=True)
 def check_prime(p: int) -> int:
     """Return p if it is a prime below 2^63.
 

@@ -7,6 +7,9 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.residues import BalancedResidues
 
+SMALL = 2**12
+"""Up to this number of products the overhead of the calls is all that counts."""
+
 
 def matmul_mod(a: np.ndarray, b: np.ndarray, p: int) -> np.ndarray:
     """a b mod p for int64 residues in [0, p) and p < 2^31, exact, in float64 BLAS; batched over leading axes.
@@ -17,4 +20,7 @@ def matmul_mod(a: np.ndarray, b: np.ndarray, p: int) -> np.ndarray:
     if a.shape[-1] != b.shape[-2]:
         raise InputError(f"matrices of shapes {a.shape} and {b.shape} given; inner sizes must agree")
     field = BalancedResidues(p)
+    if a.size * b.shape[-1] <= SMALL and b.ndim == 2:
+        # A few integer operations on all products at once; sums of k < 2^32 residues fit in int64.
+        return np.asarray((a[..., :, :, None] * b % p).sum(axis=-2) % p)
     return field.to_integers(field.multiply(field.from_residues(a), field.from_residues(b)))

@@ -16,12 +16,14 @@ from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.implicitization.models import Model
 from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials
 from attngeom.implicitization.operators import Operators, shift
-from attngeom.implicitization.partitions import Partition, Weight, dominant, kostka, pad, strip
+from attngeom.implicitization.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
 from attngeom.implicitization.records import IdealSummary
 from attngeom.implicitization.substitution import vanishes_on
 from attngeom.implicitization.weight_spaces import SPARE_POINTS, WeightEngine
 
 Array = np.ndarray
+MAX_ORBIT_ENTRIES = 2**18
+"""Entries of permuted monomials that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,17 @@ class ModuleExpansion:
     def spaces(self) -> Iterator[ModuleSpace]:
         """All weights of the module: dominant ones and their permutations, each with its polynomials."""
         degree = self.vector.degree
-        for top in self.table.dominant_weights(degree):
+        for top in dominant_weights(tuple(sum(shape) for shape in self.vector.shapes), self.model.groups):
             if not self._expected(top):
                 continue
-            basis = self.basis(top)
-            for weight in product(*(sorted(set(permutations(part)), reverse=True) for part in top)):
-                yield ModuleSpace(degree, weight, self.table.factors_of(degree, weight), basis)
+            basis, factors = self.basis(top), self.table.space(degree, top).factors
+            orbit = list(product(*(sorted(set(permutations(part)), reverse=True) for part in top)))
+            step = 1 + MAX_ORBIT_ENTRIES // factors.size
+            for start in range(0, len(orbit), step):
+                weights = orbit[start : start + step]
+                moved = np.sort(self.table.relabelings(weights)[:, factors], axis=-1)
+                for weight, permuted in zip(weights, moved):
+                    yield ModuleSpace(degree, weight, permuted, basis)
 
 
 def _choose_rows(matrix: Array, wanted: int) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import matmul_mod
@@ -23,6 +22,7 @@ from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, p
 
 Array = np.ndarray
 SPARE_POINTS = 8
+FIRST_POINTS = 64
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class HighestWeightEngine:
         self.basis = TableauBasis(d)
         self._rng = np.random.default_rng([seed, prime])
         self._raising = raising_matrix(d)
+        self._first_points = self._random_points(FIRST_POINTS, targets)
+        self._borel_points: dict[int, MinorTable] = {}
         self._spaces: dict[tuple[Partition, Partition], HighestWeightSpace] = {}
         self._expansions: dict[tuple[Partition, Partition], Expansion] = {}
         self._ideals: dict[tuple[Partition, Partition, int], Array] = {}
@@ -91,22 +93,26 @@ class HighestWeightEngine:
         return self._spaces[key]
 
     def _raised_values(self, mu: Partition, tableaux: Array, count: int, chunk: int = 512) -> Array:
-        """E(tableau) at random points: one equation for each point."""
-        found = []
-        for start in range(0, count, chunk):
-            shape = (min(chunk, count - start), self.basis.size, len(mu))
-            points = self._rng.integers(0, self.prime, shape)
-            moved = matmul_mod(self._raising[None], points, self.prime)
-            found.append(MinorTable(self.basis, points, moved, self.prime).evaluate(mu, tableaux)[1])
+        """E(tableau) at random points: one equation for each point. The first points are the same for all weights."""
+        found = [self._first_points.evaluate(mu, tableaux)[1][:count]]
+        for start in range(FIRST_POINTS, count, chunk):
+            points = self._random_points(min(chunk, count - start), len(mu))
+            found.append(points.evaluate(mu, tableaux)[1])
         return np.concatenate(found)
+
+    def _random_points(self, count: int, targets: int) -> MinorTable:
+        points = self._rng.integers(0, self.prime, (count, self.basis.size, targets))
+        return MinorTable(self.basis, points, matmul_mod(self._raising[None], points, self.prime), self.prime)
 
     def ideal(self, lam: Partition, mu: Partition, a: int) -> Array:
         """The highest weight vectors that vanish on the variety, as rows of coefficients of those of :meth:`space`."""
         key = (lam, mu, min(a, self.d, self.targets))
         if key not in self._ideals:
             space = self.space(lam, mu)
-            point = borel_point(self.d, self.targets, a)[None]
-            values, _ = MinorTable(self.basis, point, point, self.prime).evaluate(mu, space.tableaux)
+            if key[2] not in self._borel_points:
+                point = borel_point(self.d, self.targets, a)[None]
+                self._borel_points[key[2]] = MinorTable(self.basis, point, np.zeros_like(point), self.prime)
+            values, _ = self._borel_points[key[2]].evaluate(mu, space.tableaux)
             at_point = matmul_mod(values, np.ascontiguousarray(space.vectors.T), self.prime)
             self._ideals[key] = nullspace_mod_p(at_point, self.prime)
         return self._ideals[key]
@@ -119,10 +125,12 @@ class HighestWeightEngine:
             tableau, variables, signs = self.basis.expand(mu, space.tableaux, self.targets)
             codes = self.encode(variables)
             keys, first, column = np.unique(codes, return_index=True, return_inverse=True)
-            shape = (len(space.tableaux), len(keys))
-            signed = sparse.csr_matrix((signs.astype(np.int64), (tableau, column)), shape=shape)
-            coefficients = (signed.T @ space.vectors.T).T % self.prime
-            self._expansions[key] = Expansion(np.ascontiguousarray(coefficients), variables[first], keys)
+            # Terms of one monomial become neighbours and are added up.
+            order = np.argsort(column, kind="stable")
+            starts = np.searchsorted(column[order], np.arange(len(keys)))
+            terms = signs[order] * space.vectors[:, tableau[order]]
+            coefficients = np.add.reduceat(terms, starts, axis=1) % self.prime
+            self._expansions[key] = Expansion(coefficients, variables[first], keys)
         return self._expansions[key]
 
     def encode(self, variables: Array) -> Array:

@@ -8,6 +8,7 @@ permutes coordinates.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -43,6 +44,34 @@ class Coordinate:
         return tuple(
             sum(len(part) for part, owner in zip(self.label, self.owners) if owner == g) for g in range(num_groups)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateBlock:
+    """Coordinates of one form: their numbers, owners, one array of indices per multiset, and sortable codes."""
+
+    members: Array
+    owners: tuple[int, ...]
+    parts: tuple[Array, ...]
+    codes: Array
+    order: Array
+
+    @classmethod
+    def of(cls, coordinates: tuple[Coordinate, ...], members: list[int]) -> CoordinateBlock:
+        """The block of the given coordinates."""
+        labels = [coordinates[i].label for i in members]
+        parts = tuple(np.array(part) for part in zip(*labels))
+        codes = _encode_indices(parts, (len(members),))
+        return cls(np.array(members), coordinates[members[0]].owners, parts, codes, np.argsort(codes))
+
+
+def _encode_indices(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """One integer for each coordinate, from its sorted indices along the last axis."""
+    codes = np.zeros(shape, dtype=np.int64)
+    for part in parts:
+        for i in range(part.shape[-1]):
+            codes = codes * 1024 + part[..., i]
+    return codes
 
 
 class Model(ABC):
@@ -89,13 +118,27 @@ class Model(ABC):
     def position(self) -> dict[Coordinate, int]:
         return {c: i for i, c in enumerate(self.coordinates)}
 
-    def permute(self, images: tuple[tuple[int, ...], ...]) -> Array:
-        """The permutation of coordinates that renames the indices of each group: entry i is where i goes."""
-        moved = []
-        for c in self.coordinates:
-            label = tuple(tuple(sorted(images[g][i] for i in part)) for part, g in zip(c.label, c.owners))
-            moved.append(self.position[Coordinate(label, c.owners, c.tag)])
-        return np.array(moved)
+    @cached_property
+    def _alike(self) -> tuple[CoordinateBlock, ...]:
+        """The coordinates in blocks that permutations preserve: same tag, owners and sizes of the multisets."""
+        blocks: dict[tuple[object, ...], list[int]] = {}
+        for i, c in enumerate(self.coordinates):
+            blocks.setdefault((c.tag, c.owners, *map(len, c.label)), []).append(i)
+        return tuple(CoordinateBlock.of(self.coordinates, members) for members in blocks.values())
+
+    def permute(self, images: Sequence[Array]) -> Array:
+        """Permutations of coordinates that rename the indices of each group, one in each row: entry i is where i goes.
+
+        ``images`` holds one array for each group, a row for each permutation.
+        """
+        count = len(images[0])
+        moved = np.empty((count, len(self.coordinates)), dtype=np.int64)
+        for block in self._alike:
+            parts = [np.sort(images[g][:, part], axis=-1) for part, g in zip(block.parts, block.owners)]
+            codes = _encode_indices(parts, (count, len(block.members)))
+            places = np.searchsorted(block.codes, codes, sorter=block.order)
+            moved[:, block.members] = block.members[block.order[places]]
+        return moved
 
 
 def _check_sizes(**sizes: int | None) -> None:

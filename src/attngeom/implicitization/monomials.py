@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 
@@ -26,16 +27,6 @@ class MonomialSpace:
         return len(self.keys)
 
 
-def subtract(weight: Weight, other: Weight) -> Weight | None:
-    """weight - other, or None if an entry would be negative.
-
-    >>> subtract(((2, 1),), ((1, 1),)), subtract(((2, 0),), ((1, 1),))
-    (((1, 0),), None)
-    """
-    result = tuple(tuple(x - y for x, y in zip(a, b)) for a, b in zip(weight, other))
-    return None if any(x < 0 for part in result for x in part) else result
-
-
 class MonomialTable:
     """All monomial spaces of a model that were asked for; only dominant weights are stored.
 
@@ -47,8 +38,25 @@ class MonomialTable:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.base = len(model.coordinates)
+        self._shifts = np.array([[x for part in weight for x in part] for weight in model.weights])
+        self._ends = tuple(accumulate(model.groups))
         self._spaces: dict[tuple[int, Weight], MonomialSpace] = {}
-        self._permutations: dict[tuple[tuple[int, ...], ...], Array] = {}
+        self._relabeled: dict[Weight, tuple[Weight, Array]] = {}
+
+    def quotients(self, weight: Weight) -> list[tuple[int, Weight]]:
+        """(coordinate, weight without it) for every coordinate that a monomial of the weight may contain.
+
+        >>> from attngeom.implicitization.models import CrossColumn
+        >>> MonomialTable(CrossColumn(d=2, a=1, targets=1)).quotients(((3, 1), (2,)))
+        [(0, ((1, 1), (1,))), (1, ((2, 0), (1,)))]
+        """
+        rests = np.array([x for part in weight for x in part]) - self._shifts
+        found = []
+        for coordinate in np.flatnonzero((rests >= 0).all(axis=1)).tolist():
+            entries = rests[coordinate].tolist()
+            rest = tuple(tuple(entries[end - size : end]) for size, end in zip(self.model.groups, self._ends))
+            found.append((coordinate, rest))
+        return found
 
     def encode(self, factors: Array) -> Array:
         """The integer codes of monomials given as rows of sorted coordinate indices."""
@@ -71,13 +79,17 @@ class MonomialTable:
         found = [w for total in totals for w in dominant_weights(total, self.model.groups)]
         return tuple(w for w in sorted(found, reverse=True) if len(self.space(degree, w)))
 
+    def relabelings(self, weights: Sequence[Weight]) -> Array:
+        """Maps of coordinates, one in each row, that carry the dominant weights of the orbits to the given weights."""
+        # A stable sort by falling entries: equal weights always get the same permutation.
+        parts = [np.array(part) for part in zip(*weights)]
+        return self.model.permute([np.argsort(-part, axis=1, kind="stable") for part in parts])
+
     def relabel(self, weight: Weight) -> tuple[Weight, Array]:
         """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
-        # A stable sort by falling entries: equal weights always get the same permutation.
-        images = tuple(tuple(np.argsort([-x for x in part], kind="stable").tolist()) for part in weight)
-        if images not in self._permutations:
-            self._permutations[images] = self.model.permute(images)
-        return dominant(weight), self._permutations[images]
+        if weight not in self._relabeled:
+            self._relabeled[weight] = dominant(weight), self.relabelings([weight])[0]
+        return self._relabeled[weight]
 
     def space(self, degree: int, weight: Weight) -> MonomialSpace:
         """The monomials of the degree and the dominant weight."""
@@ -103,10 +115,7 @@ class MonomialTable:
                 weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
             )
         found = []
-        for coordinate, shift in enumerate(self.model.weights):
-            rest = subtract(weight, shift)
-            if rest is None:
-                continue
+        for coordinate, rest in self.quotients(weight):
             factors = self.factors_of(degree - 1, rest)
             if degree > 1:
                 factors = factors[factors[:, -1] <= coordinate]

@@ -10,7 +10,7 @@ from attngeom.exact.modular import rref_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.generators import HighestWeightVector, ModuleExpansion
 from attngeom.implicitization.models import Model
-from attngeom.implicitization.monomials import MonomialTable, subtract
+from attngeom.implicitization.monomials import MonomialTable
 from attngeom.implicitization.partitions import Weight, orbit_size
 
 Array = np.ndarray
@@ -51,10 +51,7 @@ class Subideal:
     def _products(self, degree: int, weight: Weight, size: int) -> list[Array]:
         space = self.table.space(degree, weight)
         rows = []
-        for coordinate, step in enumerate(self.model.weights):
-            rest = subtract(weight, step)
-            if rest is None:
-                continue
+        for coordinate, rest in self.table.quotients(weight):
             lower = self.basis(degree - 1, self.table.relabel(rest)[0])
             if len(lower):
                 keys = self.table.encode(self.table.times(degree - 1, rest, coordinate))

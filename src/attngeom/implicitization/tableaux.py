@@ -91,6 +91,7 @@ class TableauBasis:
         self.size = len(pairs(d))
         self._columns: dict[int, Array] = {}
         self._weights: dict[int, Array] = {}
+        self._faces: dict[int, Array] = {}
         self._follows: dict[tuple[int, int, int], Array] = {}
         self._tails: dict[tuple[tuple[int, ...], int, int, bytes], Array] = {}
 
@@ -101,6 +102,15 @@ class TableauBasis:
             self._columns[length] = np.array(sets, dtype=np.int64).reshape(len(sets), length)
             self._weights[length] = pair_weights(self.d)[self._columns[length]].sum(axis=1)
         return self._columns[length]
+
+    def faces(self, length: int) -> Array:
+        """The numbers of the row sets without their i-th element: entry (i, column)."""
+        if length not in self._faces:
+            columns, smaller = self.columns(length), self.columns(length - 1)
+            base = self.size ** np.arange(length - 2, -1, -1, dtype=np.int64)
+            codes = [np.delete(columns, i, axis=1) @ base for i in range(length)]
+            self._faces[length] = np.searchsorted(smaller @ base, np.array(codes))
+        return self._faces[length]
 
     def tableaux(self, shape: Partition, weight: Partition) -> Array:
         """The tableaux of the shape and the weight: one row for each, of the numbers of its columns."""
@@ -115,13 +125,18 @@ class TableauBasis:
         key = (lengths, length, last, rest.tobytes())
         if key not in self._tails:
             self.columns(lengths[0])
-            fits = (self._weights[lengths[0]] <= rest).all(axis=1)
+            weights = self._weights[lengths[0]]
+            is_last = len(lengths) == 1
+            fits = ((weights == rest) if is_last else (weights <= rest)).all(axis=1)
             if last >= 0:
                 fits &= self._followers(length, last, lengths[0])
+            columns = np.nonzero(fits)[0]
+            if is_last:
+                self._tails[key] = columns[:, None]
+                return self._tails[key]
             found = []
-            for column in np.flatnonzero(fits):
-                left = rest - self._weights[lengths[0]][column]
-                tails = self._complete(lengths[1:], lengths[0], int(column), left)
+            for column in columns.tolist():
+                tails = self._complete(lengths[1:], lengths[0], column, rest - weights[column])
                 if len(tails):
                     found.append(np.concatenate([np.full((len(tails), 1), column), tails], axis=1))
             empty = np.zeros((0, len(lengths)), dtype=np.int64)
@@ -172,8 +187,7 @@ class MinorTable:
             columns = self.basis.columns(length)
             total = np.zeros((len(self._points), len(columns)), dtype=np.int64)
             slope = np.zeros_like(total)
-            for i in range(length):
-                smaller = _subset_numbers(np.delete(columns, i, axis=1), self.basis.size)
+            for i, smaller in enumerate(self.basis.faces(length)):
                 entry = self._points[:, columns[:, i], length - 1]
                 change = self._moved[:, columns[:, i], length - 1]
                 sign = 1 if (length - 1 - i) % 2 == 0 else -1
@@ -191,12 +205,3 @@ class MinorTable:
             slopes = (slopes * minors % self.p + values * changes) % self.p
             values = values * minors % self.p
         return values, slopes
-
-
-def _subset_numbers(sets: Array, size: int) -> Array:
-    """The positions of increasing rows in the lexicographic list of all subsets of 0..size-1 of that length."""
-    if sets.shape[1] == 0:
-        return np.zeros(len(sets), dtype=np.int64)
-    everything = np.array(list(combinations(range(size), sets.shape[1])), dtype=np.int64)
-    base = size ** np.arange(sets.shape[1] - 1, -1, -1)
-    return np.searchsorted(everything @ base, sets @ base)

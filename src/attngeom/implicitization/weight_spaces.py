@@ -15,7 +15,7 @@ from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.models import Model
-from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials, subtract
+from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials
 from attngeom.implicitization.partitions import Weight, orbit_size
 from attngeom.implicitization.records import WeightResult
 
@@ -95,10 +95,7 @@ class WeightEngine:
         slot = np.full(len(space), -1)
         slot[kernel.free] = np.arange(len(kernel.free))
         found = []
-        for coordinate, shift in enumerate(self.model.weights):
-            rest = subtract(weight, shift)
-            if rest is None:
-                continue
+        for coordinate, rest in self.table.quotients(weight):
             top, _ = self.table.relabel(rest)
             lower = self.kernel(degree - 1, top)
             if not len(lower.free):
