@@ -16,12 +16,13 @@ from attngeom.fibers.align import align
 from attngeom.fibers.blackbox import BlackBox, weights_box
 from attngeom.fibers.float_layer import split_layer_floats
 from attngeom.fibers.one_layer import quadric_table
+from attngeom.fibers.polish import polish, relative_residual
 from attngeom.fibers.query_table import QueryTable, continue_queries, plan_queries, read_table, write_table
 from attngeom.fibers.recover import recover
 from attngeom.fibers.recovery import Recovery
 from attngeom.fibers.virtual_lift import lift_virtual
 from attngeom.interop import read_weights
-from attngeom.network import Architecture, forward, random_weights, weights_from_matrices
+from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
 
 K, Q, H, U = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 
@@ -158,6 +159,31 @@ def test_deep_networks_come_back_from_their_values(architecture, domain):
     verdict = align(weights, found.weights[0], tolerance=1e-7)
     assert verdict.same_function is True
     assert verdict.is_proven == (domain == QQ)
+
+
+@pytest.mark.parametrize("seed", [71, 79])
+def test_three_layers_come_back_near_machine_precision(seed):
+    # Functions for which a fit in the scales of the peeled weights stops far from its minimum.
+    architecture = Architecture((3, 3, 3, 1), 2) if seed == 71 else Architecture((2, 2, 2, 2), 2)
+    weights = random_weights(architecture, RR, seed)
+    found = recover(weights_box(weights, RR), architecture, seed=seed)
+    assert found.error_estimate < 1e-11
+    assert align(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
+
+
+def test_fit_does_not_depend_on_where_the_scale_sits():
+    weights = random_weights(Architecture((3, 3, 2), 2), RR, 0)
+    X = np.random.default_rng(1).standard_normal((40, 3, 3))
+    Y = forward(weights, X)
+    tensors = {
+        name: array * (1 + 1e-3 * np.cos(np.arange(array.size)).reshape(array.shape))
+        for name, array in weights.tensors()
+    }
+    for scale in (1.0, 1e12):
+        # λ^3 in the second layer, 1/λ^3 after it: the same function.
+        moved = tensors | {"layers.0.V": tensors["layers.0.V"] * scale, "layers.1.V": tensors["layers.1.V"] / scale**3}
+        fitted = polish(Weights.from_tensors(weights.architecture, moved, RR), X, Y)
+        assert np.abs(relative_residual(fitted, X, Y)).max() < 1e-12
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,16 @@ def relative_residual(weights: Weights, X: Array, Y: Array) -> Array:
     return ((forward(weights, X) - Y) / np.where(sizes > 0, sizes, 1.0)).ravel()
 
 
+def _tensor_norms(weights: Weights) -> Array:
+    """For each parameter the norm of the tensor to which it belongs."""
+    return np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in weights.tensors()])
+
+
 def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
     """Levenberg–Marquardt steps that fit φ(X) to Y, relative to the size of each Y; never worse than the start.
 
-    Directions along the fiber are not moved: the steps have least norm.
+    Steps are measured relative to the norm of each tensor, so that it does not matter where the scale of the function
+    sits. Directions along the fiber are not moved: the steps have least norm.
 
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((2, 2), 2), RR, seed=0)
@@ -35,14 +41,15 @@ def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
     damping = 1e-4
     quiet = 0
     for _ in range(steps):
-        J = (jacobian(weights, X) * scale).T
+        units = _tensor_norms(weights)
+        J = (jacobian(weights, X) * scale).T * units
         left, values, right = np.linalg.svd(J, full_matrices=False)
         projected = left.T @ error
         improved = False
         for _ in range(8):
             gains = values / (values**2 + (damping * values[0]) ** 2)
             gains[values < 1e-11 * values[0]] = 0.0
-            step = right.T @ (gains * projected)
+            step = units * (right.T @ (gains * projected))
             trial = Weights.from_vector(weights.architecture, weights.vector() - step, RR)
             trial_error = relative_residual(trial, X, Y)
             if np.linalg.norm(trial_error) < np.linalg.norm(error):

@@ -23,6 +23,7 @@ FLOAT_ATTEMPTS = 8
 PRECISIONS = (192, 384, 768, 1536)
 CONDITIONS = (300.0, 300.0, 1e4, 1e6)
 EXACT_CHECKS = 4
+HELD_OUT = 32
 
 
 def check_identifiable(architecture: Architecture) -> str | None:
@@ -81,10 +82,11 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
     """Weights fitted to random values of the box, and their largest relative error at other inputs."""
     weights = lift_virtual(found.virtual, architecture)
     count = architecture.num_parameters // architecture.widths[-1] + 8
-    shape = (count + 8, architecture.widths[0], architecture.tokens)
+    X = rng.standard_normal((count + HELD_OUT, architecture.widths[0], architecture.tokens))
     # Tokens of unit size keep the outputs of deep networks in the range of floats.
-    X = rng.standard_normal(shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
+    # The sizes of tokens relative to each other matter, a common factor does not: the function is homogeneous.
+    X[count:] *= 2.0 ** rng.uniform(-2, 2, size=(HELD_OUT, 1, architecture.tokens))
     Y = box(X)
     with np.errstate(all="ignore"):
         fitted = polish(weights, X[:count], Y[:count])
@@ -93,7 +95,8 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
 
 
 def _error(weights: Weights, X: Array, Y: Array) -> float:
-    error = float(np.abs(relative_residual(weights, X, Y)).max())
+    """The largest ‖φ(X) − Y‖ / ‖Y‖ of all inputs."""
+    error = float(np.linalg.norm(relative_residual(weights, X, Y).reshape(len(X), -1), axis=1).max())
     return error if np.isfinite(error) else float("inf")
 
 
