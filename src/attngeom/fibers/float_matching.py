@@ -9,25 +9,37 @@ from scipy.optimize import linear_sum_assignment
 
 from attngeom.errors import SingularError
 from attngeom.exact.domains import RR, Array
+from attngeom.fibers.float_gauge import balanced_gauge
+from attngeom.fibers.float_refinement import refine
 from attngeom.fibers.matching import NoMatch
-from attngeom.network import Head, Symmetry, Weights
+from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetries import HeadSymmetry
 
 RANK_CUT = 1e-13
+LARGE_MISFIT = 0.5
 LARGEST = 1e60
 """Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
 class FloatMatch:
-    """A group element g and the misfit of g · first to second: max |difference| / max |entry|, the worst tensor."""
+    """A group element g, and how far g · first misses second.
+
+    ``residual``: max |difference| / max |entry|, the worst tensor. ``misfit``: ‖difference‖ / ‖tensor‖, the worst
+    tensor, in the gauge ``gauge`` of second; it does not depend on the gauges in which the weights were given.
+    """
 
     symmetry: Symmetry
     residual: float
+    misfit: float
+    gauge: Symmetry
 
 
 def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
-    """The g for which g · first is close to second: least squares, layer by layer, as in the exact matching.
+    """The g for which g · first is close to second: layer by layer, as in the exact matching, then all layers at once.
+
+    Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another multiplies errors by the condition of every V_i. In the
+    gauge of least norm the D_i are orthogonal, and the orthogonal solution does not magnify the error of D_{i-1}.
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
@@ -35,10 +47,33 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     True
     """
     with np.errstate(all="ignore"):
-        return _match(first, second)
+        gauges = [balanced_gauge(weights) for weights in (first, second)]
+        one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
+        try:
+            moved = one.apply(first), two.apply(second)
+            start = _match(*moved, is_balanced=None not in gauges)
+            if isinstance(start, NoMatch):
+                return start
+            found = refine(start, *moved)
+            misfit = relative_distance(found.apply(moved[0]), moved[1], None)
+            symmetry = two.inverse().compose(found).compose(one)
+            if misfit < LARGE_MISFIT:
+                # Errors of the weights are of equal size in the gauge in which they were given.
+                symmetry = refine(symmetry, first, second)
+            residual = relative_distance(symmetry.apply(first), second)
+        except (SingularError, np.linalg.LinAlgError):
+            return NoMatch(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
+    return FloatMatch(symmetry, residual, misfit, two)
 
 
-def _match(first: Weights, second: Weights) -> FloatMatch | NoMatch:
+def explained_misfit(weights: Weights, changed: Weights, gauge: Symmetry) -> float:
+    """The misfit of weights to a small change of them, in the given gauge."""
+    moved = gauge.apply(weights), gauge.apply(changed)
+    found = refine(identity_symmetry(weights.architecture, RR), *moved)
+    return relative_distance(found.apply(moved[0]), moved[1], None)
+
+
+def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoMatch:
     architecture = first.architecture
     D: Array | None = None
     layers, orders, between = [], [], []
@@ -65,7 +100,7 @@ def _match(first: Weights, second: Weights) -> FloatMatch | NoMatch:
                     index,
                     "the stacked value maps lack full row rank, so the basis after the layer is not determined",
                 )
-            D_next = _solve_left(values, moved_values)
+            D_next = (_solve_orthogonal if is_balanced else _solve_left)(values, moved_values)
         elements = []
         for (head, other), scale in zip(pairs, scales):
             C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
@@ -80,23 +115,17 @@ def _match(first: Weights, second: Weights) -> FloatMatch | NoMatch:
         if free:
             between.append(D_next)
         D = D_next if free else None
-    symmetry = Symmetry(architecture, RR, tuple(layers), tuple(between), tuple(orders))
-    try:
-        residual = relative_distance(symmetry.apply(first), second)
-    except SingularError:
-        return NoMatch(architecture.num_layers - 1, "the change of basis is singular in double precision")
-    return FloatMatch(symmetry, residual if np.isfinite(residual) else np.inf)
+    return Symmetry(architecture, RR, tuple(layers), tuple(between), tuple(orders))
 
 
-def relative_distance(first: Weights, second: Weights) -> float:
-    """max |difference| / max |entry|, the worst tensor."""
+def relative_distance(first: Weights, second: Weights, order: float | None = np.inf) -> float:
+    """‖difference‖ / ‖tensor‖ of the worst tensor: largest entries, or Euclidean norms if ``order`` is None."""
     worst = 0.0
     for (_, a), (_, b) in zip(first.tensors(), second.tensors()):
-        size = float(np.abs(b).max())
-        gap = float(np.abs(a - b).max())
+        size, gap = (float(np.linalg.norm(x.ravel(), order)) for x in (b, a - b))
         if gap:
             worst = max(worst, gap / size if size else np.inf)
-    return worst
+    return worst if np.isfinite(worst) else np.inf
 
 
 def _match_heads(heads: tuple[Head, ...], moved: list[Head]) -> tuple[int, ...] | None:
@@ -126,6 +155,12 @@ def _rank(a: Array) -> int:
 def _solve_left(S: Array, T: Array) -> Array:
     """The X with X S ≈ T of least squares."""
     return np.linalg.lstsq(S.T, T.T, rcond=RANK_CUT)[0].T
+
+
+def _solve_orthogonal(S: Array, T: Array) -> Array:
+    """The orthogonal X with X S ≈ T of least squares."""
+    left, _, right = np.linalg.svd(T @ S.T)
+    return np.asarray(left @ right)
 
 
 def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
