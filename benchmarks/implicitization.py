@@ -1,8 +1,10 @@
 """The equations of attention varieties: our engines, Macaulay2 and Singular on the same ring maps, CPU seconds.
 
-``--quick`` runs the sizes that finish in seconds; without it the peers get ``--timeout`` seconds of wall time for
-each size. Ours computes the minimal generators up to one degree beyond the last, every polynomial of every module
-over Z, and verifies the highest weight vectors by symbolic substitution; the peers compute a kernel mod 32003.
+``--quick`` runs the sizes that finish in seconds; without it the peers get ``--timeout`` CPU seconds for each
+size. Ours computes the minimal generators up to one degree beyond the last, every polynomial of every module
+over Z, and verifies the highest weight vectors by symbolic substitution; the peers compute a kernel mod 32003. They get
+the map in two forms: graded (homogeneous, with the degrees declared, which Gröbner bases make use of) and reduced by
+hand (v_0 = 1 and a chart of the rank condition). A newer Macaulay2 than the one on PATH can be put in front of it.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from attngeom.implicitization.formulas import generator_degree_bound
 from attngeom.implicitization.generators import minimal_generators
 
 QUICK = [(2, 2), (3, 1)]
-FULL = [(2, 2), (3, 1), (3, 3), (3, 2), (4, 1), (4, 2), (4, 3), (4, 4)]
+FULL = [(2, 2), (3, 1), (3, 3), (3, 2), (4, 1), (4, 4), (4, 3), (4, 2)]
 QUICK_REACH = [(3, 7), (4, 6), (5, 5), (6, 4)]
 FULL_REACH = [(3, 8), (4, 5), (4, 6), (4, 7), (4, 8), (5, 4), (5, 5), (5, 6), (6, 4), (6, 5)]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another system: the program, its arguments, and the script for (d, a)."""
+    """Another system: the program, its arguments, the ending and style of its script, and the form of the map."""
 
     name: str
     command: tuple[str, ...]
@@ -39,11 +41,12 @@ class Peer:
 
 
 PEERS = [
-    Peer("Macaulay2 ker", ("M2", "--script"), ".m2", "ker", False),
-    Peer("Macaulay2 ker, reduced map", ("M2", "--script"), ".m2", "ker", True),
-    Peer("Macaulay2 eliminate", ("M2", "--script"), ".m2", "eliminate", True),
-    Peer("MultigradedImplicitization", ("M2", "--script"), ".m2", "multigraded", False),
-    Peer("Singular elim", ("Singular", "-q"), ".sing", "singular", True),
+    Peer("M2 ker, graded", ("M2", "--script"), ".m2", "ker", False),
+    Peer("M2 ker, reduced", ("M2", "--script"), ".m2", "ker", True),
+    Peer("M2 eliminate, reduced", ("M2", "--script"), ".m2", "eliminate", True),
+    Peer("M2 MultigradedImplicitization", ("M2", "--script"), ".m2", "multigraded", False),
+    Peer("Singular, graded", ("Singular", "-q"), ".sing", "singular", False),
+    Peer("Singular, reduced", ("Singular", "-q"), ".sing", "singular", True),
 ]
 
 
@@ -85,9 +88,11 @@ def ring_map(d: int, a: int, reduced: bool) -> tuple[list[str], list[str], list[
 
 def peer_script(peer: Peer, d: int, a: int) -> str:
     parameters, coordinates, images = ring_map(d, a, peer.reduced)
+    degree = 1 if peer.reduced else 2 if a >= d else 3
     if peer.style == "ker":
+        degrees = f"Degrees => {{{len(coordinates)}:{degree}}}"
         return (
-            f"S = ZZ/32003[{','.join(parameters)}]; R = ZZ/32003[{','.join(coordinates)}];\n"
+            f"S = ZZ/32003[{','.join(parameters)}]; R = ZZ/32003[{','.join(coordinates)}, {degrees}];\n"
             f"K = ker map(S, R, {{{','.join(images)}}}); print numgens source mingens K;\n"
         )
     if peer.style == "multigraded":
@@ -107,13 +112,14 @@ def peer_script(peer: Peer, d: int, a: int) -> str:
         )
     graph = ",".join(f"{y}-({f})" for y, f in zip(coordinates, images))
     product = "*".join(parameters)
+    weights = ",".join(["1"] * len(parameters) + [str(degree)] * len(coordinates))
     return (
-        f'LIB "elim.lib"; ring S = 32003, ({",".join(parameters + coordinates)}), dp; ideal G = {graph};\n'
+        f'LIB "elim.lib"; ring S = 32003, ({",".join(parameters + coordinates)}), wp({weights}); ideal G = {graph};\n'
         f"ideal K = eliminate(G, {product}); print(ncols(minbase(K))); quit;\n"
     )
 
 
-def run_peer(peer: Peer, d: int, a: int, timeout: float) -> tuple[float | None, str]:
+def run_peer(peer: Peer, d: int, a: int, timeout: int) -> tuple[float | None, str]:
     """CPU seconds (None if it did not finish) and what it printed or why it has none."""
     if shutil.which(peer.command[0]) is None:
         return None, "not installed"
@@ -121,16 +127,19 @@ def run_peer(peer: Peer, d: int, a: int, timeout: float) -> tuple[float | None, 
         path = Path(folder) / f"script{peer.suffix}"
         path.write_text(peer_script(peer, d, a))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        try:
-            done = subprocess.run(
-                [*peer.command, str(path)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
-            )
-        except subprocess.TimeoutExpired:
-            return None, f"> {timeout:.0f} s"
+        done = subprocess.run(
+            [*peer.command, str(path)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout)),
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if "file not found on path" in done.stderr:
         return None, "not installed"
+    if seconds >= timeout - 1:
+        return None, f"> {timeout} s"
     words = done.stdout.split()
     return (seconds, words[-1]) if done.returncode == 0 and words else (None, "failed")
 
@@ -151,7 +160,7 @@ def memory_megabytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def compare(sizes: list[tuple[int, int]], timeout: float) -> None:
+def compare(sizes: list[tuple[int, int]], timeout: int) -> None:
     print("Minimal generators, all degrees, CPU seconds (peer / ours in brackets)")
     print(f"{'(d, a)':8}{'generators':>11}{'ours':>9}  " + "".join(f"{peer.name:>30}" for peer in PEERS))
     hopeless: set[str] = set()
@@ -216,7 +225,7 @@ def write_all(d: int, a: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds")
-    parser.add_argument("--timeout", type=float, default=1500, help="wall seconds for each run of a peer")
+    parser.add_argument("--timeout", type=int, default=1500, help="CPU seconds for each run of a peer")
     arguments = parser.parse_args()
     compare(QUICK if arguments.quick else FULL, 15 if arguments.quick else arguments.timeout)
     reach(QUICK_REACH if arguments.quick else FULL_REACH)
