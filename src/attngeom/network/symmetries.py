@@ -79,16 +79,15 @@ class Symmetry:
         for index, heads in enumerate(weights.layers):
             before = self.between[index - 1] if self.between and index > 0 else None
             after = self.between[index] if self.between and index < architecture.num_layers - 1 else None
+            back = None if before is None else invert(before)
             moved: list[Head | None] = [None] * len(heads)
             for place, (head, g) in enumerate(zip(heads, self.heads[index])):
-                inverse_scale = invert(g.scale)[0, 0]
                 Q = domain.reduce(multiply(invert(g.C).T, head.Q) * g.scale[0, 0])
                 K = multiply(g.C, head.K)
-                V, O = domain.reduce(head.V * inverse_scale), head.O
+                V, O = domain.reduce(head.V * invert(g.scale)[0, 0]), head.O
                 if g.B is not None and O is not None:
                     V, O = multiply(g.B, V), multiply(O, invert(g.B))
-                if before is not None:
-                    back = invert(before)
+                if back is not None:
                     Q, K, V = (multiply(matrix, back) for matrix in (Q, K, V))
                 if after is not None:
                     V, O = (multiply(after, V), None) if O is None else (V, multiply(after, O))
