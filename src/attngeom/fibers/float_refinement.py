@@ -21,9 +21,11 @@ from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
 
 MAX_STEPS = 10
-MAX_ITERATIONS = 200
-SOLVED = 1e-8
-"""Conjugate gradients stop when the preconditioned gradient would lower the squared misfit by this share only."""
+MAX_ITERATIONS = 300
+PATIENCE = 20
+WORTHWHILE = 0.95
+ROUNDING = 1e-15
+"""Conjugate gradients stop when so many iterations do not lower the misfit by this factor, or at rounding errors."""
 
 Tangent = list[Array]
 """For every layer and head c, s (1×1) and, if factored, b; then e_1 … e_{l-1}."""
@@ -57,7 +59,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
         else:
             break
         symmetry, moved, error = trial, trial_moved, trial_error
-        if rate == 1.0 and _norm(error) > 0.5 * size:
+        if rate == 1.0 and _norm(error) > 0.8 * size:
             break
     return symmetry
 
@@ -95,8 +97,9 @@ class _Sylvester:
 
     def solve(self, R: Array) -> Array:
         (g, U), (h, W) = self.G, self.H
-        # Directions that nothing determines are left with a tiny, but not zero, denominator.
-        denominators = np.maximum(h[:, None] + g[None, :], 1e-14 * (h[-1] + g[-1]) + 1e-300)
+        denominators = h[:, None] + g[None, :]
+        # Directions that nothing determines are not moved.
+        denominators[denominators <= 1e-13 * (h[-1] + g[-1])] = np.inf
         return np.asarray(W @ ((W.T @ R @ U) / denominators) @ U.T)
 
 
@@ -189,8 +192,9 @@ def _solve(action: _Action, error: list[Array]) -> Tangent:
     direction = action.precondition(gradient)
     solution = [np.zeros_like(x) for x in gradient]
     slope = _inner(gradient, direction)
-    for _ in range(MAX_ITERATIONS):
-        if not slope > SOLVED * _inner(error, error):
+    start = last = _norm(error)
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        if not slope > (ROUNDING * start) ** 2:
             break
         image = action.push(direction)
         rate = slope / _inner(image, image)
@@ -200,6 +204,10 @@ def _solve(action: _Action, error: list[Array]) -> Tangent:
         step = action.precondition(gradient)
         previous, slope = slope, _inner(gradient, step)
         direction = [x + slope / previous * y for x, y in zip(step, direction)]
+        if iteration % PATIENCE == 0:
+            if _norm(error) > WORTHWHILE * last:
+                break
+            last = _norm(error)
     return solution
 
 
