@@ -194,6 +194,8 @@ def test_fit_does_not_depend_on_where_the_scale_sits():
         Architecture((3, 3, 3), 3, causal=True),
         Architecture((3, 3, 3, 2), 2),
         Architecture((3, 2, 2, 1), 2, causal=True),
+        Architecture((3, 3, 3, 3, 3), 3),
+        Architecture((3, 3, 3, 3, 1), (2, 3, 2, 3), causal=True),
     ],
     ids=str,
 )
