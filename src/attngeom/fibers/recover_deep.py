@@ -101,7 +101,7 @@ def _error(weights: Weights, X: Array, Y: Array) -> float:
 
 
 def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
-    """Peeling in balls: the precision is doubled until held-out outputs agree far below the tolerance.
+    """Peeling in balls: the precision is doubled until held-out outputs agree far below the tolerance, then a fit.
 
     Boxes over Q are asked at dyadic numbers; the result is then rounded to rationals and checked exactly.
     """
@@ -139,11 +139,14 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                     "lightning",
                     architecture.causal,
                 )
-                weights = lift_virtual(virtual, architecture)
-                reason = f"held-out outputs agree to {error:.1e} at {precision} bits"
-                return Recovery(
-                    "recovered", reason, (weights,), error, box.queries, seed, RR, precision, found.separation
-                )
+                # The weights that are returned are floats, so they are fitted and checked as floats.
+                rounded = Peeled(virtual, found.separation)
+                weights, error = _fit(rounded, _as_floats(asked, domain), architecture, rng)
+                if error <= tolerance:
+                    reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
+                    return Recovery(
+                        "recovered", reason, (weights,), error, box.queries, seed, RR, precision, found.separation
+                    )
     if failure is not None:
         reason = f"layer {failure.layer + 1}: {failure.reason}"
         return Recovery(_outcome(failure), reason, (), None, box.queries, seed, box.domain, PRECISIONS[-1])
@@ -155,6 +158,10 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
 
 def _as_balls(box: BlackBox, domain: Balls) -> BlackBox:
     return BlackBox(lambda X: domain.array(box(dyadic(X))), domain)
+
+
+def _as_floats(box: BlackBox, domain: Balls) -> BlackBox:
+    return BlackBox(lambda X: to_float(box(domain.array(X))), RR)
 
 
 def _rationalise(
