@@ -96,7 +96,7 @@ def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
                 visible = [x if j <= i else 0 for j, row in enumerate(scores.table()) for i, x in enumerate(row)]
                 scores = nmod_mat(tokens, tokens, visible, p)
             values = (V * X) * scores
-            total += values if head.O is None else head.O.residues(p) * values
+            total = total + (values if head.O is None else head.O.residues(p) * values)
         X = total
     return X
 
