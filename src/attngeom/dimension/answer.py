@@ -191,10 +191,10 @@ def find_lower_bound(
     if method == "balls":
         return balls_lower_bound(architecture, rows, seed)
     best: LowerBound | None = None
-    for attempt in range(3):
+    # A point mod a small prime is degenerate now and then, but costs half as much.
+    primes = (SMALL_PRIME, BLAS_PRIME, WORD_PRIME) if method == "schur" else (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
+    for attempt, prime in enumerate(primes):
         tokens = sample_tokens(architecture, 3 + 3 * attempt)
-        # A point mod a small prime is degenerate now and then, but costs half as much.
-        prime = (SMALL_PRIME if method == "schur" else BLAS_PRIME, WORD_PRIME, BLAS_PRIME)[attempt]
         if method == "krylov":
             found = _krylov(architecture, seed + attempt, 2**attempt, progress)
         elif method == "schur":
