@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from attngeom.errors import InputError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import PrimeField
+from attngeom.fibers import matching
 from attngeom.fibers.align import SCREEN_TOKENS, align
 from attngeom.fibers.evaluation import evaluate_mod_p
 from attngeom.fibers.matching import NoMatch, match_rational
@@ -197,6 +198,66 @@ def test_completed_gauge_of_large_height_is_found():
     found = align(first, scaled)
     assert found.same_function is True and found.is_proven
     assert found.symmetry.apply(first).equals(scaled)
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(random_symmetry(architecture, QQ, 1))
+    for place in range(architecture.num_parameters):
+        changed = perturbed(second, place)
+        found = match_rational(first, changed)
+        assert isinstance(found, NoMatch) or found.apply(first).equals(changed)
+
+
+@pytest.mark.parametrize("name", ["Q", "K"])
+@pytest.mark.parametrize("attention", [2, 3])
+def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
+    # Heads are told apart by A u for one u; here A changes, but A u does not.
+    first = random_weights(Architecture((3, 3), attention), QQ, 0)
+    second = first.act(random_symmetry(first.architecture, QQ, 1))
+    u = matching._random_matrix(3, 1).array()
+    head = second.layers[0][0]
+    seen = u if name == "Q" else QQ.matmul(head.Q, u)
+    hidden = QQ.zeros((len(seen), 1))
+    hidden[0, 0], hidden[1, 0] = seen[1, 0], -seen[0, 0]
+    ones = QQ.array([[1]] * (attention if name == "Q" else 3))
+    change = QQ.matmul(ones, hidden.T) if name == "Q" else QQ.matmul(hidden, ones.T)
+    changed = with_tensors(second, **{f"layers_0_{name}": head.tensors[name] + change})
+    A, moved = (weights.attention_matrices()[0][0] for weights in (second, changed))
+    assert QQ.equal(QQ.matmul(A, u), QQ.matmul(moved, u)) and not QQ.equal(A, moved)
+    assert isinstance(match_rational(first, changed), NoMatch)
+    assert align(first, changed).same_function is False
+
+
+def test_change_outside_the_solved_columns_is_found():
+    # C is solved from K' R for a random 3×2 matrix R; here K' changes, but neither K' R nor A u does.
+    first = random_weights(Architecture((3, 3), 2), QQ, 0)
+    second = first.act(random_symmetry(first.architecture, QQ, 1))
+    head = second.layers[0][0]
+    normal = QQ.array(np.cross(*matching._random_matrix(3, 2).array().T))
+    seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).array())[:, 0]
+    changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.array([seen[1], -seen[0]]), normal))
+    assert isinstance(match_rational(first, changed), NoMatch)
+    assert align(first, changed).same_function is False
+
+
+def test_singular_matrices_are_no_symmetry():
+    one, other = [[1, 0]], [[1, 0], [0, 1]]
+    singular = [[1, 0], [0, 0]]
+    # C = diag(1, 0) satisfies all equations of the head, and D = diag(1, 0) those of both layers.
+    heads = {"layers.0.K": other, "layers.0.Q": singular, "layers.0.V": other}
+    moved_heads = {"layers.0.K": singular, "layers.0.Q": [[1, 0], [5, 7]], "layers.0.V": other}
+    layers = {f"layers.0.{name}": other for name in "QKV"} | {f"layers.1.{name}": one for name in "QKV"}
+    moved_layers = layers | {"layers.0.V": singular, "layers.1.K": [[1, 3]], "layers.1.Q": [[1, 5]]}
+    for architecture, tensors, moved in (
+        (Architecture((2, 2), 2), heads, moved_heads),
+        (Architecture((2, 2, 1), (2, 1)), layers, moved_layers),
+    ):
+        first, second = (Weights.from_tensors(architecture, x, QQ) for x in (tensors, moved))
+        assert isinstance(match_rational(first, second), NoMatch)
+        found = align(first, second)
+        assert found.same_function is True and found.is_proven and found.symmetry is None
 
 
 def test_unrelated_weights_have_no_symmetry():
