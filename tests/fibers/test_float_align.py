@@ -6,7 +6,7 @@ import pytest
 from attngeom.exact import RR
 from attngeom.fibers.align import align
 from attngeom.fibers.float_gauge import balanced_gauge
-from attngeom.fibers.float_matching import FloatMatch, match_floats
+from attngeom.fibers.float_matching import FloatMatch, match_floats, relative_distance
 from attngeom.fibers.float_refinement import _Action, refine
 from attngeom.fibers.matching import NoMatch
 from attngeom.network import Architecture, Symmetry, Weights, identity_symmetry, random_symmetry, random_weights
@@ -125,6 +125,16 @@ def test_weights_without_a_gauge_of_least_norm_are_still_matched():
     assert balanced_gauge(first) is None
     assert match_floats(first, second).residual < 1e-10
     assert align(first, second).same_function is True
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_distance_to_weights_beyond_the_range_of_floats_is_infinite(value):
+    weights = random_weights(Architecture((2, 2), 1), RR, 0)
+    vector = weights.vector()
+    vector[3] = value
+    broken = Weights.from_vector(weights.architecture, vector, RR)
+    assert relative_distance(broken, weights) == np.inf
+    assert relative_distance(weights, weights) == 0.0
 
 
 def test_zero_attention_has_no_match():

@@ -17,6 +17,7 @@ from attngeom.network.symmetries import HeadSymmetry
 
 RANK_CUT = 1e-13
 LARGE_MISFIT = 0.5
+"""A symmetry that misses by more than this is not worth a second refinement."""
 LARGEST = 1e60
 """Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
 
@@ -123,9 +124,11 @@ def relative_distance(first: Weights, second: Weights, order: float | None = np.
     worst = 0.0
     for (_, a), (_, b) in zip(first.tensors(), second.tensors()):
         size, gap = (float(np.linalg.norm(x.ravel(), order)) for x in (b, a - b))
+        if not np.isfinite(gap):
+            return np.inf
         if gap:
             worst = max(worst, gap / size if size else np.inf)
-    return worst if np.isfinite(worst) else np.inf
+    return worst
 
 
 def _match_heads(heads: tuple[Head, ...], moved: list[Head]) -> tuple[int, ...] | None:
