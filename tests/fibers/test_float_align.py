@@ -59,6 +59,15 @@ def test_change_of_the_last_layer_of_a_deep_network_is_seen():
     assert found.same_function is False
 
 
+def test_change_that_amplified_errors_would_explain_is_not_called_equal():
+    first, second = equal_pair(Architecture((8,) * 9, 7, heads=2, value_width=8), 1e-7, 12)
+    tensors, name = dict(second.tensors()), "layers.3.heads.0.V"
+    tensors[name] = tensors[name] * (1 + 1e-4 * np.random.default_rng(0).standard_normal(tensors[name].shape))
+    changed = Weights.from_tensors(second.architecture, tensors, RR)
+    assert align(first, second, tolerance=3e-7).same_function is True
+    assert align(first, changed, tolerance=3e-7).same_function is not True
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 def test_refinement_reaches_the_symmetry_from_nearby(architecture):
     first = random_weights(architecture, RR, 3)

@@ -144,7 +144,8 @@ def _judge_misfit(match: FloatMatch, second: Weights, tolerance: float, seed: in
     if not explained <= LINEAR_REGIME:
         return None
     seen = f"aligned weights differ by {match.misfit:.1e}; errors of {tolerance:.0e} explain {explained:.1e}"
-    if match.misfit <= explained:
+    # In ill conditioned gauges errors explain a large misfit: the given weights must be met closely as well.
+    if match.misfit <= explained and match.residual <= CLEARLY_LARGER * tolerance:
         return True, seen
     if match.misfit >= CLEARLY_LARGER * explained:
         # This speaks against equality only if an equal pair in other gauges would have been recognised.
