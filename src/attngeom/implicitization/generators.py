@@ -8,7 +8,6 @@ from itertools import permutations, product
 from math import gcd
 
 import numpy as np
-from scipy import sparse
 
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
@@ -80,7 +79,7 @@ def highest_weight_vectors(
     engine = engine or WeightEngine(model)
     space = engine.table.space(degree, weight)
     raising = Operators(engine.table).raising(degree, weight)
-    stacked = sparse.vstack([m.T for m in raising]).toarray() if raising else np.zeros((0, len(space)), dtype=np.int64)
+    stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
     count = engine.kernel(degree, weight).rank + SPARE_POINTS
 
     def equations(p: int) -> Array:
@@ -224,9 +223,9 @@ class ModuleExpansion:
                 above = shift(weight, group, s + 1, s)
                 if above is None or not self._expected(dominant(above)):
                     continue
-                operator = self.operators.matrix(degree, above, group, s, s + 1)
+                operator = self.operators.operator(degree, above, group, s, s + 1)
                 if operator is not None:
-                    rows.append(np.asarray((operator.T @ self.basis(dominant(above)).T).T))
+                    rows.append(operator.apply(self.basis(dominant(above))))
         return rows
 
     def spaces(self) -> Iterator[ModuleSpace]:

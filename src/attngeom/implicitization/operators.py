@@ -1,9 +1,10 @@
-"""Raising and lowering operators of the general linear groups, as integer matrices between monomial spaces."""
+"""Raising and lowering operators of the general linear groups, as integer maps between monomial spaces."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy import sparse
 
 from attngeom.implicitization.models import Coordinate, Model
 from attngeom.implicitization.monomials import MonomialTable
@@ -46,14 +47,52 @@ def shift(weight: Weight, group: int, old: int, new: int) -> Weight | None:
     return (*weight[:group], tuple(part), *weight[group + 1 :])
 
 
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A linear map of monomial spaces: monomial ``rows[i]`` goes to ``values[i]`` times ``columns[i]``, added up."""
+
+    rows: Array
+    columns: Array
+    values: Array
+    shape: tuple[int, int]
+
+    def apply(self, vectors: Array) -> Array:
+        """The images of row vectors."""
+        images = np.zeros((len(vectors), self.shape[1]), dtype=np.int64)
+        if len(self.rows):
+            order = np.argsort(self.columns, kind="stable")
+            columns = self.columns[order]
+            starts = np.flatnonzero(np.diff(columns, prepend=-1))
+            terms = vectors[:, self.rows[order]] * self.values[order]
+            images[:, columns[starts]] = np.add.reduceat(terms, starts, axis=1)
+        return images
+
+    def transpose(self) -> Array:
+        """The dense matrix that multiplies column vectors."""
+        matrix = np.zeros(self.shape[::-1], dtype=np.int64)
+        np.add.at(matrix, (self.columns, self.rows), self.values)
+        return matrix
+
+
 class Operators:
-    """Matrices of the operators on the monomial spaces of one model: a row vector times the matrix is its image."""
+    """The operators of one model on its monomial spaces."""
 
     def __init__(self, table: MonomialTable) -> None:
         self.table = table
-        self._images: dict[tuple[int, int, int], list[list[tuple[int, int]]]] = {}
+        self._images: dict[tuple[int, int, int], tuple[Array, Array]] = {}
 
-    def matrix(self, degree: int, weight: Weight, group: int, old: int, new: int) -> sparse.csr_matrix | None:
+    def _tables(self, group: int, old: int, new: int) -> tuple[Array, Array]:
+        """The images of all coordinates: factors and coordinates, terms × coordinates."""
+        key = (group, old, new)
+        if key not in self._images:
+            images = replace_index(self.table.model, *key)
+            most = max((len(image) for image in images), default=0)
+            padded = [[*image, *[(0, 0)] * (most - len(image))] for image in images]
+            both = np.array(padded, dtype=np.int64).reshape(len(images), most, 2).T
+            self._images[key] = both[0], both[1]
+        return self._images[key]
+
+    def operator(self, degree: int, weight: Weight, group: int, old: int, new: int) -> Operator | None:
         """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
 
         The image is in the order of :meth:`MonomialTable.factors_of` if its weight is not dominant.
@@ -61,38 +100,24 @@ class Operators:
         target = shift(weight, group, old, new)
         if target is None:
             return None
-        key = (group, old, new)
-        if key not in self._images:
-            self._images[key] = replace_index(self.table.model, *key)
-        images = self._images[key]
-        most = max((len(image) for image in images), default=0)
+        factors, goals = self._tables(group, old, new)
         source = self.table.factors_of(degree, weight)
         image_keys = self.table.encode(self.table.factors_of(degree, target))
         order = np.argsort(image_keys)
-        rows, columns, values = [], [], []
-        for term in range(most):
-            factor = np.array([image[term][0] if len(image) > term else 0 for image in images])
-            goal = np.array([image[term][1] if len(image) > term else 0 for image in images])
-            for position in range(degree):
-                active = np.flatnonzero(factor[source[:, position]])
-                moved = source[active].copy()
-                moved[:, position] = goal[moved[:, position]]
-                keys = self.table.encode(np.sort(moved, axis=1))
-                rows.append(active)
-                columns.append(order[np.searchsorted(image_keys, keys, sorter=order)])
-                values.append(factor[source[active, position]])
-        shape = (len(source), len(image_keys))
-        if not rows:
-            return sparse.csr_matrix(shape, dtype=np.int64)
-        entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-        return sparse.csr_matrix(entries, shape=shape, dtype=np.int64)
+        term, row, position = np.nonzero(factors[:, source])
+        before = source[row, position]
+        moved = source[row]
+        moved[np.arange(len(row)), position] = goals[term, before]
+        keys = self.table.encode(np.sort(moved, axis=1))
+        columns = order[np.searchsorted(image_keys, keys, sorter=order)]
+        return Operator(row, columns, factors[term, before], (len(source), len(image_keys)))
 
-    def raising(self, degree: int, weight: Weight) -> list[sparse.csr_matrix]:
+    def raising(self, degree: int, weight: Weight) -> list[Operator]:
         """The simple raising operators s+1 → s of all groups on one weight space."""
         found = []
         for group, size in enumerate(self.table.model.groups):
             for s in range(size - 1):
-                matrix = self.matrix(degree, weight, group, s + 1, s)
-                if matrix is not None and matrix.shape[1]:
-                    found.append(matrix)
+                operator = self.operator(degree, weight, group, s + 1, s)
+                if operator is not None and operator.shape[1]:
+                    found.append(operator)
         return found

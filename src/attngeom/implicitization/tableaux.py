@@ -8,12 +8,13 @@ are the highest weight vectors for GL(U) of weight μ.
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations, combinations_with_replacement, pairwise, product
+from itertools import combinations, combinations_with_replacement, product
+from math import prod
 
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
-from attngeom.implicitization.partitions import Partition, pad, signed_permutations, strip
+from attngeom.implicitization.partitions import Partition, pad, partitions, signed_permutations
 
 Array = np.ndarray
 
@@ -48,35 +49,43 @@ def column_lengths(shape: Partition) -> tuple[int, ...]:
 
 
 @cache
-def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
-    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and multiplication with the Vandermonde.
-
-    >>> plethysm((1, 1), 3)
-    {(3, 1): 1}
-    """
+def _complete_symmetric(n: int, d: int) -> tuple[fmpz_mpoly, ...]:
+    """The characters of Sᵏ(S²(C^d)) for k ≤ n."""
     ctx = fmpz_mpoly_ctx.get([f"x{i}" for i in range(d)], "lex")
     x = ctx.gens()
-    n = sum(shape)
     complete: list[fmpz_mpoly] = [ctx.constant(1)] + [ctx.constant(0)] * n
     for i, j in pairs(d):
         for k in range(1, n + 1):
             complete[k] = complete[k] + complete[k - 1] * x[i] * x[j]
-    total = ctx.constant(0)
+    return tuple(complete)
+
+
+@cache
+def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
+    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and the Weyl character formula.
+
+    >>> plethysm((1, 1), 3)
+    {(3, 1): 1}
+    """
+    n = sum(shape)
+    complete = _complete_symmetric(n, d)
+    total = 0 * complete[0]
     for permutation, sign in signed_permutations(len(shape)):
         indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
         if min(indices) >= 0:
-            term = ctx.constant(sign)
-            for k in indices:
-                term = term * complete[k]
-            total = total + term
-    for i, j in combinations(range(d), 2):
-        total = total * (x[i] - x[j])
+            total = total + sign * prod((complete[k] for k in indices), start=complete[0])
+    dimensions = total.to_dict()
     found = {}
-    for exponents, coefficient in total.to_dict().items():
-        weight = tuple(int(e) - (d - 1 - i) for i, e in enumerate(exponents))
-        if all(a >= b for a, b in pairwise(weight)) and weight[-1] >= 0:
-            found[strip(weight)] = int(coefficient)
-    return dict(sorted(found.items(), reverse=True))
+    for lam in partitions(2 * n, d):
+        padded = pad(lam, d)
+        # Multiplication with the Vandermonde determinant, at the one exponent that matters.
+        count = sum(
+            sign * int(dimensions.get(tuple(padded[i] - i + w[i] for i in range(d)), 0))
+            for w, sign in signed_permutations(d)
+        )
+        if count:
+            found[lam] = count
+    return found
 
 
 class TableauBasis:
