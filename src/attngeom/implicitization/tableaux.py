@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
-from attngeom.implicitization.partitions import Partition, pad, partitions, signed_permutations
+from attngeom.implicitization.partitions import Partition, pad, partitions, peel, signed_permutations, strip
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ def _complete_symmetric(n: int, d: int) -> tuple[fmpz_mpoly, ...]:
 
 @cache
 def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
-    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and the Weyl character formula.
+    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and Kostka numbers.
 
     >>> plethysm((1, 1), 3)
     {(3, 1): 1}
@@ -74,18 +74,10 @@ def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
         indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
         if min(indices) >= 0:
             total = total + sign * prod((complete[k] for k in indices), start=complete[0])
-    dimensions = total.to_dict()
-    found = {}
-    for lam in partitions(2 * n, d):
-        padded = pad(lam, d)
-        # Multiplication with the Vandermonde determinant, at the one exponent that matters.
-        count = sum(
-            sign * int(dimensions.get(tuple(padded[i] - i + w[i] for i in range(d)), 0))
-            for w, sign in signed_permutations(d)
-        )
-        if count:
-            found[lam] = count
-    return found
+    coefficients = total.to_dict()
+    weights = [pad(lam, d) for lam in partitions(2 * n, d)]
+    multiplicities = peel({(weight,): int(coefficients.get(weight, 0)) for weight in weights})
+    return {strip(lam): count for (lam,), count in multiplicities.items()}
 
 
 class TableauBasis:
