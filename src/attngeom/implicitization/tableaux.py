@@ -17,6 +17,8 @@ from flint import fmpz_mpoly, fmpz_mpoly_ctx
 from attngeom.implicitization.partitions import Partition, pad, partitions, peel, signed_permutations, strip
 
 Array = np.ndarray
+MAX_TAILS = 10**4
+"""Parts of tableaux that are kept from one weight to the next."""
 
 
 @cache
@@ -39,6 +41,7 @@ def pair_weights(d: int) -> Array:
     return weights
 
 
+@cache
 def column_lengths(shape: Partition) -> tuple[int, ...]:
     """The lengths of the columns of a Young diagram: the conjugate partition.
 
@@ -115,7 +118,9 @@ class TableauBasis:
 
     def tableaux(self, shape: Partition, weight: Partition) -> Array:
         """The tableaux of the shape and the weight: one row for each, of the numbers of its columns."""
-        self._tails.clear()
+        # Tails serve many weights; they are dropped before they fill the memory.
+        if len(self._tails) > MAX_TAILS:
+            self._tails.clear()
         rest = np.array(pad(weight, self.d), dtype=np.int64)
         return self._complete(column_lengths(shape), 0, -1, rest)
 
@@ -164,7 +169,7 @@ class TableauBasis:
         for choice in product(*choices):
             factors = [r * targets + np.array(s) for r, (s, _) in zip(rows, choice)]
             terms.append(np.concatenate(factors, axis=1))
-            signs.append(int(np.prod([sign for _, sign in choice])))
+            signs.append(prod(sign for _, sign in choice))
         variables = np.sort(np.concatenate(terms), axis=1)
         count = len(tableaux)
         return np.tile(np.arange(count), len(terms)), variables, np.repeat(signs, count)
