@@ -49,21 +49,22 @@ def choose_method(rows: int, columns: int, p: int) -> Method:
 
     CPU seconds of one core for BLAS and FLINT's multiple of them, conversion from NumPy included, from one run of
     benchmarks/modular_rank.py beside other work on the same cores: the ratios say more than the seconds. The
-    nullspace is that of an (n+50)×n matrix. Up to the limits 150 and 300 FLINT's time is mostly the conversion of all
-    entries and that of BLAS a few calls per pivot: their ratio grows with the longer side, which therefore decides.
+    nullspace is that of an (n+50)×n matrix. Up to the limits 80 and 110 FLINT's time is mostly the conversion of all
+    entries and that of BLAS a few calls per block: their ratio grows with the longer side, which therefore decides.
 
     ======  ===============  ===============  ================  ================
     n       rank, p < 2^23   rank, p < 2^31   nullspace, 2^23   nullspace, 2^31
     ======  ===============  ===============  ================  ================
-    100     0.0046    0.77×  0.0052    0.42×  0.0028     1.27×  0.0087     0.74×
-    150     0.0055    1.06×  0.0091    0.68×  0.0047     1.38×  0.0183     0.57×
-    200     0.0095    1.43×  0.0119    0.78×  0.0065     1.67×  0.0209     0.80×
-    300     0.0165    1.64×  0.0203    1.13×  0.0114     2.21×  0.0365     1.18×
-    500     0.0360    3.13×  0.0419    1.69×  0.0229     3.17×  0.0632     1.45×
-    1000    0.0867    5.42×  0.1291    2.86×  0.0783     4.42×  0.1548     2.67×
-    2000    0.3594    8.19×  0.6093    3.49×  0.3832     5.29×  0.9140     3.05×
-    4000    1.9588    7.01×  3.7973    3.21×  2.9340     4.11×  5.4429     2.56×
-    8000    12.304    5.75×  24.277    3.16×  –                 –
+    50      0.0009    0.52×  0.0019    0.40×  0.0010     1.09×  0.0016     0.72×
+    100     0.0016    1.23×  0.0034    0.91×  0.0019     1.76×  0.0027     1.60×
+    150     0.0024    1.90×  0.0045    1.73×  0.0024     2.70×  0.0044     1.84×
+    200     0.0033    2.57×  0.0061    2.40×  0.0035     3.21×  0.0083     2.38×
+    300     0.0104    2.45×  0.0139    2.74×  0.0058     4.67×  0.0092     3.10×
+    500     0.0191    4.12×  0.0241    3.07×  0.0130     5.84×  0.0215     3.91×
+    1000    0.0490    7.38×  0.0792    5.89×  0.0465     7.48×  0.1105     4.68×
+    2000    0.2400    8.41×  0.5347    5.54×  0.2281     8.26×  0.5476     4.10×
+    4000    1.6835    6.25×  3.6531    3.81×  1.4080     9.34×  –
+    8000    11.613    5.46×  24.816    3.29×  –                 –
     ======  ===============  ===============  ================  ================
 
     >>> choose_method(50, 50, 101), choose_method(1000, 1000, 101)
@@ -72,7 +73,7 @@ def choose_method(rows: int, columns: int, p: int) -> Method:
     long, short = max(rows, columns), min(rows, columns)
     if p >= 2**31 or short < 20:
         return "flint"
-    return "blas" if long >= (300 if BalancedResidues(p).is_split else 150) else "flint"
+    return "blas" if long >= (110 if BalancedResidues(p).is_split else 80) else "flint"
 
 
 def residue_dtype(p: int) -> type:

@@ -12,7 +12,7 @@ from attngeom.files import to_json, write_atomic
 from attngeom.implicitization.degrees import describe
 from attngeom.implicitization.generators import HighestWeightVector, ModuleExpansion, ModuleSpace
 from attngeom.implicitization.models import Coordinate, Model
-from attngeom.implicitization.monomials import MonomialTable
+from attngeom.implicitization.monomials import monomial_table
 
 FORMATS = {".json": "json", ".m2": "m2", ".sing": "singular"}
 
@@ -35,9 +35,9 @@ def module_spaces(
     model: Model, vectors: Sequence[HighestWeightVector], whole: bool
 ) -> Iterator[tuple[int, ModuleSpace]]:
     """(number of the module, polynomials of one weight): the whole modules, or only their highest weight vectors."""
-    table = MonomialTable(model)
+    table = monomial_table(model)
     for number, vector in enumerate(vectors):
-        expansion = ModuleExpansion(model, vector, table)
+        expansion = ModuleExpansion(model, vector)
         if whole:
             for space in expansion.spaces():
                 yield number, space

@@ -13,7 +13,7 @@ from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.implicitization.models import Model
-from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials
+from attngeom.implicitization.monomials import evaluate_monomials, monomial_table
 from attngeom.implicitization.operators import Operators, shift
 from attngeom.implicitization.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
 from attngeom.implicitization.records import IdealSummary
@@ -189,9 +189,9 @@ class ModuleExpansion:
     M[w] = Σ_s F_s M[w + α_s] over the simple lowering operators F_s, for every weight w below the highest one.
     """
 
-    def __init__(self, model: Model, vector: HighestWeightVector, table: MonomialTable | None = None) -> None:
+    def __init__(self, model: Model, vector: HighestWeightVector) -> None:
         self.model, self.vector = model, vector
-        self.table = table or MonomialTable(model)
+        self.table = monomial_table(model)
         self.operators = Operators(self.table)
         self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, model.groups))
         space = self.table.space(vector.degree, self.top)

@@ -20,7 +20,7 @@ from attngeom.implicitization.export import module_spaces
 from attngeom.implicitization.generators import HighestWeightVector, minimal_generators
 from attngeom.implicitization.highest_weights import HighestWeightEngine
 from attngeom.implicitization.models import CrossColumn
-from attngeom.implicitization.monomials import MonomialTable
+from attngeom.implicitization.monomials import monomial_table
 from attngeom.implicitization.partitions import Weight, module_dimension
 from attngeom.implicitization.records import DegreeSummary, IdealSummary
 from attngeom.invariants import Family, Variety, families
@@ -99,7 +99,7 @@ class Quotient:
     def __init__(self, model: CrossColumn, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
         self.model, self.prime = model, prime
         self.vectors = list(vectors)
-        self.table = MonomialTable(model)
+        self.table = monomial_table(model)
         keys, columns, values, owners = [], [], [], []
         size = 0
         for number, space in module_spaces(model, self.vectors, whole=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, product
 
 import numpy as np
@@ -88,8 +89,14 @@ class MonomialTable:
     def relabel(self, weight: Weight) -> tuple[Weight, Array]:
         """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
         if weight not in self._relabeled:
-            self._relabeled[weight] = dominant(weight), self.relabelings([weight])[0]
+            self._relabel_all([weight])
         return self._relabeled[weight]
+
+    def _relabel_all(self, weights: Sequence[Weight]) -> None:
+        missing = [weight for weight in weights if weight not in self._relabeled]
+        if missing:
+            for weight, moved in zip(missing, self.relabelings(missing)):
+                self._relabeled[weight] = dominant(weight), moved
 
     def space(self, degree: int, weight: Weight) -> MonomialSpace:
         """The monomials of the degree and the dominant weight."""
@@ -115,7 +122,9 @@ class MonomialTable:
                 weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
             )
         found = []
-        for coordinate, rest in self.quotients(weight):
+        quotients = self.quotients(weight)
+        self._relabel_all([rest for _, rest in quotients])
+        for coordinate, rest in quotients:
             factors = self.factors_of(degree - 1, rest)
             if degree > 1:
                 factors = factors[factors[:, -1] <= coordinate]
@@ -124,6 +133,12 @@ class MonomialTable:
         keys = self.encode(factors)
         order = np.argsort(keys)
         return MonomialSpace(weight, factors[order], keys[order])
+
+
+@lru_cache(maxsize=1)
+def monomial_table(model: Model) -> MonomialTable:
+    """The monomials of a model. One table is kept: a run, its generators and their modules need the same spaces."""
+    return MonomialTable(model)
 
 
 def evaluate_monomials(factors: Array, points: Array, p: int) -> Array:

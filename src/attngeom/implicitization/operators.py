@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,16 @@ def replace_index(model: Model, group: int, old: int, new: int) -> list[list[tup
                 image.append((part.count(old), model.position[Coordinate(label, c.owners, c.tag)]))
         images.append(image)
     return images
+
+
+@lru_cache(maxsize=256)
+def image_tables(model: Model, group: int, old: int, new: int) -> tuple[Array, Array]:
+    """The images of all coordinates as two arrays, factors and coordinates, terms × coordinates; factors may be 0."""
+    images = replace_index(model, group, old, new)
+    most = max((len(image) for image in images), default=0)
+    padded = [[*image, *[(0, 0)] * (most - len(image))] for image in images]
+    both = np.array(padded, dtype=np.int64).reshape(len(images), most, 2).T
+    return both[0], both[1]
 
 
 def shift(weight: Weight, group: int, old: int, new: int) -> Weight | None:
@@ -79,18 +90,6 @@ class Operators:
 
     def __init__(self, table: MonomialTable) -> None:
         self.table = table
-        self._images: dict[tuple[int, int, int], tuple[Array, Array]] = {}
-
-    def _tables(self, group: int, old: int, new: int) -> tuple[Array, Array]:
-        """The images of all coordinates: factors and coordinates, terms × coordinates."""
-        key = (group, old, new)
-        if key not in self._images:
-            images = replace_index(self.table.model, *key)
-            most = max((len(image) for image in images), default=0)
-            padded = [[*image, *[(0, 0)] * (most - len(image))] for image in images]
-            both = np.array(padded, dtype=np.int64).reshape(len(images), most, 2).T
-            self._images[key] = both[0], both[1]
-        return self._images[key]
 
     def operator(self, degree: int, weight: Weight, group: int, old: int, new: int) -> Operator | None:
         """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
@@ -100,7 +99,7 @@ class Operators:
         target = shift(weight, group, old, new)
         if target is None:
             return None
-        factors, goals = self._tables(group, old, new)
+        factors, goals = image_tables(self.table.model, group, old, new)
         source = self.table.factors_of(degree, weight)
         image_keys = self.table.encode(self.table.factors_of(degree, target))
         order = np.argsort(image_keys)

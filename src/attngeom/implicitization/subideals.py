@@ -10,7 +10,7 @@ from attngeom.exact.modular import rref_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.generators import HighestWeightVector, ModuleExpansion
 from attngeom.implicitization.models import Model
-from attngeom.implicitization.monomials import MonomialTable
+from attngeom.implicitization.monomials import monomial_table
 from attngeom.implicitization.partitions import Weight, orbit_size
 
 Array = np.ndarray
@@ -30,8 +30,8 @@ class Subideal:
 
     def __init__(self, model: Model, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
         self.model, self.prime = model, prime
-        self.table = MonomialTable(model)
-        self._modules = [ModuleExpansion(model, vector, self.table) for vector in vectors]
+        self.table = monomial_table(model)
+        self._modules = [ModuleExpansion(model, vector) for vector in vectors]
         self._first = min((vector.degree for vector in vectors), default=None)
         self._bases: dict[tuple[int, Weight], Array] = {}
 

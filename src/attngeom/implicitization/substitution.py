@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import combinations_with_replacement
 
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
@@ -14,6 +15,7 @@ Terms = Mapping[tuple[int, ...], int]
 """A polynomial: sorted tuples of coordinate indices (with repetition) to integer coefficients."""
 
 
+@lru_cache(maxsize=8)
 def symbolic_coordinates(model: Model) -> list[fmpz_mpoly]:
     """Every coordinate, times one common integer, as a polynomial in the parameters.
 

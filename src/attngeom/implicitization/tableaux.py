@@ -7,6 +7,7 @@ are the highest weight vectors for GL(U) of weight μ.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
 from math import prod
@@ -14,7 +15,7 @@ from math import prod
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
-from attngeom.implicitization.partitions import Partition, pad, partitions, peel, signed_permutations, strip
+from attngeom.implicitization.partitions import Partition, kostka, pad, partitions, signed_permutations, strip
 
 Array = np.ndarray
 MAX_TAILS = 10**4
@@ -52,15 +53,17 @@ def column_lengths(shape: Partition) -> tuple[int, ...]:
 
 
 @cache
-def _complete_symmetric(n: int, d: int) -> tuple[fmpz_mpoly, ...]:
-    """The characters of Sᵏ(S²(C^d)) for k ≤ n."""
+def _symmetric_powers(shape: Partition, d: int) -> fmpz_mpoly:
+    """The character of ⊗_i S^{shape_i}(S²(C^d))."""
     ctx = fmpz_mpoly_ctx.get([f"x{i}" for i in range(d)], "lex")
-    x = ctx.gens()
+    if len(shape) > 1:
+        return _symmetric_powers(shape[1:], d) * _symmetric_powers(shape[:1], d)
+    x, n = ctx.gens(), sum(shape)
     complete: list[fmpz_mpoly] = [ctx.constant(1)] + [ctx.constant(0)] * n
     for i, j in pairs(d):
         for k in range(1, n + 1):
             complete[k] = complete[k] + complete[k - 1] * x[i] * x[j]
-    return tuple(complete)
+    return complete[n]
 
 
 @cache
@@ -71,16 +74,21 @@ def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
     {(3, 1): 1}
     """
     n = sum(shape)
-    complete = _complete_symmetric(n, d)
-    total = 0 * complete[0]
+    signs: Counter[Partition] = Counter()
     for permutation, sign in signed_permutations(len(shape)):
         indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
-        if min(indices) >= 0:
-            total = total + sign * prod((complete[k] for k in indices), start=complete[0])
-    coefficients = total.to_dict()
-    weights = [pad(lam, d) for lam in partitions(2 * n, d)]
-    multiplicities = peel({(weight,): int(coefficients.get(weight, 0)) for weight in weights})
-    return {strip(lam): count for (lam,), count in multiplicities.items()}
+        if min(indices, default=0) >= 0:
+            signs[strip(tuple(sorted(indices, reverse=True)))] += sign
+    total = sum((sign * _symmetric_powers(powers, d) for powers, sign in signs.items()), 0 * _symmetric_powers((), d))
+    dimensions = total.to_dict()
+    found: dict[Partition, int] = {}
+    # The largest weight that is left is a highest weight; its module is taken away.
+    for lam in partitions(2 * n, d):
+        explained = sum(count * kostka(larger, lam) for larger, count in found.items())
+        count = int(dimensions.get(pad(lam, d), 0)) - explained
+        if count:
+            found[lam] = count
+    return found
 
 
 class TableauBasis:

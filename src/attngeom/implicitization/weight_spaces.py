@@ -15,7 +15,7 @@ from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.models import Model
-from attngeom.implicitization.monomials import MonomialTable, evaluate_monomials
+from attngeom.implicitization.monomials import evaluate_monomials, monomial_table
 from attngeom.implicitization.partitions import Weight, orbit_size
 from attngeom.implicitization.records import WeightResult
 
@@ -46,7 +46,7 @@ class WeightEngine:
         self.model = model
         self.prime = prime
         self.seed = seed
-        self.table = MonomialTable(model)
+        self.table = monomial_table(model)
         self._rng = np.random.default_rng([seed, prime])
         self._points = model.sample(256, prime, self._rng)
         self._kernels: dict[tuple[int, Weight], Kernel] = {}
