@@ -10,7 +10,7 @@ import typer
 import attngeom
 from attngeom.cli.options import IgnoredSeed, Json
 from attngeom.cli.output import print_json, print_pairs
-from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
+from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "safetensors", "torch", "distributed", "plotly")
 
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
             "attngeom": attngeom.__version__,
             "python": platform.python_version(),
             "libraries": libraries,
-            "primes": {"blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
+            "primes": {"small": SMALL_PRIME, "blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
         }
         if json:
             print_json(record)
@@ -42,6 +42,6 @@ def register(app: typer.Typer) -> None:
                 "version": attngeom.__version__,
                 "python": record["python"],
                 **{name: version or "not installed" for name, version in libraries.items()},
-                "primes": f"{BLAS_PRIME} (BLAS), {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
+                "primes": f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS), {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
             },
         )
