@@ -36,12 +36,13 @@ def register(app: typer.Typer) -> None:
         if json:
             print_json(record)
             return
+        in_blas = f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS)"
         print_pairs(
             "attngeom",
             {
                 "version": attngeom.__version__,
                 "python": record["python"],
                 **{name: version or "not installed" for name, version in libraries.items()},
-                "primes": f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS), {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
+                "primes": f"{in_blas}, {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
             },
         )
