@@ -1,6 +1,7 @@
 """Domains: one contract, one example table; products mod p are exact up to the largest word prime."""
 
 from fractions import Fraction
+from unittest import mock
 
 import flint
 import numpy as np
@@ -70,6 +71,9 @@ def test_products_mod_p_equal_python_integers(p, rows, inner, columns, seed):
     a, b = rng.choice(edges, size=(rows, inner)), rng.choice(edges, size=(inner, columns))
     expected = (a.astype(object) @ b.astype(object)) % p if rows and columns else np.zeros((rows, columns))
     assert np.array_equal(matmul_mod(a, b, p), expected.astype(np.int64))
+    # The same in BLAS, however small.
+    with mock.patch("attngeom.exact.products.SMALL", -1):
+        assert np.array_equal(matmul_mod(a, b, p), expected.astype(np.int64))
 
 
 def test_products_mod_large_primes_are_refused_in_floats():

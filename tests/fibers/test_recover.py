@@ -218,6 +218,18 @@ def test_wrong_functions_over_a_prime_field_are_failures():
     assert "use a box over Q" in recover(weights_box(random_weights(four, field, 0), field), four).reason
 
 
+def test_skew_attention_over_a_prime_field_ends_without_weights():
+    """Every token is isotropic for a skew M_1: no plane holds finitely many pairs, and the search says so."""
+    field = GF(2147483629)
+    weights = random_weights(Architecture((3, 3, 3, 3), 2), field, 1)
+    tensors = dict(weights.tensors())
+    K = tensors["layers.0.K"]
+    tensors["layers.0.Q"] = field.reduce(np.stack([K[1], -K[0]]))
+    skew = Weights.from_tensors(weights.architecture, tensors, field)
+    found = recover(weights_box(skew, field), weights.architecture)
+    assert found.weights == () and "do not determine" in found.reason
+
+
 def test_other_functions_are_failures_not_wrong_weights():
     architecture = Architecture((3, 3, 3), 2)
     deeper = random_weights(Architecture((3, 3, 3), 3), RR, 0)

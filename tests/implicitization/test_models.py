@@ -67,6 +67,14 @@ def test_permuting_indices_preserves_the_ideal(model: Model) -> None:
         assert not np.any(values @ basis.T.astype(object) % WORD_PRIME)
 
 
+def test_permutations_are_one_to_one_for_many_targets() -> None:
+    model = CrossColumn(2, 1, targets=1100)
+    (moved,) = model.permute([np.arange(size)[None, ::-1] for size in model.groups])
+    assert sorted(moved.tolist()) == list(range(len(model.coordinates)))
+    label = model.coordinates[int(moved[0])].label
+    assert model.coordinates[0].label == ((0, 0), (0,)) and label == ((1, 1), (1099,))
+
+
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_dominant_weights_and_their_orbits_hold_all_monomials(model: Model) -> None:
     table = MonomialTable(model)

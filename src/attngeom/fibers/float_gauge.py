@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Head, Symmetry, Weights
+from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetries import HeadSymmetry
 
 MAX_SWEEPS = 40
@@ -24,18 +24,10 @@ class _Balance:
         architecture = weights.architecture
         self.architecture = architecture
         self.layers = [[_reduce_attention(head) for head in heads] for heads in weights.layers]
-        self.elements = [
-            [
-                HeadSymmetry(
-                    np.eye(layer.attention),
-                    np.eye(1),
-                    None if layer.value_width is None else np.eye(layer.value_width),
-                )
-                for _ in range(layer.heads)
-            ]
-            for layer in architecture.layers
-        ]
-        self.between = [] if architecture.residual else [np.eye(width) for width in architecture.widths[1:-1]]
+        identity = identity_symmetry(architecture, RR)
+        self.elements = [list(heads) for heads in identity.heads]
+        self.between = list(identity.between)
+        self.permutations = identity.permutations
 
     def sweep(self) -> float:
         """One pass over all factors; the largest change of one of them."""
@@ -82,9 +74,8 @@ class _Balance:
         return _distance(D)
 
     def symmetry(self) -> Symmetry:
-        permutations = tuple(tuple(range(len(heads))) for heads in self.layers)
         heads = tuple(tuple(elements) for elements in self.elements)
-        return Symmetry(self.architecture, RR, heads, tuple(self.between), permutations)
+        return Symmetry(self.architecture, RR, heads, tuple(self.between), self.permutations)
 
 
 def balanced_gauge(weights: Weights) -> Symmetry | None:

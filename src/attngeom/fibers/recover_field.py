@@ -25,8 +25,8 @@ CHECKS = 4
 MAX_LAYERS = 5
 """Five layers take half a minute; each further one multiplies that by more than twenty."""
 SPARE_ROWS = 6
-MAX_ATTEMPTS = 40
-"""Random planes per equation in which pairs of tokens are looked for; about one in two holds a pair."""
+MAX_EMPTY = 40
+"""So many random planes in a row without a pair of tokens end the search; about one in two holds a pair."""
 
 
 class _Field:
@@ -109,16 +109,19 @@ class _Field:
     def next_matrix(self) -> list[Array]:
         """The candidates for M_{k+1}, from pairs of tokens that the known layers send to 0 and y'."""
         rows: list[Array] = []
-        for _ in range(MAX_ATTEMPTS * (self.d**2 + SPARE_ROWS)):
-            for x, y in self.killed_pairs():
+        empty = 0
+        while len(rows) < self.d**2 + SPARE_ROWS:
+            pairs = self.killed_pairs()
+            empty = 0 if pairs else empty + 1
+            if empty == MAX_EMPTY:
+                return []
+            for x, y in pairs:
                 u = self.random(2, self.d)
                 X = self.lines(x, y, u)
                 image = self.propagate(self.embed(x[None], y[None]), self.known)[0, :, self.places[1]]
                 images = self.derivatives(self.propagate(X, self.known), 2)
                 rows.append(self.compare(image, images, self.derivatives(self.box(X), 2)))
-            if len(rows) >= self.d**2 + SPARE_ROWS:
-                return self.solutions(rows)
-        return []
+        return self.solutions(rows)
 
     def killed_pairs(self) -> list[tuple[Array, Array]]:
         """Pairs (x, y) in a random plane with output 0 at x after the known layers, not before, and not 0 at y.

@@ -57,20 +57,20 @@ class CoordinateBlock:
     order: Array
 
     @classmethod
-    def of(cls, coordinates: tuple[Coordinate, ...], members: list[int]) -> CoordinateBlock:
-        """The block of the given coordinates."""
+    def of(cls, coordinates: tuple[Coordinate, ...], members: list[int], base: int) -> CoordinateBlock:
+        """The block of the given coordinates, whose indices are below ``base``."""
         labels = [coordinates[i].label for i in members]
         parts = tuple(np.array(part) for part in zip(*labels))
-        codes = _encode_indices(parts, (len(members),))
+        codes = _encode_indices(parts, (len(members),), base)
         return cls(np.array(members), coordinates[members[0]].owners, parts, codes, np.argsort(codes))
 
 
-def _encode_indices(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    """One integer for each coordinate, from its sorted indices along the last axis."""
+def _encode_indices(parts: Sequence[Array], shape: tuple[int, ...], base: int) -> Array:
+    """One integer for each coordinate, from its sorted indices along the last axis, all below ``base``."""
     codes = np.zeros(shape, dtype=np.int64)
     for part in parts:
         for i in range(part.shape[-1]):
-            codes = codes * 1024 + part[..., i]
+            codes = codes * base + part[..., i]
     return codes
 
 
@@ -124,7 +124,7 @@ class Model(ABC):
         blocks: dict[tuple[object, ...], list[int]] = {}
         for i, c in enumerate(self.coordinates):
             blocks.setdefault((c.tag, c.owners, *map(len, c.label)), []).append(i)
-        return tuple(CoordinateBlock.of(self.coordinates, members) for members in blocks.values())
+        return tuple(CoordinateBlock.of(self.coordinates, members, max(self.groups)) for members in blocks.values())
 
     def permute(self, images: Sequence[Array]) -> Array:
         """Permutations of coordinates that rename the indices of each group, one in each row: entry i is where i goes.
@@ -135,7 +135,7 @@ class Model(ABC):
         moved = np.empty((count, len(self.coordinates)), dtype=np.int64)
         for block in self._alike:
             parts = [np.sort(images[g][:, part], axis=-1) for part, g in zip(block.parts, block.owners)]
-            codes = _encode_indices(parts, (count, len(block.members)))
+            codes = _encode_indices(parts, (count, len(block.members)), max(self.groups))
             places = np.searchsorted(block.codes, codes, sorter=block.order)
             moved[:, block.members] = block.members[block.order[places]]
         return moved
