@@ -54,9 +54,22 @@ def test_the_table_names_modules_and_evidence(capsys) -> None:
     assert "S_222⊗S_3 (10) + S_33⊗S_111 (10)" in out and "proven" in out
 
 
+@pytest.mark.parametrize(("d", "a", "last", "modules"), [("4", "1", 3, 0), ("3", "2", 4, 58), ("1", "1", 0, 0)])
+def test_completeness_in_all_degrees(d, a, last, modules, capsys) -> None:
+    code, record = answer(capsys, "--d", d, "--a", a, "--max-degree", "2", "--complete")
+    found = record["completeness"]
+    assert code == 0 and found["complete"] and found["generated_in_degree"] == last
+    assert sum(entry["modules"] for entry in found["checked"]) == modules
+    assert run(["implicitize", "--d", d, "--a", a, "--max-degree", "2", "--complete"]) == 0
+    out = capsys.readouterr().out
+    assert (f"generated in degrees ≤ {last}: proven" in " ".join(out.split())) == (last > 0)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--d-out", "2"],
+        ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
         ["--d", "50", "--a", "3", "--max-degree", "30"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],

@@ -8,7 +8,7 @@ import pytest
 from attngeom.errors import SizeError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
-from attngeom.implicitization import CrossColumn, DegreeSummary, implicitize
+from attngeom.implicitization import CrossColumn, DegreeSummary, Run, highest_weights, implicitize
 from attngeom.implicitization.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
 from attngeom.implicitization.brackets import bracket_forms
 from attngeom.implicitization.formulas import (
@@ -176,5 +176,17 @@ def test_bracket_forms_of_the_new_modules() -> None:
 
 
 def test_degrees_that_cannot_be_encoded_are_refused() -> None:
-    with pytest.raises(SizeError, match="2\\^63"):
-        HighestWeightEngine(6, 6).encode(np.zeros((1, 10), dtype=np.int64))
+    with pytest.raises(SizeError, match="at most 255 variables"):
+        HighestWeightEngine(8, 8).encode(np.zeros((1, 8), dtype=np.int64))
+
+
+def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> None:
+    variables = np.random.default_rng(0).integers(0, 126, (50, 12))
+    codes = HighestWeightEngine(6, 6).encode(variables)
+    assert [tuple(x) for x in variables[np.argsort(codes)].tolist()] == sorted(map(tuple, variables.tolist()))
+    integers = Run(CrossColumn(3, 3), 4)
+    integers.summary()
+    monkeypatch.setattr(highest_weights, "CODE_LIMIT", 1)
+    strings = Run(CrossColumn(3, 3), 4)
+    strings.summary()
+    assert strings.results == integers.results

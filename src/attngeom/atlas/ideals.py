@@ -207,7 +207,7 @@ def _weight_result(fact: Fact) -> WeightResult:
 
 
 def summarize(task: Task, summary: DegreeSummary, prime: int) -> Result:
-    """The fact of one degree; ``formula`` is the conjectured Hilbert function where there is one."""
+    """The fact of one degree; ``formula`` is the Hilbert function by the formula where there is one."""
     (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
     has_formula = rows == 1 and task.parameters["coordinates"] == "cross"
     formula = hilbert_function(d, a, task.parameters["targets"], summary.degree) if has_formula else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,12 @@ from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, progress
 from attngeom.errors import InputError
 from attngeom.implicitization import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
+from attngeom.implicitization.completeness import prove_complete
 from attngeom.implicitization.degrees import Method, choose_method
 from attngeom.implicitization.export import FORMATS, write_generators
 from attngeom.implicitization.generators import minimal_generators, prove_dimensions
 from attngeom.implicitization.ledger import with_families
+from attngeom.implicitization.records import Completeness
 
 D = Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")]
 A = Annotated[int, typer.Option("--a", min=1, help="Attention width a.")]
@@ -47,6 +50,10 @@ State = Annotated[
 Families = Annotated[bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")]
 Prove = Annotated[
     bool, typer.Option("--prove", help="Verify the generators by substitution, which proves the dimensions.")
+]
+Complete = Annotated[
+    bool,
+    typer.Option("--complete", help="Prove that no generator is missing, in all degrees (one row, one head, t ≥ 2)."),
 ]
 Check = Annotated[bool, typer.Option("--check/--no-check", help="Repeat with a second prime what is not proven.")]
 
@@ -93,6 +100,7 @@ def register(app: typer.Typer) -> None:
         state: State = None,
         families: Families = True,
         prove: Prove = False,
+        complete: Complete = False,
         check: Check = True,
         json: Json = False,
         seed: Seed = 0,
@@ -101,6 +109,8 @@ def register(app: typer.Typer) -> None:
         model = choose_model(d, a, targets, d_out, tokens, heads, value_width, causal, residual)
         if generators is not None and generators.suffix not in FORMATS:
             raise InputError(f"--generators {generators.name!r} given; an ending .json, .m2 or .sing is required")
+        if complete and choose_method(model) != "highest":
+            raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
         budget = Budget(max_seconds, max_megabytes)
         with progress() as bar:
             summary = implicitize(model, max_degree, check_method(method), seed, budget, ProgressBar(bar), state, check)
@@ -111,11 +121,16 @@ def register(app: typer.Typer) -> None:
             summary = prove_dimensions(summary, vectors)
             if generators is not None:
                 write_generators(generators, model, vectors, whole=not highest_only)
+        if complete and isinstance(model, CrossColumn):
+            with progress() as bar:
+                found = prove_complete(model.d, model.a, model.num_targets, seed, ProgressBar(bar))
+            summary = replace(summary, completeness=found)
         if json:
             print_json(summary.to_json())
         else:
             print_summary(summary)
-        return 0 if summary.is_finished else EXIT_UNDECIDED
+        undecided = not summary.is_finished or (summary.completeness and not summary.completeness.is_proven)
+        return EXIT_UNDECIDED if undecided else 0
 
 
 def check_method(method: str | None) -> Method | None:
@@ -160,5 +175,21 @@ def print_summary(summary: IdealSummary) -> None:
         for shapes, text in degree.unexplained:
             console().print(f"degree {degree.degree}: no family explains {shapes}: {text}")
     console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
+    if summary.completeness is not None:
+        console().print(describe_completeness(summary.completeness))
     if not summary.is_finished:
         console().print("The budget ended the run; only complete degrees are shown.")
+
+
+def describe_completeness(found: Completeness) -> str:
+    """One sentence about all degrees."""
+    if found.degree == 0:
+        return "The ideal is zero: there are no equations."
+    count = sum(modules for _, modules in found.checked)
+    evidence = f"no generator has a degree above {found.bound}; {count} modules checked in degrees 5 and more"
+    if found.new:
+        extra = ", ".join(f"S_{lam} ⊗ S_{mu} in degree {degree}" for degree, (lam, mu), _ in found.new)
+        return f"Not generated in degree {found.degree}: new generators {extra} ({evidence})."
+    if not found.is_proven:
+        return f"Not decided whether degree {found.degree} generates the ideal: use another --seed ({evidence})."
+    return f"The ideal is generated in degrees ≤ {found.degree}: proven ({evidence})."

@@ -34,12 +34,11 @@ def effective_rank(d: int, a: int, targets: int) -> int:
 
 
 def hilbert_function(d: int, a: int, targets: int, n: int) -> int:
-    """HF(n) = Σ_{μ ⊢ n, ℓ(μ) ≤ α} dim SⁿV · dim S_μV · dim S_μU minus excluded modules; HF(0) = 1.
+    """HF(n) = Σ_{μ ⊢ n, ℓ(μ) ≤ α} dim SⁿV · dim S_μV · dim S_μU minus excluded modules; HF(0) = 1. Proven for all n.
 
-    The coordinate ring is conjectured to be the multiplicity-free sum of S_λV ⊗ S_μU with λ/μ a horizontal n-strip,
-    without λ = (2n-k, k), μ = (n), k odd, and without the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2. The
-    formula is an upper bound for every n (proven); :func:`~attngeom.implicitization.implicitize` proves equality
-    degree by degree.
+    The coordinate ring is the multiplicity-free sum of S_λV ⊗ S_μU with λ/μ a horizontal n-strip, without
+    λ = (2n-k, k), μ = (n), k odd, and without the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2: a theorem, see
+    docs/completeness.md.
 
     >>> [hilbert_function(3, 2, 3, n) for n in range(1, 5)]
     [18, 171, 1110, 5400]
@@ -93,7 +92,7 @@ def degree(d: int, a: int, targets: int) -> int:
 
 
 def minimal_generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Partition, Partition]]:
-    """(degree, λ, μ) of the modules S_λV ⊗ S_μU of minimal generators: conjectural beyond the computed degrees.
+    """(degree, λ, μ) of the modules S_λV ⊗ S_μU of minimal generators; see :func:`generator_degree_bound`.
 
     >>> minimal_generator_shapes(3, 1, 3)
     [(2, (3, 1), (1, 1)), (3, (2, 2, 2), (3,))]
@@ -108,7 +107,7 @@ def minimal_generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Pa
 
 
 def minimal_generators(d: int, a: int, targets: int) -> dict[int, tuple[GeneratorModule, ...]]:
-    """The conjectured modules of minimal generators by degree; see docs/ideal.md for the evidence.
+    """The modules of minimal generators by degree; :func:`generator_degree_bound` says where the list is proven.
 
     >>> {n: sum(m.dimension for m in modules) for n, modules in minimal_generators(4, 3, 4).items()}
     {3: 400, 4: 2535}
@@ -120,17 +119,23 @@ def minimal_generators(d: int, a: int, targets: int) -> dict[int, tuple[Generato
 
 
 def generator_degree_bound(d: int, a: int, targets: int) -> Formula:
-    """The largest degree of a minimal generator: conjectural.
+    """The largest degree of a minimal generator.
 
-    >>> generator_degree_bound(5, 4, 5).value, generator_degree_bound(3, 1, 3).value
-    (5, 3)
+    Proven for α = 1, for d ≤ 5, for at most four targets and for d = targets = 6: docs/completeness.md has the theorems
+    and the runs of :func:`~attngeom.implicitization.completeness.prove_complete`, which can settle further sizes.
+
+    >>> generator_degree_bound(5, 4, 5).value, generator_degree_bound(9, 9, 9).status
+    (5, 'conjectural')
     """
     largest = max(minimal_generators(d, a, targets), default=0)
-    return Formula(largest, "conjectural", "no further generators in any degree that was computed")
+    is_settled = effective_rank(d, a, targets) == 1 or d <= 5 or targets <= 4 or d == targets == 6
+    if is_settled:
+        return Formula(largest, "proven", "docs/completeness.md")
+    return Formula(largest, "conjectural", "prove_complete(d, a, targets) would settle it")
 
 
 def is_known_module(shapes: tuple[Partition, ...], d: int, a: int, targets: int) -> bool:
-    """Whether a module of minimal generators is in the conjectured list.
+    """Whether a module of minimal generators is in the list.
 
     >>> is_known_module(((3, 3, 1, 1), (2, 2)), 4, 4, 4)
     True

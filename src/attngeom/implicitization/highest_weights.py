@@ -23,6 +23,7 @@ from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, p
 Array = np.ndarray
 SPARE_POINTS = 8
 FIRST_POINTS = 64
+CODE_LIMIT = 2**63
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,16 @@ class HighestWeightEngine:
         return self._expansions[key]
 
     def encode(self, variables: Array) -> Array:
-        """Integer codes of monomials in Y given as rows of sorted variable numbers."""
+        """Codes of monomials in Y given as rows of sorted variable numbers: integers, or strings of bytes if long."""
         base = self.basis.size * self.targets
-        if base ** variables.shape[1] >= 2**63:
-            raise SizeError(f"degree {variables.shape[1]} in {base} variables given; codes need {base}^degree < 2^63")
+        if base ** variables.shape[1] >= CODE_LIMIT:
+            if base > 255:
+                raise SizeError(
+                    f"degree {variables.shape[1]} in {base} variables given; at most 255 variables or"
+                    f" {base}^degree < 2^63 is required"
+                )
+            rows = np.ascontiguousarray(variables + 1, dtype=np.uint8)
+            return rows.view(f"S{variables.shape[1]}")[:, 0]
         codes = np.zeros(len(variables), dtype=np.int64)
         for column in variables.T:
             codes = codes * base + column

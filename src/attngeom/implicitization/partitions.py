@@ -66,6 +66,19 @@ def remove_horizontal_strips(shape: Partition, size: int) -> tuple[Partition, ..
 
 
 @cache
+def add_horizontal_strips(shape: Partition, size: int) -> tuple[Partition, ...]:
+    """The partitions obtained from ``shape`` by adding ``size`` boxes, no two in one column.
+
+    >>> add_horizontal_strips((2, 1), 1)
+    ((3, 1), (2, 2), (2, 1, 1))
+    """
+    above = (shape[0] + size if shape else size, *shape)
+    ranges = [range(low, high + 1) for low, high in zip((*shape, 0), above)]
+    found = [strip(outer) for outer in product(*ranges) if sum(outer) == sum(shape) + size]
+    return tuple(sorted(found, reverse=True))
+
+
+@cache
 def kostka(shape: Partition, weight: Partition) -> int:
     """The number of semistandard tableaux of the shape and the weight: the dimension of S_shape[weight].
 
