@@ -34,6 +34,18 @@ BILLIONTH = fmpq(1, 10**9)
 ACCURATE = 1e-6
 
 DrawSymmetry = Callable[[Architecture, Domain, int], Symmetry]
+DrawWeights = Callable[[Architecture, int], Weights]
+
+
+def small_integers(architecture: Architecture, seed: int) -> Weights:
+    return random_weights(architecture, QQ, seed)
+
+
+def single_precision(architecture: Architecture, seed: int) -> Weights:
+    """Random weights of single precision, read exactly."""
+    vector = random_weights(architecture, RR, seed).vector().astype(np.float32)
+    exact = np.array([fmpq(*float(x).as_integer_ratio()) for x in vector], dtype=object)
+    return Weights.from_vector(architecture, exact, QQ)
 
 
 def random_architecture(rng: np.random.Generator, max_width: int, max_layers: int) -> Architecture:
@@ -47,7 +59,11 @@ def random_architecture(rng: np.random.Generator, max_width: int, max_layers: in
 
 
 def exact_pairs(
-    name: str, draw: DrawSymmetry, count: int, architecture_of: Callable[[np.random.Generator], Architecture]
+    name: str,
+    draw_weights: DrawWeights,
+    draw: DrawSymmetry,
+    count: int,
+    architecture_of: Callable[[np.random.Generator], Architecture],
 ) -> None:
     """Verdicts on (w, g·w) and on (w, g·w with one entry changed by 1e-9), in CPU time without the drawing."""
     seconds: dict[str, list[float]] = {"equal": [], "perturbed": []}
@@ -60,7 +76,7 @@ def exact_pairs(
         flint.ctx.cleanup()
         rng = np.random.default_rng(seed)
         architecture = architecture_of(rng)
-        first = random_weights(architecture, QQ, seed)
+        first = draw_weights(architecture, seed)
         second = first.act(draw(architecture, QQ, seed + 10**6))
         vector = second.vector()
         bits = max(bits, max(x.height_bits() for x in vector))
@@ -85,15 +101,25 @@ def exact_pairs(
 
 
 def exact_alignment(counts: tuple[int, int, int], max_width: int, max_layers: int) -> None:
-    """Pairs of short integers, pairs of long fractions, and pairs of the largest size of both kinds."""
+    """Pairs of short integers, of single precision floats and of long fractions, each also at the largest size."""
     short, long, largest = counts
     size = f"d ≤ {max_width}, l ≤ {max_layers}"
     top = f"d = a = {max_width}, l = {max_layers}"
-    kinds = (("unimodular g", random_unimodular_symmetry, short), ("general g", random_symmetry, long))
-    for name, draw, count in kinds:
-        exact_pairs(f"{name}, {size}", draw, count, lambda rng: random_architecture(rng, max_width, max_layers))
+    kinds: tuple[tuple[str, DrawWeights, DrawSymmetry, int], ...] = (
+        ("integers, unimodular g", small_integers, random_unimodular_symmetry, short),
+        ("float32, unimodular g", single_precision, random_unimodular_symmetry, short),
+        ("integers, general g", small_integers, random_symmetry, long),
+    )
+    for name, weights, draw, count in kinds:
         exact_pairs(
-            f"{name}, {top}", draw, largest, lambda rng: Architecture((max_width,) * (max_layers + 1), max_width)
+            f"{name}, {size}", weights, draw, count, lambda rng: random_architecture(rng, max_width, max_layers)
+        )
+        exact_pairs(
+            f"{name}, {top}",
+            weights,
+            draw,
+            largest,
+            lambda rng: Architecture((max_width,) * (max_layers + 1), max_width),
         )
 
 
