@@ -8,7 +8,7 @@ import pytest
 from attngeom.errors import SizeError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
-from attngeom.implicitization import CrossColumn, DegreeSummary, Run, highest_weights, implicitize
+from attngeom.implicitization import CrossColumn, DegreeSummary, Run, implicitize, monomials
 from attngeom.implicitization.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
 from attngeom.implicitization.brackets import bracket_forms
 from attngeom.implicitization.formulas import (
@@ -184,9 +184,11 @@ def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> Non
     variables = np.random.default_rng(0).integers(0, 126, (50, 12))
     codes = HighestWeightEngine(6, 6).encode(variables)
     assert [tuple(x) for x in variables[np.argsort(codes)].tolist()] == sorted(map(tuple, variables.tolist()))
-    integers = Run(CrossColumn(3, 3), 4)
-    integers.summary()
-    monkeypatch.setattr(highest_weights, "CODE_LIMIT", 1)
-    strings = Run(CrossColumn(3, 3), 4)
-    strings.summary()
-    assert strings.results == integers.results
+    found = []
+    for limit in (2**63, 30):
+        monkeypatch.setattr(monomials, "CODE_LIMIT", limit)
+        monomials.monomial_table.cache_clear()
+        runs = [Run(CrossColumn(3, 3), 4, method) for method in ("highest", "weights")]
+        found.append([(run.summary(), run.results)[1] for run in runs])
+    monomials.monomial_table.cache_clear()
+    assert found[0] == found[1]

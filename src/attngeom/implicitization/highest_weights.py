@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.errors import InputError, SizeError
+from attngeom.errors import InputError
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.implicitization.borel import borel_point, is_excluded, raising_matrix
+from attngeom.implicitization.monomials import encode_monomials, group_equal
 from attngeom.implicitization.partitions import Partition, Weight, module_dimension, pad, partitions, strip
 from attngeom.implicitization.records import WeightResult
 from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, plethysm
@@ -23,7 +24,6 @@ from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, p
 Array = np.ndarray
 SPARE_POINTS = 8
 FIRST_POINTS = 64
-CODE_LIMIT = 2**63
 
 
 @dataclass(frozen=True)
@@ -126,29 +126,15 @@ class HighestWeightEngine:
             tableau, variables, signs = self.basis.expand(mu, space.tableaux, self.targets)
             codes = self.encode(variables)
             keys, first, column = np.unique(codes, return_index=True, return_inverse=True)
-            # Terms of one monomial become neighbours and are added up.
-            order = np.argsort(column, kind="stable")
-            starts = np.searchsorted(column[order], np.arange(len(keys)))
+            order, starts = group_equal(column)
             terms = signs[order] * space.vectors[:, tableau[order]]
             coefficients = np.add.reduceat(terms, starts, axis=1) % self.prime
             self._expansions[key] = Expansion(coefficients, variables[first], keys)
         return self._expansions[key]
 
     def encode(self, variables: Array) -> Array:
-        """Codes of monomials in Y given as rows of sorted variable numbers: integers, or strings of bytes if long."""
-        base = self.basis.size * self.targets
-        if base ** variables.shape[1] >= CODE_LIMIT:
-            if base > 255:
-                raise SizeError(
-                    f"degree {variables.shape[1]} in {base} variables given; at most 255 variables or"
-                    f" {base}^degree < 2^63 is required"
-                )
-            rows = np.ascontiguousarray(variables + 1, dtype=np.uint8)
-            return rows.view(f"S{variables.shape[1]}")[:, 0]
-        codes = np.zeros(len(variables), dtype=np.int64)
-        for column in variables.T:
-            codes = codes * base + column
-        return codes
+        """Codes of monomials in Y given as rows of sorted variable numbers."""
+        return encode_monomials(variables, self.basis.size * self.targets)
 
     def pairing(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> Array:
         """Fischer products ⟨Y_w h', g⟩ of the vectors h' of degree n-1 and g of degree n; w their difference."""

@@ -14,6 +14,36 @@ from attngeom.implicitization.models import Model
 from attngeom.implicitization.partitions import Weight, dominant, dominant_weights
 
 Array = np.ndarray
+CODE_LIMIT = 2**63
+
+
+def encode_monomials(factors: Array, base: int) -> Array:
+    """Codes of monomials, rows of numbers below ``base``, in lexicographic order: integers, or bytes if these overflow.
+
+    >>> encode_monomials(np.array([[0, 1], [1, 1]]), 3).tolist()
+    [1, 4]
+    """
+    degree = factors.shape[1]
+    if base**degree >= CODE_LIMIT:
+        if base > 255:
+            raise SizeError(
+                f"degree {degree} in {base} variables given; at most 255 variables or {base}^degree < 2^63 is required"
+            )
+        return np.ascontiguousarray(factors + 1, dtype=np.uint8).view(f"S{degree}")[:, 0]
+    codes = np.zeros(len(factors), dtype=np.int64)
+    for column in factors.T:
+        codes = codes * base + column
+    return codes
+
+
+def group_equal(columns: Array) -> tuple[Array, Array]:
+    """An order in which equal columns are neighbours, and the place where each group starts, for ``np.add.reduceat``.
+
+    >>> [x.tolist() for x in group_equal(np.array([5, 2, 5]))]
+    [[1, 0, 2], [0, 1]]
+    """
+    order = np.argsort(columns, kind="stable")
+    return order, np.flatnonzero(np.diff(columns[order], prepend=-1))
 
 
 @dataclass(frozen=True)
@@ -60,16 +90,8 @@ class MonomialTable:
         return found
 
     def encode(self, factors: Array) -> Array:
-        """The integer codes of monomials given as rows of sorted coordinate indices."""
-        degree = factors.shape[1]
-        if self.base**degree >= 2**63:
-            raise SizeError(
-                f"degree {degree} in {self.base} coordinates given; monomial codes need {self.base}^degree < 2^63"
-            )
-        keys = np.zeros(len(factors), dtype=np.int64)
-        for column in factors.T:
-            keys = keys * self.base + column
-        return keys
+        """The codes of monomials given as rows of sorted coordinate indices."""
+        return encode_monomials(factors, self.base)
 
     def dominant_weights(self, degree: int) -> tuple[Weight, ...]:
         """The dominant weights of the degree that have monomials, largest first."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from attngeom.implicitization.models import Coordinate, Model
-from attngeom.implicitization.monomials import MonomialTable
+from attngeom.implicitization.monomials import MonomialTable, group_equal
 from attngeom.implicitization.partitions import Weight
 
 Array = np.ndarray
@@ -71,11 +71,9 @@ class Operator:
         """The images of row vectors."""
         images = np.zeros((len(vectors), self.shape[1]), dtype=np.int64)
         if len(self.rows):
-            order = np.argsort(self.columns, kind="stable")
-            columns = self.columns[order]
-            starts = np.flatnonzero(np.diff(columns, prepend=-1))
+            order, starts = group_equal(self.columns)
             terms = vectors[:, self.rows[order]] * self.values[order]
-            images[:, columns[starts]] = np.add.reduceat(terms, starts, axis=1)
+            images[:, self.columns[order[starts]]] = np.add.reduceat(terms, starts, axis=1)
         return images
 
     def transpose(self) -> Array:
