@@ -11,6 +11,7 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
 from attngeom.implicitization import CrossColumn, LayerCoefficients, Model, implicitize
+from attngeom.implicitization.completeness import last_degree
 from attngeom.implicitization.export import module_spaces, to_text, write_generators
 from attngeom.implicitization.formulas import degree, dimension, hilbert_function
 from attngeom.implicitization.generators import (
@@ -165,3 +166,12 @@ def test_singular_reads_our_generators(tmp_path) -> None:
     script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
     result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
     assert result.stdout.split() == [str(dimension(3, 3, 3)), str(degree(3, 3, 3))]
+
+
+@needs_macaulay2
+def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
+    """docs/completeness.md: for d = 3, m = 2 the layer l = 2 of N gives R/I the regularity 5 and one trivial syzygy."""
+    model = CrossColumn(3, 3, targets=2)
+    text = to_text(model, minimal_generators(model, implicitize(model, 4)), "m2").replace("QQ[", "ZZ/32003[")
+    out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
+    assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6
