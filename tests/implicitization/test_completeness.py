@@ -180,12 +180,11 @@ def test_the_combination_d_gives_fl_g1(l):
 # ---------------------------------------------------------------- Theorem 4 and the check
 
 
-def test_the_bound_is_2d_and_small_cases_need_no_check():
+def test_the_bound_is_2d_and_does_not_grow_with_d_for_one_attention_width():
     assert [generator_bound(d, d, d) for d in range(3, 12)] == [2 * d for d in range(3, 12)]
     assert [generator_bound(2, a, m) for a, m in ((2, 2), (2, 5))] == [4, 4]
     assert generator_bound(9, 9, 1) == generator_bound(9, 1, 9) == 3
-    # The minors of a small attention width can have a larger degree than everything else.
-    assert generator_bound(20, 12, 13) >= 13
+    assert [generator_bound(d, 5, d) for d in (20, 50, 1000)] == [12] * 3
     with pytest.raises(InputError, match="positive"):
         generator_bound(0, 1, 1)
 
@@ -193,6 +192,7 @@ def test_the_bound_is_2d_and_small_cases_need_no_check():
 def test_more_directions_than_rows_change_no_candidate():
     assert all(last_degree(d, m, l) == 2 * l + 3 for l in range(2, 9) for d, m in ((l + 3, l + 2), (40, 50)))
     assert candidates(7, 7, 5) == candidates(5, 5, 5) != candidates(4, 4, 5)
+    assert candidates(7, 3, 7) == candidates(5, 3, 7) != candidates(4, 3, 7)
 
 
 def test_candidates_are_modules_of_the_polynomial_ring_of_the_right_degree():
@@ -210,6 +210,13 @@ def test_the_list_is_complete(d, a, m):
     assert found.is_complete and found.is_proven and not found.new
     assert generator_degree_bound(d, a, m).status == "proven" and generator_degree_bound(d, a, m).value == found.degree
     assert [degree for degree, _ in found.checked] == list(range(5, found.bound + 1))
+
+
+def test_a_smaller_attention_width_needs_no_module_with_more_rows():
+    full, small = prove_complete(4, 4), prove_complete(4, 2)
+    assert small.bound < full.bound and sum(n for _, n in small.checked) < sum(n for _, n in full.checked)
+    # The (a+1)-minors may have a larger degree than everything else that is looked at.
+    assert generator_bound(12, 11, 12) >= 12
 
 
 def test_a_module_that_is_missing_is_found(monkeypatch):
