@@ -19,7 +19,7 @@ from attngeom.implicitization.borel import borel_point, is_excluded, raising_mat
 from attngeom.implicitization.monomials import encode_monomials, group_equal
 from attngeom.implicitization.partitions import Partition, Weight, module_dimension, pad, partitions, strip
 from attngeom.implicitization.records import WeightResult
-from attngeom.implicitization.tableaux import MinorTable, TableauBasis, pairs, plethysm
+from attngeom.implicitization.tableaux import MinorTable, TableauBasis, evaluate_once, pairs, plethysm
 
 Array = np.ndarray
 SPARE_POINTS = 8
@@ -64,7 +64,7 @@ class HighestWeightEngine:
         self.basis = TableauBasis(d)
         self._rng = np.random.default_rng([seed, prime])
         self._raising = raising_matrix(d)
-        self._first_points = self._random_points(FIRST_POINTS, targets)
+        self._first_points = MinorTable(self.basis, *self._random_points(FIRST_POINTS, targets), prime)
         self._borel_points: dict[int, MinorTable] = {}
         self._spaces: dict[tuple[Partition, Partition], HighestWeightSpace] = {}
         self._expansions: dict[tuple[Partition, Partition], Expansion] = {}
@@ -97,13 +97,14 @@ class HighestWeightEngine:
         """E(tableau) at random points: one equation for each point. The first points are the same for all weights."""
         found = [self._first_points.evaluate(mu, tableaux)[1][:count]]
         for start in range(FIRST_POINTS, count, chunk):
-            points = self._random_points(min(chunk, count - start), len(mu))
-            found.append(points.evaluate(mu, tableaux)[1])
+            points, moved = self._random_points(min(chunk, count - start), len(mu))
+            found.append(evaluate_once(self.basis, points, moved, mu, tableaux, self.prime)[1])
         return np.concatenate(found)
 
-    def _random_points(self, count: int, targets: int) -> MinorTable:
+    def _random_points(self, count: int, targets: int) -> tuple[Array, Array]:
+        """Random points and their images under the sum of the raising operators."""
         points = self._rng.integers(0, self.prime, (count, self.basis.size, targets))
-        return MinorTable(self.basis, points, matmul_mod(self._raising[None], points, self.prime), self.prime)
+        return points, matmul_mod(self._raising[None], points, self.prime)
 
     def ideal(self, lam: Partition, mu: Partition, a: int) -> Array:
         """The highest weight vectors that vanish on the variety, as rows of coefficients of those of :meth:`space`."""

@@ -8,9 +8,11 @@ are the highest weight vectors for GL(U) of weight μ.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
@@ -91,6 +93,14 @@ def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
     return found
 
 
+class _Pool(NamedTuple):
+    """Columns to choose from: their numbers, their row sets and their weights."""
+
+    numbers: Array
+    columns: Array
+    weights: Array
+
+
 class TableauBasis:
     """Semistandard tableaux in the pairs of C^d, found by weight; a column is the number of its row set.
 
@@ -104,8 +114,7 @@ class TableauBasis:
         self._columns: dict[int, Array] = {}
         self._weights: dict[int, Array] = {}
         self._faces: dict[int, Array] = {}
-        self._follows: dict[tuple[int, int, int], Array] = {}
-        self._tails: dict[tuple[tuple[int, ...], int, int, bytes], Array] = {}
+        self._tails: dict[tuple[tuple[int, ...], tuple[int, ...], bytes], Array] = {}
 
     def columns(self, length: int) -> Array:
         """All row sets of one length, as rows of increasing indices."""
@@ -130,40 +139,42 @@ class TableauBasis:
         if len(self._tails) > MAX_TAILS:
             self._tails.clear()
         rest = np.array(pad(weight, self.d), dtype=np.int64)
-        return self._complete(column_lengths(shape), 0, -1, rest)
+        lengths = column_lengths(shape)
+        return self._complete(lengths, (), rest, {length: self._pool(length, rest) for length in lengths})
 
-    def _complete(self, lengths: tuple[int, ...], length: int, last: int, rest: Array) -> Array:
-        """All ways to go on to the right of the column ``last`` (of the given length) with the remaining weight."""
+    def _pool(self, length: int, bound: Array) -> _Pool:
+        """The columns of one length whose weight does not exceed the bound."""
+        columns = self.columns(length)
+        numbers = np.flatnonzero((self._weights[length] <= bound).all(axis=1))
+        return _Pool(numbers, columns[numbers], self._weights[length][numbers])
+
+    def _complete(
+        self, lengths: tuple[int, ...], last: tuple[int, ...], rest: Array, pools: Mapping[int, _Pool]
+    ) -> Array:
+        """All ways to go on to the right of the column ``last`` with the remaining weight."""
         if not lengths:
             return np.zeros((0 if rest.any() else 1, 0), dtype=np.int64)
-        key = (lengths, length, last, rest.tobytes())
+        left = last[: lengths[0]]
+        key = (lengths, left, rest.tobytes())
         if key not in self._tails:
-            self.columns(lengths[0])
-            weights = self._weights[lengths[0]]
+            pool = pools[lengths[0]]
             is_last = len(lengths) == 1
-            fits = ((weights == rest) if is_last else (weights <= rest)).all(axis=1)
-            if last >= 0:
-                fits &= self._followers(length, last, lengths[0])
-            columns = np.nonzero(fits)[0]
+            places = np.flatnonzero(((pool.weights == rest) if is_last else (pool.weights <= rest)).all(axis=1))
+            if left:
+                # Rows of a tableau increase weakly.
+                places = places[(pool.columns[places] >= np.array(left)).all(axis=1)]
             if is_last:
-                self._tails[key] = columns[:, None]
+                self._tails[key] = pool.numbers[places, None]
                 return self._tails[key]
             found = []
-            for column in columns.tolist():
-                tails = self._complete(lengths[1:], lengths[0], column, rest - weights[column])
+            for place in places.tolist():
+                column = tuple(pool.columns[place].tolist())
+                tails = self._complete(lengths[1:], column, rest - pool.weights[place], pools)
                 if len(tails):
-                    found.append(np.concatenate([np.full((len(tails), 1), column), tails], axis=1))
+                    found.append(np.concatenate([np.full((len(tails), 1), pool.numbers[place]), tails], axis=1))
             empty = np.zeros((0, len(lengths)), dtype=np.int64)
             self._tails[key] = np.concatenate(found) if found else empty
         return self._tails[key]
-
-    def _followers(self, length: int, last: int, next_length: int) -> Array:
-        """Which columns may stand to the right of the column ``last``: rows of a tableau increase weakly."""
-        key = (length, last, next_length)
-        if key not in self._follows:
-            left = self.columns(length)[last, :next_length]
-            self._follows[key] = np.all(self.columns(next_length) >= left, axis=1)
-        return self._follows[key]
 
     def expand(self, shape: Partition, tableaux: Array, targets: int) -> tuple[Array, Array, Array]:
         """The tableaux as polynomials in Y: arrays (tableau, sorted variables, sign) of all terms, not collected.
@@ -184,38 +195,81 @@ class TableauBasis:
 
 
 class MinorTable:
-    """Left-justified minors of Y + εNY at many points mod p, for all row sets: values and derivatives along N."""
+    """Left-justified minors of Y + εNY at points that serve many weights: values and derivatives along N mod p."""
 
     def __init__(self, basis: TableauBasis, points: Array, moved: Array, p: int) -> None:
         self.basis = basis
         self.p = p
         self._points = points
         self._moved = moved
-        one = np.ones((len(points), 1), dtype=np.int64)
-        self._tables: dict[int, tuple[Array, Array]] = {0: (one, np.zeros_like(one))}
+        self._tables: dict[int, tuple[Array, Array]] = {0: _no_minors(points)}
 
     def table(self, length: int) -> tuple[Array, Array]:
-        """(values, derivatives) of the minors of one size: points × row sets. Laplace along the last target."""
+        """(values, derivatives) of all minors of one size: points × row sets."""
         if length not in self._tables:
-            values, slopes = self.table(length - 1)
-            columns = self.basis.columns(length)
-            total = np.zeros((len(self._points), len(columns)), dtype=np.int64)
-            slope = np.zeros_like(total)
-            for i, smaller in enumerate(self.basis.faces(length)):
-                entry = self._points[:, columns[:, i], length - 1]
-                change = self._moved[:, columns[:, i], length - 1]
-                sign = 1 if (length - 1 - i) % 2 == 0 else -1
-                total += sign * (entry * values[:, smaller] % self.p)
-                slope += sign * ((entry * slopes[:, smaller] + change * values[:, smaller] % self.p) % self.p)
-            self._tables[length] = (total % self.p, slope % self.p)
+            columns, faces = self.basis.columns(length), self.basis.faces(length)
+            self._tables[length] = _larger_minors(
+                self._points, self._moved, columns, faces, self.table(length - 1), self.p
+            )
         return self._tables[length]
 
     def evaluate(self, shape: Partition, tableaux: Array) -> tuple[Array, Array]:
         """Values and derivatives of the products of minors: points × tableaux."""
-        values = np.ones((len(self._points), len(tableaux)), dtype=np.int64)
-        slopes = np.zeros_like(values)
-        for j, length in enumerate(column_lengths(shape)):
-            minors, changes = (table[:, tableaux[:, j]] for table in self.table(length))
-            slopes = (slopes * minors % self.p + values * changes) % self.p
-            values = values * minors % self.p
-        return values, slopes
+        factors = ((self.table(length), tableaux[:, j]) for j, length in enumerate(column_lengths(shape)))
+        return _products(factors, (len(self._points), len(tableaux)), self.p)
+
+
+def evaluate_once(
+    basis: TableauBasis, points: Array, moved: Array, shape: Partition, tableaux: Array, p: int
+) -> tuple[Array, Array]:
+    """The same as :meth:`MinorTable.evaluate` for points that serve one weight: only minors that occur are computed."""
+    lengths = column_lengths(shape)
+    needed: dict[int, Array] = {}
+    for length in range(lengths[0], 0, -1):
+        wanted = [tableaux[:, j] for j, other in enumerate(lengths) if other == length]
+        if length < lengths[0]:
+            wanted.append(basis.faces(length + 1)[:, needed[length + 1]].ravel())
+        needed[length] = np.unique(np.concatenate(wanted))
+    tables = {0: _no_minors(points)}
+    for length in range(1, lengths[0] + 1):
+        numbers = needed[length]
+        faces = basis.faces(length)[:, numbers]
+        smaller = np.searchsorted(needed[length - 1], faces) if length > 1 else faces
+        tables[length] = _larger_minors(points, moved, basis.columns(length)[numbers], smaller, tables[length - 1], p)
+    factors = ((tables[length], np.searchsorted(needed[length], tableaux[:, j])) for j, length in enumerate(lengths))
+    return _products(factors, (len(points), len(tableaux)), p)
+
+
+def _no_minors(points: Array) -> tuple[Array, Array]:
+    one = np.ones((len(points), 1), dtype=np.int64)
+    return one, np.zeros_like(one)
+
+
+def _larger_minors(
+    points: Array, moved: Array, columns: Array, faces: Array, smaller: tuple[Array, Array], p: int
+) -> tuple[Array, Array]:
+    """Laplace along the last target: the minors of the row sets ``columns`` from those without one row."""
+    values, slopes = smaller
+    length = columns.shape[1]
+    total = np.zeros((len(points), len(columns)), dtype=np.int64)
+    slope = np.zeros_like(total)
+    for i, face in enumerate(faces):
+        entry = points[:, columns[:, i], length - 1]
+        change = moved[:, columns[:, i], length - 1]
+        sign = 1 if (length - 1 - i) % 2 == 0 else -1
+        total += sign * (entry * values[:, face] % p)
+        slope += sign * ((entry * slopes[:, face] + change * values[:, face] % p) % p)
+    return total % p, slope % p
+
+
+def _products(
+    factors: Iterable[tuple[tuple[Array, Array], Array]], size: tuple[int, int], p: int
+) -> tuple[Array, Array]:
+    """Values and derivatives of products: each factor is a table and the numbers of its columns."""
+    values = np.ones(size, dtype=np.int64)
+    slopes = np.zeros_like(values)
+    for tables, numbers in factors:
+        minors, changes = (table[:, numbers] for table in tables)
+        slopes = (slopes * minors % p + values * changes) % p
+        values = values * minors % p
+    return values, slopes
