@@ -10,6 +10,7 @@ from attngeom.implicitization import CrossColumn, Run, completeness, prove_compl
 from attngeom.implicitization.completeness import candidates, generator_bound, last_degree
 from attngeom.implicitization.formulas import generator_degree_bound
 from attngeom.implicitization.partitions import sign, strip
+from attngeom.implicitization.tableaux import plethysm
 
 # ---------------------------------------------------------------- Theorem 1: the coordinate ring
 
@@ -193,6 +194,14 @@ def test_more_directions_than_rows_change_no_candidate():
     assert all(last_degree(d, m, l) == 2 * l + 3 for l in range(2, 9) for d, m in ((l + 3, l + 2), (40, 50)))
     assert candidates(7, 7, 5) == candidates(5, 5, 5) != candidates(4, 4, 5)
     assert candidates(7, 3, 7) == candidates(5, 3, 7) != candidates(4, 3, 7)
+
+
+@pytest.mark.parametrize("l", [2, 3, 4])
+def test_modules_with_three_more_rows_do_not_occur(l):
+    """The three multiplicities that docs/completeness.md needs for ℓ(λ) ≤ ℓ(μ) + 2."""
+    assert (l + 1, *(1,) * (l - 1)) not in plethysm(strip((2, *(1,) * (l - 2))), l + 1)
+    cubic = plethysm((3, *(1,) * (l - 2)), l + 1)
+    assert (l + 2, *(1,) * l) not in cubic and (l + 1, 2, *(1,) * (l - 1)) not in cubic
 
 
 def test_candidates_are_modules_of_the_polynomial_ring_of_the_right_degree():
