@@ -149,7 +149,7 @@ def run_completeness(work: Work) -> Finding:
         checks.append(Check(statement, (given, needed) == expected and row.from_families == needed, "support"))
     counterexample = (
         "d = 4, a = 3, t = 2: the cubics det (q_m(p), B_m(p, r), q_m(r)), m in three targets, on lines through p and r;"
-        " and for d = 4, a = 2 the quartics S_3311 ⊗ S_22 that reflect the Plücker relation of the 2-minors of A"
+        " and for d = 4, a = 2 the quartics S_3311 ⊗ S_22"
     )
     evidence = "minimal generators by degree against the span of every family modulo lower degrees"
     return Finding(evidence, tuple(checks), values, counterexample, primes=primes)
