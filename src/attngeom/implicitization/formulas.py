@@ -121,14 +121,14 @@ def minimal_generators(d: int, a: int, targets: int) -> dict[int, tuple[Generato
 def generator_degree_bound(d: int, a: int, targets: int) -> Formula:
     """The largest degree of a minimal generator.
 
-    Proven for α ≤ 4 and for d ≤ 6: docs/completeness.md has the theorems and the runs of
+    Proven for α ≤ 5 and for d ≤ 6: docs/completeness.md has the theorems and the runs of
     :func:`~attngeom.implicitization.completeness.prove_complete`, which can settle further sizes.
 
-    >>> generator_degree_bound(99, 4, 99), generator_degree_bound(9, 9, 9).status
-    (Formula(value=5, status='proven', source='docs/completeness.md'), 'conjectural')
+    >>> generator_degree_bound(99, 5, 99), generator_degree_bound(9, 9, 9).status
+    (Formula(value=6, status='proven', source='docs/completeness.md'), 'conjectural')
     """
     largest = max(minimal_generators(d, a, targets), default=0)
-    if effective_rank(d, a, targets) <= 4 or d <= 6:
+    if effective_rank(d, a, targets) <= 5 or d <= 6:
         return Formula(largest, "proven", "docs/completeness.md")
     return Formula(largest, "conjectural", "prove_complete(d, a, targets) would settle it")
 
