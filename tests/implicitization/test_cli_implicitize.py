@@ -70,6 +70,7 @@ def test_completeness_in_all_degrees(d, a, last, modules, capsys) -> None:
     [
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--d-out", "2"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
+        ["--d", "9", "--a", "9", "--max-degree", "4", "--complete"],
         ["--d", "50", "--a", "3", "--max-degree", "30"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],

@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from attngeom.errors import InputError
-from attngeom.implicitization import CrossColumn, Run, completeness, prove_complete
+from attngeom.errors import InputError, SizeError
+from attngeom.implicitization import Budget, CrossColumn, Run, completeness, prove_complete
 from attngeom.implicitization.completeness import candidates, generator_bound, last_degree
 from attngeom.implicitization.formulas import generator_degree_bound
 from attngeom.implicitization.partitions import sign, strip
@@ -243,6 +243,19 @@ def test_the_check_agrees_with_full_runs():
         new = {w for (n, w), r in run.results.items() if n == degree and r.ideal_dimension > r.generated}
         assert not new
         assert set(candidates(4, 4, degree)) <= {w for n, w in run.results if n == degree}
+
+
+@pytest.mark.parametrize("budget", [Budget(seconds=0), Budget(megabytes=0.001)])
+def test_a_budget_ends_the_check_without_a_verdict(budget):
+    found = prove_complete(4, 4, budget=budget)
+    assert not found.is_proven and not found.is_complete and not found.new
+    assert len(found.checked) < found.bound - 4
+
+
+@pytest.mark.parametrize(("d", "a"), [(8, 8), (100, 7), (1000, 1000)])
+def test_sizes_out_of_reach_are_refused(d, a):
+    with pytest.raises(SizeError, match="too large"):
+        prove_complete(d, a)
 
 
 def test_progress_is_reported():

@@ -15,7 +15,7 @@ from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, progress
 from attngeom.errors import InputError
 from attngeom.implicitization import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
-from attngeom.implicitization.completeness import prove_complete
+from attngeom.implicitization.completeness import check_reach, prove_complete
 from attngeom.implicitization.degrees import Method, choose_method
 from attngeom.implicitization.export import FORMATS, write_generators
 from attngeom.implicitization.generators import minimal_generators, prove_dimensions
@@ -109,8 +109,10 @@ def register(app: typer.Typer) -> None:
         model = choose_model(d, a, targets, d_out, tokens, heads, value_width, causal, residual)
         if generators is not None and generators.suffix not in FORMATS:
             raise InputError(f"--generators {generators.name!r} given; an ending .json, .m2 or .sing is required")
-        if complete and choose_method(model) != "highest":
-            raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
+        if complete:
+            if choose_method(model) != "highest" or not isinstance(model, CrossColumn):
+                raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
+            check_reach(model.d, model.a, model.num_targets)
         budget = Budget(max_seconds, max_megabytes)
         with progress() as bar:
             summary = implicitize(model, max_degree, check_method(method), seed, budget, ProgressBar(bar), state, check)
@@ -123,7 +125,7 @@ def register(app: typer.Typer) -> None:
                 write_generators(generators, model, vectors, whole=not highest_only)
         if complete and isinstance(model, CrossColumn):
             with progress() as bar:
-                found = prove_complete(model.d, model.a, model.num_targets, seed, ProgressBar(bar))
+                found = prove_complete(model.d, model.a, model.num_targets, seed, ProgressBar(bar), budget)
             summary = replace(summary, completeness=found)
         if json:
             print_json(summary.to_json())
@@ -191,5 +193,5 @@ def describe_completeness(found: Completeness) -> str:
         extra = ", ".join(f"S_{lam} ⊗ S_{mu} in degree {degree}" for degree, (lam, mu), _ in found.new)
         return f"Not generated in degree {found.degree}: new generators {extra} ({evidence})."
     if not found.is_proven:
-        return f"Not decided whether degree {found.degree} generates the ideal: use another --seed ({evidence})."
+        return f"Not decided whether degree {found.degree} generates the ideal: give more time or memory ({evidence})."
     return f"The ideal is generated in degrees ≤ {found.degree}: proven ({evidence})."

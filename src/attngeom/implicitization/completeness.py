@@ -12,17 +12,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from math import comb
 
+from attngeom.errors import SizeError
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.implicitization.degrees import Progress
+from attngeom.implicitization.degrees import Budget, Progress
 from attngeom.implicitization.formulas import effective_rank, generator_degree_bound
 from attngeom.implicitization.highest_weights import HighestWeightEngine
 from attngeom.implicitization.partitions import Partition, Weight, add_horizontal_strips
-from attngeom.implicitization.records import Completeness
-from attngeom.implicitization.tableaux import plethysm
+from attngeom.implicitization.records import Completeness, WeightResult
+from attngeom.implicitization.tableaux import pairs, plethysm
 
 LAST_COMMON_DEGREE = 4
 """Up to here generators have other sources than Tor_2(N): these degrees are computed in full, module by module."""
+
+MAX_ROW_SETS = 10**7
+"""Minors of one point that a run may need; more would take weeks."""
 
 LAST_DEGREE_OF_RANK_ONE = 3
 """For attention of rank one: quadrics, and the 3-minors of symmetric matrices."""
@@ -98,8 +103,28 @@ def _product(shape: Partition, factor: Partition) -> list[Partition]:
     return [outer for outer, count in total.items() if count]
 
 
+def check_reach(d: int, a: int, targets: int) -> int:
+    """The context directions that decide completeness for all larger d, if the sizes are within reach.
+
+    >>> check_reach(100, 3, 100)
+    5
+    """
+    rank = effective_rank(d, a, targets)
+    rows = min(d, rank + 2)
+    if comb(len(pairs(rows)), rank) > MAX_ROW_SETS:
+        raise SizeError(
+            f"completeness for d = {d}, a = {a}, targets = {targets} given; it is too large, take d ≤ 7 or a ≤ 6"
+        )
+    return rows
+
+
 def prove_complete(
-    d: int, a: int, targets: int | None = None, seed: int = 0, progress: Progress | None = None
+    d: int,
+    a: int,
+    targets: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    budget: Budget | None = None,
 ) -> Completeness:
     """Check every module that could hold a minimal generator of degree 5 or more, beside the (a+1)-minors.
 
@@ -113,19 +138,18 @@ def prove_complete(
     targets = d if targets is None else targets
     start = time.process_time()
     bound, rank = generator_bound(d, a, targets), effective_rank(d, a, targets)
-    rows = min(d, rank + 2)
+    rows = check_reach(d, a, targets)
     last = max((last_degree(rows, rank, l) for l in _layers(rows, rank)), default=0)
-    checked, new, is_proven = [], [], True
     engine = HighestWeightEngine(rows, rank, WORD_PRIME, seed)
+    checked, results, is_finished = [], [], True
+    began = time.monotonic()
     for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
         weights = candidates(rows, rank, degree)
-        for done, weight in enumerate(weights):
-            result = engine.run(degree, weight, rank)
-            is_proven &= result.is_rank_proven and result.is_generated_proven
-            if count := result.ideal_dimension - result.generated:
-                new.append((degree, weight, count))
-            if progress is not None:
-                progress(degree, done + 1, len(weights))
+        found = _run_all(engine, degree, weights, began, budget or Budget(), progress)
+        results += found
+        if len(found) < len(weights):
+            is_finished = False
+            break
         engine.forget(degree - 1)
         checked.append((degree, len(weights)))
     return Completeness(
@@ -135,9 +159,28 @@ def prove_complete(
         degree=generator_degree_bound(d, a, targets).value,
         bound=bound,
         checked=tuple(checked),
-        new=tuple(new),
-        is_proven=is_proven,
+        new=tuple((r.degree, r.weight, extra) for r in results if (extra := r.ideal_dimension - r.generated)),
+        is_proven=is_finished and all(r.is_rank_proven and r.is_generated_proven for r in results),
         prime=WORD_PRIME,
         seed=seed,
         seconds=time.process_time() - start,
     )
+
+
+def _run_all(
+    engine: HighestWeightEngine,
+    degree: int,
+    weights: list[Weight],
+    began: float,
+    budget: Budget,
+    progress: Progress | None,
+) -> list[WeightResult]:
+    """The results of the weights for the full attention width; fewer if the budget ended the run."""
+    results: list[WeightResult] = []
+    for weight in weights:
+        if not budget.allows(began, engine, degree, weight):
+            break
+        results.append(engine.run(degree, weight, engine.targets))
+        if progress is not None:
+            progress(degree, len(results), len(weights))
+    return results

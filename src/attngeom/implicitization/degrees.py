@@ -48,6 +48,12 @@ class Budget:
     seconds: float | None = None
     megabytes: float | None = None
 
+    def allows(self, start: float, engine: WeightEngine | HighestWeightEngine, degree: int, weight: Weight) -> bool:
+        """Whether one more weight may be started in a run that began at ``start`` (monotonic time)."""
+        if self.seconds is not None and time.monotonic() - start > self.seconds:
+            return False
+        return self.megabytes is None or engine.memory(degree, weight) <= self.megabytes * 2**20
+
 
 class Progress(Protocol):
     """Called after each weight: degree, weights done, weights in all."""
@@ -155,7 +161,8 @@ class Run:
             predicted = predicted_dimension(modules, weight) if is_weights else 0
             result = self.results.get((degree, weight))
             if result is None:
-                self._check_budget(degree, weight)
+                if not self.budget.allows(self._start, self.engine, degree, weight):
+                    raise _OverBudget
                 task = Task(self.model, self.method, degree, weight, self.prime, self.seed, predicted)
                 result = _run(self.engine, task)
                 self.results[degree, weight] = result
@@ -188,13 +195,6 @@ class Run:
             seconds=seconds,
             formula=predict(self.model, degree),
         )
-
-    def _check_budget(self, degree: int, weight: Weight) -> None:
-        limit = self.budget
-        if limit.seconds is not None and time.monotonic() - self._start > limit.seconds:
-            raise _OverBudget
-        if limit.megabytes is not None and self.engine.memory(degree, weight) > limit.megabytes * 2**20:
-            raise _OverBudget
 
     def _header(self) -> dict[str, Any]:
         return {

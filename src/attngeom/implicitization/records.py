@@ -127,7 +127,7 @@ class Completeness:
 
     No generator has a degree above ``bound`` (a theorem). ``checked`` lists the degrees in between, each with the
     number of modules that could hold a generator; ``new`` are those that do. ``is_proven`` is False if one was not
-    decided over Q.
+    decided over Q, or if a budget ended the check.
     """
 
     d: int
