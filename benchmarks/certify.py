@@ -19,11 +19,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.certificates.cases import change_one, change_table, conjugate_pair, from_matrices, random_layer
+from tests.certification.cases import change_one, change_table, conjugate_pair, from_matrices, random_layer
 
-from attngeom.certificates import certify, verify
-from attngeom.certificates.results import Certification
+from attngeom.certification import certify
+from attngeom.certification.results import Certification
 from attngeom.exact import QQ
+from attngeom.verification import verify
 
 
 def judge(result: Certification, expected: str) -> bool:

@@ -21,8 +21,8 @@ from pathlib import Path
 # Idle BLAS threads that spin would be counted as CPU time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from attngeom.dimension import dimension, krylov_lower_bound, upper_bound
-from attngeom.dimension.formulas import deep_lightning
+from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
+from attngeom.dimensions.formulas import deep_lightning
 from attngeom.network import Architecture
 
 try:

@@ -15,12 +15,10 @@ import flint
 import numpy as np
 from flint import fmpq
 
+from attngeom.canonical.form import canonical
+from attngeom.comparison.align import align
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Balls, Domain
-from attngeom.fibers.align import align
-from attngeom.fibers.blackbox import weights_box
-from attngeom.fibers.canonical import canonical
-from attngeom.fibers.recover import recover
 from attngeom.network import (
     Architecture,
     Symmetry,
@@ -29,6 +27,8 @@ from attngeom.network import (
     random_unimodular_symmetry,
     random_weights,
 )
+from attngeom.recovery.blackbox import weights_box
+from attngeom.recovery.recover import recover
 
 BILLIONTH = fmpq(1, 10**9)
 ACCURATE = 1e-6

@@ -25,10 +25,10 @@ from math import ceil
 from multiprocessing import get_context
 from pathlib import Path
 
-from attngeom.implicitization import CrossColumn, implicitize, prove_complete
-from attngeom.implicitization.export import module_spaces, write_generators
-from attngeom.implicitization.formulas import generator_degree_bound
-from attngeom.implicitization.generators import minimal_generators
+from attngeom.equations.ideal import CrossColumn, implicitize, prove_complete
+from attngeom.equations.ideal.export import module_spaces, write_generators
+from attngeom.equations.ideal.formulas import generator_degree_bound
+from attngeom.equations.ideal.generators import minimal_generators
 
 QUICK = [(2, 2), (3, 1)]
 FULL = [(2, 2), (3, 1), (3, 3), (4, 1), (4, 4), (4, 3), (4, 2), (3, 2)]

@@ -2,7 +2,7 @@
 
     python benchmarks/invariants.py [--quick] [--skip-macaulay2]
 
-Both sides of the second table expand the same polynomials: ours through ``attngeom.invariants``, Macaulay2 through
+Both sides of the second table expand the same polynomials: ours through ``attngeom.equations``, Macaulay2 through
 programs written here from the formulas. Times are processor seconds; Macaulay2 reports its own, without its start.
 """
 
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from attngeom.equations import Family, Points, Variety, families, family, random_points
+from attngeom.equations.families.resultants import SylvesterResultants
+from attngeom.equations.tableaux import count_target_squares
 from attngeom.exact import GF, RR, WORD_PRIME
 from attngeom.exact.domains import Domain
-from attngeom.invariants import Family, Points, Variety, families, family, random_points
-from attngeom.invariants.resultants import SylvesterResultants
-from attngeom.invariants.tableaux import count_target_squares
 
 BLOCK = 2 * 10**7
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from attngeom.canonical.projection import loss, loss_gradient, split_along_fiber
+from attngeom.comparison.align import align
 from attngeom.exact import RR
-from attngeom.fibers.align import align
-from attngeom.fibers.projection import loss, loss_gradient, split_along_fiber
 from attngeom.interop import write_weights
 from attngeom.network import Architecture, Symmetry, Weights, forward, random_weights
 from attngeom.network.symmetries import HeadSymmetry

@@ -1,6 +1,7 @@
-"""Exact geometry of attention networks: dimensions, fibers, invariants and certificates.
+"""Exact geometry of attention networks: dimensions, fibers, equations and certificates.
 
-The names below are loaded when they are first used, so that ``import attngeom`` is cheap.
+The names below are loaded when they are first used, so that ``import attngeom`` is cheap; ``__init__.pyi`` tells
+type checkers what they are.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "exact": ("GF", "QQ", "RR", "Balls", "QuadraticField"),
-    "network": ("Architecture", "Weights", "forward", "random_symmetry", "random_weights"),
-    "coefficients": ("Coefficients", "expand", "interpolate", "read_coefficients", "write_coefficients"),
-    "fibers.align": ("align",),
-    "fibers.canonical": ("canonical",),
-    "fibers.geometry": ("inspect",),
-    "fibers.recover": ("recover",),
-    "certificates": ("certify", "verify"),
-    "implicitization": ("CrossColumn", "implicitize"),
+    "certification": ("certify",),
+    "dimensions": ("dimension",),
+    "equations": ("invariants",),
+    "equations.ideal": ("implicitize",),
+    "exact": ("GF", "QQ", "RR"),
+    "inspection.geometry": ("inspect",),
     "interop": ("import_checkpoint", "import_state", "read_weights", "write_weights"),
+    "layer.coefficients": ("Coefficients",),
+    "layer.files": ("read_coefficients", "write_coefficients"),
+    "network": ("Architecture", "Weights", "forward", "random_weights"),
+    "recovery.recover": ("recover",),
+    "verification": ("verify",),
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names}
-# Packages that are used by their own name; ``dimension`` and ``invariants`` are functions as well.
-_PACKAGES = ("atlas", "dimension", "invariants", "reproduce")
+_PACKAGES = ("atlas", "papers")
 
 __all__ = [*_NAMES, *_PACKAGES]
 

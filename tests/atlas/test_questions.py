@@ -8,11 +8,11 @@ import pytest
 from attngeom.atlas import Store, local_executor, parse_sweep, read_sweep, run_sweep
 from attngeom.atlas.dimensions import architectures
 from attngeom.atlas.questions import get_question
-from attngeom.certificates.verify import verify
-from attngeom.dimension import dimension
+from attngeom.dimensions import dimension
+from attngeom.equations.ideal import CrossColumn, implicitize, single_column
 from attngeom.errors import InputError
-from attngeom.implicitization import CrossColumn, implicitize, single_column
 from attngeom.network import Architecture
+from attngeom.verification.dispatch import verify
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VARIANTS = {

@@ -29,7 +29,8 @@ def test_every_command_has_help_and_the_shared_options(command, capsys):
 
 def test_version_does_not_load_the_engines():
     script = (
-        "import sys; from attngeom.cli.app import run; run(['info', '--json']); print('attngeom.fibers' in sys.modules)"
+        "import sys; from attngeom.cli.app import run; run(['info', '--json']);"
+        " print('attngeom.comparison' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

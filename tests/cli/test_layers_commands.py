@@ -11,10 +11,11 @@ from safetensors.numpy import save_file
 
 import attngeom
 from attngeom.cli.app import run
-from attngeom.coefficients import expand, read_coefficients
 from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
+from attngeom.layer.coefficients import expand
+from attngeom.layer.files import read_coefficients
 from attngeom.network import Architecture, forward, random_weights
 
 

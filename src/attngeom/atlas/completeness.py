@@ -15,8 +15,8 @@ from typing import Any
 from attngeom.atlas.ideals import ideal_models
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
-from attngeom.implicitization import CrossColumn, implicitize
-from attngeom.implicitization.ledger import ledger
+from attngeom.equations.ideal import CrossColumn, implicitize
+from attngeom.equations.ideal.ledger import ledger
 from attngeom.network import Architecture
 
 KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "max_degree": 4}

@@ -22,8 +22,8 @@ from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
-from attngeom.certificates.dimension import certify_dimension
-from attngeom.dimension import dimension
+from attngeom.dimensions import dimension
+from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 

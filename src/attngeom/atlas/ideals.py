@@ -21,14 +21,14 @@ from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Fact, Result, Task, canonical_json
+from attngeom.equations.ideal import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
+from attngeom.equations.ideal.formulas import hilbert_function
+from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.partitions import Weight, kostka, module_dimension, pad
+from attngeom.equations.ideal.records import make_module
+from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.implicitization import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
-from attngeom.implicitization.formulas import hilbert_function
-from attngeom.implicitization.highest_weights import HighestWeightEngine
-from attngeom.implicitization.partitions import Weight, kostka, module_dimension, pad
-from attngeom.implicitization.records import make_module
-from attngeom.implicitization.tableaux import plethysm
 from attngeom.network import Architecture
 
 KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "rows": 1, "degrees": 2, "coordinates": "cross"}

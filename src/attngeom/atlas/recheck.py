@@ -13,7 +13,7 @@ from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Fact, Task
 from attngeom.atlas.store import Store
 from attngeom.atlas.worker import answer
-from attngeom.certificates.verify import verify
+from attngeom.verification.dispatch import verify
 
 CHUNK = 500
 

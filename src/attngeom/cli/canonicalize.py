@@ -8,15 +8,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from attngeom.canonical.compact import coordinates
+from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
+from attngeom.canonical.form import canonical_form, restore
+from attngeom.canonical.projection import loss, loss_gradient
+from attngeom.canonical.teleport import maximise_gradient, minimise_norm
 from attngeom.cli.options import IgnoredSeed, Json, Seed
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
-from attngeom.fibers.canonical import canonical_form, restore
-from attngeom.fibers.compact import coordinates
-from attngeom.fibers.compact_files import is_compact, read_compact, write_compact
-from attngeom.fibers.projection import loss, loss_gradient
-from attngeom.fibers.teleport import maximise_gradient, minimise_norm
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array
 from attngeom.network import Weights, random_symmetry

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from attngeom.certificates import Certificate, certify, verify
-from attngeom.certificates.records import Verdict
-from attngeom.certificates.results import Certification
+from attngeom.certification import certify
+from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, Seed
 from attngeom.cli.output import console, print_json, print_pairs
-from attngeom.coefficients.files import read_coefficients
 from attngeom.errors import FormatError, InputError
+from attngeom.layer.files import read_coefficients
+from attngeom.verification import Certificate, verify
+from attngeom.verification.records import Verdict
 
 EXIT_CODES = {
     "realizable": 0,

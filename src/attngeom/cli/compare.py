@@ -10,11 +10,11 @@ import typer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed
 from attngeom.cli.output import print_json, print_pairs
+from attngeom.comparison.align import Alignment, align
 from attngeom.errors import InputError
-from attngeom.fibers.align import Alignment, align
-from attngeom.fibers.symmetry_json import symmetry_to_json
 from attngeom.files import to_json, write_atomic
 from attngeom.interop import read_weights
+from attngeom.network.symmetry_json import symmetry_to_json
 
 VERDICTS = {True: "same function", False: "different functions", None: "cannot be told"}
 

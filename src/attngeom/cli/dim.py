@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from attngeom.certificates.dimension import certify_dimension
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, print_pairs, progress
-from attngeom.dimension import Dimension, PointRank, dimension, rank_at
-from attngeom.dimension.answer import REQUESTS
+from attngeom.dimensions import Dimension, PointRank, dimension, rank_at
+from attngeom.dimensions.answer import REQUESTS
+from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError, SizeError
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture

@@ -13,14 +13,14 @@ from rich.table import Table
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
 from attngeom.cli.output import console, print_json, progress
+from attngeom.equations.ideal import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
+from attngeom.equations.ideal.completeness import check_reach, prove_complete
+from attngeom.equations.ideal.degrees import Method, choose_method
+from attngeom.equations.ideal.export import FORMATS, write_generators
+from attngeom.equations.ideal.generators import minimal_generators, prove_dimensions
+from attngeom.equations.ideal.ledger import with_families
+from attngeom.equations.ideal.records import Completeness
 from attngeom.errors import InputError
-from attngeom.implicitization import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
-from attngeom.implicitization.completeness import check_reach, prove_complete
-from attngeom.implicitization.degrees import Method, choose_method
-from attngeom.implicitization.export import FORMATS, write_generators
-from attngeom.implicitization.generators import minimal_generators, prove_dimensions
-from attngeom.implicitization.ledger import with_families
-from attngeom.implicitization.records import Completeness
 
 D = Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")]
 A = Annotated[int, typer.Option("--a", min=1, help="Attention width a.")]

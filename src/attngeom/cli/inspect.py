@@ -9,8 +9,8 @@ import typer
 
 from attngeom.cli.options import Json, Seed
 from attngeom.cli.output import print_json, print_pairs
-from attngeom.fibers.geometry import Inspection, inspect
-from attngeom.fibers.ranks import Rank
+from attngeom.inspection.geometry import Inspection, inspect
+from attngeom.inspection.ranks import Rank
 from attngeom.interop import read_weights
 
 ANSWERS = {True: "yes", False: "no", None: "cannot be told"}

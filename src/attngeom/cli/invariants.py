@@ -12,10 +12,10 @@ from rich.table import Table
 
 from attngeom.cli.options import IgnoredSeed, Json, Tokens
 from attngeom.cli.output import console, print_json
+from attngeom.equations import Family, Variety, families, family
+from attngeom.equations.export import FORMATS, export
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
-from attngeom.invariants import Family, Variety, families, family
-from attngeom.invariants.export import FORMATS, export
 
 
 def register(app: typer.Typer) -> None:

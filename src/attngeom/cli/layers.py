@@ -9,13 +9,13 @@ import typer
 
 from attngeom.cli.options import Causal, IgnoredSeed, Json, Kind, Residual, Tokens, parse_list
 from attngeom.cli.output import console, print_json, print_pairs
-from attngeom.coefficients import expand, write_coefficients
-from attngeom.coefficients.files import coefficients_to_json
-from attngeom.coefficients.labels import count_cubics, count_output, count_support
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
+from attngeom.layer.coefficients import expand
+from attngeom.layer.files import coefficients_to_json, write_coefficients
+from attngeom.layer.labels import count_cubics, count_output, count_support
 from attngeom.network import Architecture, forward
 
 WeightsPath = Annotated[Path, typer.Argument(help="Weights: .safetensors, or .json for exact ones.")]

@@ -11,17 +11,17 @@ import typer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Json, Seed, parse_list
 from attngeom.cli.output import console, print_json, print_pairs
-from attngeom.coefficients.files import coefficients_from_json
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.exact.quadratic import QuadraticField
-from attngeom.fibers.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
-from attngeom.fibers.recover import recover
-from attngeom.fibers.recovery import Recovery
-from attngeom.fibers.symmetry_json import matrix_to_json
 from attngeom.files import read_json
 from attngeom.interop import write_weights
+from attngeom.layer.files import coefficients_from_json
 from attngeom.network import Architecture, Weights
+from attngeom.network.symmetry_json import matrix_to_json
+from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
+from attngeom.recovery.recover import recover
+from attngeom.recovery.results import Recovery
 
 EXITS = {"recovered": 0, "closure only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from attngeom.cli.app import EXIT_NEGATIVE
 from attngeom.cli.options import Json, Seed
 from attngeom.cli.output import console, print_json, progress
-from attngeom.plots import draw_figures
-from attngeom.reports import Report, library_versions, summary_rows, write_report
-from attngeom.reproduce import Claim, Record, Store, Work, find_claims, run_claims
+from attngeom.papers import Claim, Record, Store, Work, find_claims, run_claims
+from attngeom.papers.plots import draw_figures
+from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller sizes: about two minutes instead of up to thirty.")]

@@ -1,0 +1,1 @@
+"""One representative for each function: canonical forms, compact files, moves along the fiber."""

@@ -1,0 +1,136 @@
+"""Decide what one attention layer can compute: weights, or a violated invariant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.certification.refutation import Violation, find_violation
+from attngeom.certification.results import Certification, LayerVerdict, Point
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import QQ, RR, Array
+from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.labels import pair_orbits, pairs, triple_orbits, triples
+from attngeom.layer.splitting import LayerSplitting, split_layer
+
+
+def certify(
+    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = 1e-9
+) -> Certification:
+    """Whether φ(X) = V X Xᵀ A X with real V and real A of rank at most ``attention`` has these coefficients.
+
+    Exact input (over Q): a complete decision, with weights or a violated invariant that :func:`verify` rechecks. For
+    t ≥ 2 by [G] Prop A.5 and Thm 3.2: the linear relations, then one quadric α_m ν_n is factored and the others are
+    divided. For t = 1 the cubics are split into a linear and a quadratic form. Float input: the nearest layer and its
+    distance, a verdict only if that is clear of ``tolerance`` by a factor 1000, and no certificate.
+
+    >>> from attngeom.layer.coefficients import expand
+    >>> from attngeom.network import Architecture, random_weights
+    >>> certify(expand(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).verdict
+    'realizable'
+    """
+    if attention is not None and (isinstance(attention, bool) or not isinstance(attention, int) or attention < 1):
+        raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
+    if coefficients.domain == RR:
+        from attngeom.certification.nearest import certify_float
+
+        return certify_float(coefficients, attention, seed, tolerance)
+    if coefficients.domain != QQ:
+        raise DomainError(
+            f"coefficients over {coefficients.domain.name} given; rational numbers or floats are required"
+        )
+    violated = find_linear_violation(coefficients)
+    if violated is not None:
+        reason = f"the linear relation {violated.family} ({violated.label}) has value {violated.value}, not 0"
+        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
+    if coefficients.t == 1:
+        from attngeom.certification.single_token import certify_single_token
+
+        return certify_single_token(coefficients, attention, seed)
+    return _certify_table(coefficients, attention, seed)
+
+
+def find_linear_violation(coefficients: Coefficients) -> Violation | None:
+    """The first violated linear relation: a term outside the support, a copy that differs, a symmetrization."""
+    if coefficients.outside:
+        term = coefficients.outside[0]
+        monomial = [list(entry) for entry in sorted(term.monomial)]
+        label = f"output={term.output} monomial={tuple(tuple(x) for x in monomial)}"
+        data = {"output": list(term.output), "monomial": monomial}
+        return Violation("support", label, 1, data, str(term.value))
+    return _find_copy(coefficients) or _find_symmetrization(coefficients)
+
+
+def _first_true(mask: Array) -> tuple[int, ...] | None:
+    found = np.argwhere(mask)
+    return tuple(int(x) for x in found[0]) if len(found) else None
+
+
+def _find_copy(coefficients: Coefficients) -> Violation | None:
+    single, cross, d = coefficients.single, coefficients.cross, coefficients.d
+    for j in range(1, coefficients.t):
+        place = _first_true(single[:, j] != single[:, 0])
+        if place is not None:
+            i, r = place
+            R = triples(d)[r]
+            value = (single[i, j, r] - single[i, 0, r]) / int(triple_orbits(d)[r])
+            label = f"row={i} column={j} R={R}"
+            return Violation("sequence-copy", label, 1, {"row": i, "column": j, "R": list(R)}, str(value))
+    for j in range(coefficients.t):
+        for n in range(coefficients.t - 1):
+            place = _first_true(cross[:, j, n] != cross[:, 0, 0]) if (j, n) != (0, 0) else None
+            if place is not None:
+                i, s, m = place
+                S, context = pairs(d)[s], n + (n >= j)
+                value = (cross[i, j, n, s, m] - cross[i, 0, 0, s, m]) / int(pair_orbits(d)[s])
+                label = f"row={i} column={j} context={context} S={S} m={m}"
+                data = {"row": i, "column": j, "context": context, "S": list(S), "m": m}
+                return Violation("sequence-copy", label, 1, data, str(value))
+    return None
+
+
+def _find_symmetrization(coefficients: Coefficients) -> Violation | None:
+    if coefficients.t == 1:
+        return None
+    d = coefficients.d
+    difference = coefficients.single[:, 0] - symmetrize(coefficients.cross[:, 0, 0], d, QQ)
+    place = _first_true(difference != 0)
+    if place is None:
+        return None
+    i, r = place
+    R = triples(d)[r]
+    label = f"row={i} column=0 R={R}"
+    return Violation("symmetrization", label, 1, {"row": i, "column": 0, "R": list(R)}, str(difference[i, r]))
+
+
+def _certify_table(coefficients: Coefficients, attention: int | None, seed: int) -> Certification:
+    """The decision for t ≥ 2 when the linear relations hold."""
+    d = coefficients.d
+    table = np.swapaxes(coefficients.cross[:, 0, 0], 1, 2)
+    splitting = split_layer(table, QQ)
+    if splitting.status == "zero":
+        zero = Point(QQ.zeros((d, d)), QQ.zeros((coefficients.d_out, d)), QQ)
+        reason = "the zero function, which A = 0 computes"
+        return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
+    broken = attention is not None and splitting.rank_A > attention
+    if splitting.status == "none" or broken:
+        y = coefficients.cross[:, 0, 0] / pair_orbits(d)[:, None]
+        violated = find_violation(y, d, attention, np.random.default_rng(seed))
+        reason = f"{violated.family} ({violated.label}) has value {violated.value[:80]}, not 0"
+        if broken:
+            reason += f"; the only weights have rank A = {splitting.rank_A}, above the attention width {attention}"
+        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
+    verdict, reason = _describe(splitting)
+    points = tuple(Point(point.A, point.V, splitting.domain) for point in splitting.points)
+    return Certification(verdict, reason, coefficients, attention, seed, splitting.rank_A, points)
+
+
+def _describe(splitting: LayerSplitting) -> tuple[LayerVerdict, str]:
+    fiber = "two points of the fiber up to scale" if len(splitting.points) == 2 else "the only point up to scale"
+    if splitting.status == "complex":
+        return (
+            "closure_only",
+            "the linear factors are conjugate: all equations of layers hold, but no real weights exist",
+        )
+    if splitting.status == "real":
+        return "realizable", f"weights over a real quadratic field: {fiber}, rank A = rank V = 1"
+    return "realizable", f"rational weights: {fiber}, rank A = {splitting.rank_A}, rank V = {splitting.rank_V}"

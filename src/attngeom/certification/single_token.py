@@ -1,0 +1,149 @@
+"""One token: the layer is Vx · (xᵀ A x), so each row of coefficients is a linear form times one quadratic form."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from attngeom.certification.refutation import Violation
+from attngeom.certification.results import Certification, Point
+from attngeom.equations.families.single_column import lie_matrix
+from attngeom.exact.cubic_fields import CubicNumber
+from attngeom.exact.domains import QQ, Array
+from attngeom.exact.matrices import rank
+from attngeom.exact.modular import echelon_mod_p
+from attngeom.exact.primes import BIG_PRIME
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.cubic_splitting import (
+    TRIES,
+    Splitting,
+    contract,
+    cubic_tensors,
+    inertia,
+    quartic_multiples,
+    residues,
+    split_independent,
+    split_multiples,
+)
+from attngeom.layer.labels import pair_orbits
+from attngeom.layer.splitting import split_layer
+
+
+def certify_single_token(coefficients: Coefficients, attention: int | None, seed: int) -> Certification:
+    """The decision for t = 1: real weights exist iff F_n = ν_n q with q of signature (p, n), max(p, n) ≤ attention.
+
+    A real A of rank a with symmetric part B satisfies p, n ≤ a, and pairs of a positive and a negative square are
+    products of two linear forms; over C only rank B ≤ 2a is needed. If max(p, n) > 1 then q is irreducible over the
+    reals, so the splitting is the only one.
+    """
+    rng = np.random.default_rng(seed)
+    d, d_out = coefficients.d, coefficients.d_out
+    tensors = cubic_tensors(coefficients)
+    matrix = coefficients.single[:, 0]
+    size = rank(matrix, QQ)
+    if size == 0:
+        zero = Point(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
+        reason = "the zero function, which A = 0 computes"
+        return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
+    splitting = split_multiples(tensors, matrix, rng) if size == 1 else split_independent(tensors)
+    if splitting is None:
+        violated = _refute_one(tensors, matrix, rng) if size == 1 else _refute_many(coefficients, rng)
+        reason = f"{violated.family} ({violated.label[:120]}) has value {violated.value[:80]}, not 0"
+        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
+    return _decide_rank(coefficients, attention, seed, splitting)
+
+
+def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, splitting: Splitting) -> Certification:
+    p, n = inertia(splitting.B)
+    size, needed = p + n, max(p, n)
+    signature = f"the quadratic form has signature ({p}, {n})"
+    if splitting.modulus is None:
+        if attention is None or size <= attention:
+            point = Point(splitting.B, splitting.V, QQ)
+            reason = f"each row is a linear form times one quadratic form, of rank {size}"
+            return Certification("realizable", reason, coefficients, attention, seed, size, (point,))
+        if (p, n) == (1, 1):
+            point = _factored_point(splitting)
+            reason = "each row is a product of three real linear forms"
+            return Certification("realizable", reason, coefficients, attention, seed, 1, (point,))
+    witness = {"form": _form_json(splitting)}
+    bound = size if attention is None else attention
+    field = "" if splitting.modulus is None else ", over the field of a real root of the cubic in the witness"
+    if needed <= bound:
+        found = size if size <= bound else needed
+        reason = f"{signature}{field}, so a real A of rank {found} has it as symmetric part"
+        return Certification("realizable", reason, coefficients, attention, seed, found, witness=witness)
+    if size <= 2 * bound:
+        reason = (
+            f"{signature}{field} and is the only quadratic factor: real weights need rank {needed}, complex {bound}"
+        )
+        return Certification("closure_only", reason, coefficients, attention, seed, (size + 1) // 2, witness=witness)
+    reason = f"{signature} and is the only quadratic factor: even complex weights need rank {(size + 1) // 2}"
+    return Certification("not_realizable", reason, coefficients, attention, seed, witness=witness)
+
+
+def _factored_point(splitting: Splitting) -> Point:
+    """A = k vᵀ with the two real linear factors of an indefinite form of rank 2, over Q or Q(√D)."""
+    d = splitting.B.shape[0]
+    table = QQ.zeros((1, d, d * (d + 1) // 2))
+    table[0, 0] = splitting.B[np.triu_indices(d)] * pair_orbits(d)
+    found = split_layer(table, QQ)
+    point, domain = found.points[0], found.domain
+    A = domain.matmul(point.A[:, :1], point.V)
+    return Point(A, domain.array(splitting.V), domain)
+
+
+def _form_json(splitting: Splitting) -> dict[str, Any]:
+    def write(array: Array) -> list[list[Any]]:
+        return [[x.to_json() if isinstance(x, CubicNumber) else str(x) for x in row] for row in array]
+
+    modulus = None if splitting.modulus is None else [str(c) for c in splitting.modulus]
+    return {"modulus": modulus, "V": write(splitting.V), "B": write(splitting.B)}
+
+
+def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Violation:
+    """A nonzero maximal minor of the Lie flattening on a plane: irreducible plane cubics have finite stabilizers."""
+    n = next(i for i, row in enumerate(matrix) if not QQ.is_zero(row))
+    d = tensors.shape[-1]
+    for attempt in range(TRIES):
+        plane = np.eye(3, d, dtype=np.int64) if attempt == 0 else rng.integers(-2 - attempt, 3 + attempt, (3, d))
+        vectors = QQ.array(plane)
+        cubic = QQ.zeros((10,))
+        for place, (i, j, k) in enumerate(combinations_with_replacement(range(3), 3)):
+            cubic[place] = contract(tensors[n], vectors[i], vectors[j], vectors[k])
+        places, factors = lie_matrix(3)
+        lie = cubic[places] * factors
+        integers = residues(lie)
+        rows = echelon_mod_p(integers, BIG_PRIME).rows
+        if len(rows) == 8:
+            value = QQ.to_flint(lie[list(rows)]).det()
+            combination = [int(i == n) for i in range(len(matrix))]
+            data = {"combination": combination, "plane": plane.tolist(), "rows": list(rows)}
+            label = f"row={n} plane={plane.tolist()} rows={rows}"
+            return Violation("lie-plane", label, 8, data, str(value))
+    raise ArithmeticError("no plane section without linear factor was found; use another seed")
+
+
+def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violation:
+    """Two combinations of rows without a common quadratic factor: the quartics z_k F, z_k G are independent."""
+    d, d_out = coefficients.d, coefficients.d_out
+    tensors = cubic_tensors(coefficients)
+    words = list(combinations_with_replacement(range(d), 4))
+    for attempt in range(TRIES):
+        if attempt < d_out * d_out:
+            n, s = divmod(attempt, d_out)
+            mix = np.array([[int(i == n) for i in range(d_out)], [int(i == s) for i in range(d_out)]])
+        else:
+            mix = rng.integers(-2 - attempt, 3 + attempt, (2, d_out))
+        flat = QQ.matmul(QQ.array(mix), tensors.reshape(d_out, -1)).reshape(2, d, d, d)
+        quartics = quartic_multiples(flat)
+        columns = echelon_mod_p(residues(quartics), BIG_PRIME).columns
+        if len(columns) == 2 * d:
+            value = QQ.to_flint(quartics[:, list(columns)]).det()
+            monomials = [list(words[c]) for c in columns]
+            data = {"combinations": mix.tolist(), "monomials": monomials}
+            label = f"combinations={mix.tolist()} monomials={monomials}"
+            return Violation("shared-quadric", label, 2 * d, data, str(value))
+    raise ArithmeticError("no two combinations without a common quadratic factor were found; use another seed")

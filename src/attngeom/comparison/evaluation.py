@@ -1,0 +1,191 @@
+"""Equality of two functions by evaluation at random points: mod p for exact weights, in balls for softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log2
+from typing import Any
+
+import numpy as np
+from flint import nmod_mat
+
+from attngeom.comparison.integral import Integral, integral_layers
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.primes import primes_from
+from attngeom.network import Head, Weights, forward
+from attngeom.network.symmetry_json import matrix_to_json
+
+EXACT_OUTPUT_BITS = 5_000
+MAX_PRIMES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """An input on which two networks differ, with both outputs over ``domain``.
+
+    Over GF(p) the outputs are residues: different residues prove that the rational outputs differ.
+    """
+
+    X: Array
+    outputs: tuple[Array, Array]
+    domain: Domain
+
+    def to_json(self) -> dict[str, Any]:
+        """Input and outputs; balls are written as midpoint and radius."""
+        inputs: Domain = self.domain if self.domain == RR else QQ
+        record: dict[str, Any] = {
+            "separating_input": matrix_to_json(self.X, inputs),
+            "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
+            "outputs_domain": self.domain.name,
+        }
+        if isinstance(self.domain, PrimeField):
+            record["outputs_prime"] = self.domain.p
+        return record
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Equal outputs at random inputs mod random primes: equal functions, wrong with at most this probability."""
+
+    error_probability: float
+    primes: tuple[int, ...]
+    evaluations: int
+
+
+def random_prime(rng: np.random.Generator) -> int:
+    """The largest prime below a random number between 2^60 and 2^61.
+
+    >>> random_prime(np.random.default_rng(0)).bit_length()
+    61
+    """
+    return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
+
+
+def reduce_weights(weights: Weights, p: int) -> Weights:
+    """Rational weights modulo a prime that divides no denominator."""
+    field = GF(p)
+
+    def convert(tensor: Integral) -> Array:
+        residues = tensor.residues(p)
+        entries = np.array(list(map(int, residues.entries())), dtype=np.int64 if field.fits_word else object)
+        return entries.reshape(residues.nrows(), residues.ncols())
+
+    layers = tuple(
+        tuple(Head(*(convert(tensor) for tensor in head if tensor is not None)) for head in heads)
+        for heads in integral_layers(weights)
+    )
+    return Weights(weights.architecture, field, layers)
+
+
+def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
+    """The output of a rational lightning network modulo a prime, through the t×t scores: for few tokens.
+
+    >>> from attngeom.network import Architecture
+    >>> ones = {f"layers.0.{name}": [[1]] for name in "QKV"}
+    >>> evaluate_mod_p(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), nmod_mat(1, 2, [1, 2], 7))
+    [5, 3]
+    """
+    architecture, p, tokens = weights.architecture, X.modulus(), X.ncols()
+    for index, heads in enumerate(integral_layers(weights)):
+        total = X if architecture.residual else nmod_mat(architecture.widths[index + 1], tokens, p)
+        for head in heads:
+            Q, K, V = (tensor.residues(p) for tensor in head[:3])
+            scores = (K * X).transpose() * (Q * X)
+            if architecture.causal:
+                visible = [x if j <= i else 0 for j, row in enumerate(scores.table()) for i, x in enumerate(row)]
+                scores = nmod_mat(tokens, tokens, visible, p)
+            values = (V * X) * scores
+            total = total + (values if head.O is None else head.O.residues(p) * values)
+        X = total
+    return X
+
+
+def denominator_bits(weights: Weights) -> float:
+    """The bits of the largest common denominator of a tensor."""
+    return max(tensor.denominator.bit_length() for tensor in _tensors(weights))
+
+
+def weight_bits(weights: Weights) -> float:
+    """log2 of a bound for the integers in a tensor over its common denominator."""
+    bits = 1.0
+    for tensor in _tensors(weights):
+        largest = max(abs(x) for x in tensor.matrix.entries())
+        size = max(tensor.matrix.nrows(), tensor.matrix.ncols())
+        bits = max(bits, largest.bit_length() + tensor.denominator.bit_length() + log2(size))
+    return bits
+
+
+def _tensors(weights: Weights) -> Iterator[Integral]:
+    return (tensor for heads in integral_layers(weights) for head in heads for tensor in head if tensor is not None)
+
+
+def function_degree(weights: Weights) -> int:
+    """A bound for the degree of a lightning network in its input: 3^l."""
+    return int(3**weights.architecture.num_layers)
+
+
+def output_bits(weights: Weights, bits: float) -> float:
+    """A bound for the bits of a coefficient of the function, from the degree in the weights, Σ 3^i."""
+    layers = weights.architecture.num_layers
+    factors = 4 if weights.architecture.is_factored else 3
+    return factors * (3**layers - 1) / 2 * (bits + log2(weights.architecture.tokens * weights.architecture.heads + 1))
+
+
+def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | Agreement:
+    """An input that separates two rational lightning networks, or agreement mod p with its error probability.
+
+    A difference is a proof. Agreement: Schwartz–Zippel for the degree 3^l of the difference, and the chance that a
+    random prime divides all of its coefficients.
+    """
+    rng = np.random.default_rng(seed)
+    architecture = first.architecture
+    shape = (architecture.widths[0], architecture.tokens)
+    primes: list[int] = []
+    probability = 1.0
+    bits = 0.0
+    while probability > 1e-12 and len(primes) < MAX_PRIMES:
+        p = random_prime(rng)
+        field = GF(p)
+        one, two = reduce_weights(first, p), reduce_weights(second, p)
+        for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
+            point = field.array(X)
+            outputs = forward(one, point), forward(two, point)
+            if not field.equal(*outputs):
+                return present_separation(first, second, QQ.array(X), outputs, field)
+        primes.append(p)
+        bits = bits or max(output_bits(w, weight_bits(w)) for w in (first, second))
+        # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
+        # each of them is drawn with probability below 2^-49.
+        probability *= min(1.0, function_degree(first) / p + 2 * bits / 60 / 2**49)
+    return Agreement(probability, tuple(primes), 2 * len(primes))
+
+
+def present_separation(
+    first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
+) -> Separation:
+    """The rational outputs if they are of readable size, else their residues."""
+    if max(abs(int(x.p)) for x in X.ravel()) > 9:
+        return Separation(X, residues, field)
+    # The denominators are quick to look at, and almost always decide for large networks.
+    for estimate in (denominator_bits, weight_bits):
+        if max(output_bits(w, estimate(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
+            return Separation(X, residues, field)
+    return Separation(X, (forward(first, X), forward(second, X)), QQ)
+
+
+def separate_balls(
+    first: Weights, second: Weights, seed: int, precision: int = 256, trials: int = 4
+) -> Separation | None:
+    """An input on which two exact softmax networks certainly differ, enclosed by balls; None if none was found."""
+    rng = np.random.default_rng(seed)
+    domain = Balls(precision)
+    one, two = first.to(domain), second.to(domain)
+    shape = (first.architecture.widths[0], first.architecture.tokens)
+    for _ in range(trials):
+        # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
+        X = QQ.array(rng.integers(-9, 10, size=shape)) / 8
+        outputs = forward(one, domain.array(X)), forward(two, domain.array(X))
+        if not domain.equal(*outputs):
+            return Separation(X, outputs, domain)
+    return None

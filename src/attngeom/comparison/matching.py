@@ -1,0 +1,187 @@
+"""The group element that carries one rational point of weight space to another, layer by layer.
+
+With D_0 = I, the heads of layer i of the second network, pulled back by D_{i-1}, must have attention matrices
+proportional to those of the first in some order: that gives the order and the scales. The stacked value maps then give
+D_i, and the factors of each head give its own groups. D_l must be the identity: this is [G] Eq 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import islice, permutations, product
+from operator import add
+
+import numpy as np
+from flint import fmpq, fmpz, fmpz_mat
+
+from attngeom.comparison.gauges import solve_gauge, solve_left
+from attngeom.comparison.integral import Integral, IntegralHead, integral_layers
+from attngeom.exact.domains import QQ
+from attngeom.network import Symmetry, Weights
+from attngeom.network.symmetries import HeadSymmetry
+
+MAX_ORDERS = 120
+
+Mark = tuple[fmpq, ...]
+
+
+@dataclass(frozen=True)
+class NoMatch:
+    """Why no group element was found; it does not prove that the functions differ."""
+
+    layer: int
+    reason: str
+
+
+def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
+    """The g with g · first = second over Q, or the reason why the search failed.
+
+    It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
+    the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
+    compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K.
+
+    >>> from attngeom.network import Architecture, random_symmetry, random_weights
+    >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
+    >>> match_rational(w, w.act(random_symmetry(w.architecture, QQ, seed=1))).between[0].tolist()
+    [[7, -1], [-4, 6]]
+    """
+    architecture = first.architecture
+    before: Integral | None = None
+    layers, orders, between = [], [], []
+    for index, (heads, moved) in enumerate(zip(integral_layers(first), integral_layers(second))):
+        moved = tuple(_pull_back(head, before) for head in moved)
+        u = _random_matrix(architecture.widths[index], 1)
+        vectors, moved_vectors = ([_attend(head, u) for head in side] for side in (heads, moved))
+        marks, moved_marks = ([_normalised(vector) for vector in side] for side in (vectors, moved_vectors))
+        if () in marks:
+            return NoMatch(index, "an attention matrix is zero")
+        free = not architecture.residual and index < architecture.num_layers - 1
+        reason = "the attention matrices of the heads are not proportional in any order"
+        for order in _orders(marks, moved_marks):
+            pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
+            scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
+            if architecture.kind == "softmax" and any(scale != 1 for scale in scales):
+                found: tuple[list[HeadSymmetry], Integral | None] | str = "the attention matrices differ by a scale"
+            else:
+                found = _match_layer(pairs, scales, free)
+            if not isinstance(found, str):
+                break
+            reason = found
+        else:
+            return NoMatch(index, reason)
+        elements, before = found
+        layers.append(tuple(elements))
+        orders.append(order)
+        if before is not None:
+            between.append(before.array())
+    return Symmetry(architecture, QQ, tuple(layers), tuple(between), tuple(orders))
+
+
+def _pull_back(head: IntegralHead, D: Integral | None) -> IntegralHead:
+    """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
+    if D is None:
+        return head
+    return IntegralHead(head.Q * D, (head.K * D).reduced(), (head.V * D).reduced(), head.O)
+
+
+@lru_cache(maxsize=64)
+def _random_matrix(rows: int, columns: int, seed: int = 0) -> Integral:
+    rng = np.random.default_rng(seed)
+    return Integral(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
+
+
+def _attend(head: IntegralHead, u: Integral) -> list[fmpq]:
+    """The vector A u: proportional attention matrices have proportional vectors."""
+    return list((head.K.transpose() * (head.Q * u)).rationals().entries())
+
+
+def _normalised(vector: list[fmpq]) -> Mark:
+    """The multiple of the vector whose first nonzero entry is 1; empty for the zero vector."""
+    lead = next((x for x in vector if x), None)
+    return () if lead is None else tuple(x / lead for x in vector)
+
+
+def _ratio(vector: list[fmpq], moved: list[fmpq]) -> fmpq:
+    """The scale between two proportional vectors."""
+    return next(y / x for x, y in zip(vector, moved) if x)
+
+
+def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
+    """The orders π such that head h of the first list looks like head π(h) of the second."""
+    distinct = [mark for place, mark in enumerate(first) if mark not in first[:place]]
+    groups = [[[place for place, x in enumerate(side) if x == mark] for side in (first, second)] for mark in distinct]
+    if any(len(places) != len(targets) for places, targets in groups):
+        return
+    for choice in islice(product(*(permutations(targets) for _, targets in groups)), MAX_ORDERS):
+        order = [0] * len(first)
+        for (places, _), targets in zip(groups, choice):
+            for place, target in zip(places, targets):
+                order[place] = target
+        yield tuple(order)
+
+
+def _match_layer(
+    pairs: list[tuple[IntegralHead, IntegralHead]], scales: list[fmpq], free: bool
+) -> tuple[list[HeadSymmetry], Integral | None] | str:
+    """The head symmetries of one layer and D_i (None if it is the identity), or what went wrong."""
+    values = [head.values() for head, _ in pairs]
+    moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
+    D = None
+    if free:
+        solved = _solve_basis(values, moved_values)
+        if isinstance(solved, str):
+            return solved
+        D = solved
+    if not all((x if D is None else D * x).equals(y) for x, y in zip(values, moved_values)):
+        return "the value maps do not fit"
+    elements = []
+    for (head, moved), scale in zip(pairs, scales):
+        C = _solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
+        B = None
+        if head.O is not None and moved.O is not None:
+            outputs = head.O if D is None else D * head.O
+            B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
+        if C is None or (head.O is not None and B is None):
+            return "the factors of a head are not related by an invertible matrix"
+        elements.append(HeadSymmetry(C.array(), QQ.array([[scale]]), None if B is None else B.array()))
+    return elements, D
+
+
+def _solve_basis(values: list[Integral], moved: list[Integral]) -> Integral | str:
+    """The invertible D with D · values = moved, if values have full row rank; the caller checks the equation."""
+    D = _solve_left(values, moved)
+    if D is None:
+        stacked = [np.concatenate([x.array() for x in side], axis=1) for side in (values, moved)]
+        solved = solve_left(stacked[0], stacked[1], QQ)
+        if solved is None:
+            return "the stacked value maps lack full row rank, so the basis after the layer is not determined"
+        D = Integral.of(solved)
+    return D if D.is_invertible() else "the value maps of the two networks have different ranks"
+
+
+def _solve_gauge(P: Integral, P_moved: Integral, R: Integral, R_moved: Integral) -> Integral | None:
+    """An invertible B with B P = P_moved and R_moved B = R, or None if none was found."""
+    B = _solve_left([P], [P_moved])
+    if B is None:
+        completed = solve_gauge(P.array(), P_moved.array(), R.array(), R_moved.array(), QQ)
+        return None if completed is None else Integral.of(completed)
+    return B if (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible() else None
+
+
+def _solve_left(left: list[Integral], right: list[Integral]) -> Integral | None:
+    """The X with X left_h = right_h for all h, if there is one; None if it is not determined by what is solved.
+
+    Solved are the square systems X Σ left_h R_h = Σ right_h R_h with random R_h: FLINT cannot select columns.
+    """
+    if len(left) == 1 and left[0].matrix.nrows() == left[0].matrix.ncols():
+        return left[0].solve_left(right[0])
+    return _mix(left).solve_left(_mix(right))
+
+
+def _mix(matrices: list[Integral]) -> Integral:
+    """Σ M_h R_h, with as many columns as rows."""
+    rows, columns = matrices[0].matrix.nrows(), matrices[0].matrix.ncols()
+    parts = [M * _random_matrix(columns, rows, seed) for seed, M in enumerate(matrices)]
+    return reduce(add, parts).reduced()

@@ -1,0 +1,217 @@
+"""Upper bounds for the dimension by counting parameters of an explicit smaller parametrization.
+
+Every number here is a theorem with the proof in the docstrings; nothing is random except the check of one open
+condition (the outputs of a layer span) at one point mod p, which proves it for generic weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from attngeom.dimensions.effective import EffectiveLayer, cubic_dimension, effective_layers
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network.architecture import Architecture
+
+PARTS = ("query-key", "value-output", "between", "scale", "mixing", "syzygies", "unseen", "antisymmetric", "saturation")
+"""Where parameters get lost; see :class:`UpperBound`."""
+
+
+@dataclass(frozen=True)
+class UpperBound:
+    """A proven upper bound: ``value`` = parameters − the sum of ``parts``.
+
+    Parts: fibers of (Q, K) ↦ A and (V, O) ↦ OV; GL between layers; scales (λA, V/λ) of each head; GL_H mixing of
+    heads; Koszul syzygies of heads with one output; weights on hidden directions that are not reached or not read;
+    antisymmetric parts of A that parallel tokens cannot see; what exceeds the space of all cubics.
+    """
+
+    value: int
+    parts: dict[str, int]
+    conditions: str
+
+
+def attention_count(layer: EffectiveLayer) -> int:
+    """The dimension of the matrices A of rank α, or of their symmetric parts, or of their visible parts (at most).
+
+    >>> attention_count(EffectiveLayer(3, 3, 1, 1, None, False, True))
+    5
+    """
+    d, rho = layer.d_in, layer.attention_rank
+    if layer.symmetric:
+        return rho * d - rho * (rho - 1) // 2
+    return min(2 * rho * d - rho**2, d * d - layer.unseen)
+
+
+def value_count(layer: EffectiveLayer) -> int:
+    """The dimension of the d_out×d_in matrices of rank ν."""
+    return layer.value_rank * (layer.d_in + layer.d_out - layer.value_rank)
+
+
+def attention_codimension(layer: EffectiveLayer) -> int:
+    """The codimension of the possible A (or symmetric or visible parts) among all of them."""
+    return _all_attention(layer) - attention_count(layer)
+
+
+def _all_attention(layer: EffectiveLayer) -> int:
+    """The dimension of all d×d matrices, or of all symmetric or visible parts."""
+    return comb(layer.d_in + 1, 2) if layer.symmetric else layer.d_in**2 - layer.unseen
+
+
+def value_codimension(layer: EffectiveLayer) -> int:
+    """The codimension of the possible value maps among all matrices."""
+    return (layer.d_in - layer.value_rank) * (layer.d_out - layer.value_rank)
+
+
+def head_mixing(layer: EffectiveLayer) -> int:
+    """A lower bound for the fiber of Σ_h V_h ⊗ A_h beyond scales: H (H − 1 − c_A − c_V), if positive.
+
+    g ∈ gl_H moves V̇_h = Σ_k g_hk V_k, Ȧ_h = −Σ_k g_kh A_k without changing the sum. V̇_h is tangent to the matrices of
+    rank ν after c_V linear conditions on g, Ȧ_h after c_A; diagonal g need none. So at least H² − H (c_A + c_V)
+    dimensions of g remain, H of them scales, and they give independent tangent vectors if the V_h (or the A_h) are
+    linearly independent. (If only a bound for the dimension of the possible A is known, the sum of count and mixing
+    still is a bound, because one more dimension of each A_h never lowers it.)
+
+    >>> head_mixing(EffectiveLayer(2, 2, 2, 2, 2, False, True))
+    2
+    """
+    H = layer.heads
+    return max(0, H * (H - 1 - attention_codimension(layer) - value_codimension(layer)))
+
+
+def koszul_syzygies(layer: EffectiveLayer) -> int:
+    """A lower bound for the fiber beyond :func:`head_mixing` when d_out = 1 and H ≤ d_in.
+
+    Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 directions, which are
+    independent of each other and of g in :func:`head_mixing` (symmetric parts: up to H(H−1)(H−2)/6 second syzygies).
+    Tangency to the matrices of rank α needs c_A conditions for each head on (g, s); or, with g = 0, only
+    min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left. Modulo unseen
+    matrices they stay independent for H ≤ 3: no Σ_k v_k ⊗ s_hk with at most two generic v_k alternates on blocks.
+
+    >>> koszul_syzygies(EffectiveLayer(5, 1, 3, 2, 1, False, True))
+    1
+    """
+    H, d = layer.heads, layer.d_in
+    if layer.d_out != 1 or d < H or (layer.unseen and H > 3):
+        return 0
+    moves = d * comb(H, 2) - (comb(H, 3) if layer.symmetric else 0)
+    found = [H * (H - 1) + moves - H * attention_codimension(layer)]
+    if not layer.symmetric:
+        gap = d - layer.attention
+        found.append(moves - H * min(H - 1, gap) * gap)
+    return max(0, max(found) - head_mixing(layer))
+
+
+def cubic_count(layer: EffectiveLayer) -> int:
+    """The dimension of all cubics of a layer whose outputs span at most H ν and whose inputs enter by H(2α + ν) forms.
+
+    >>> cubic_count(EffectiveLayer(2, 4, 2, 3, 1, False, True))
+    21
+    """
+    q = min(layer.d_in, layer.heads * (2 * layer.attention + layer.value_rank))
+    cubics = cubic_dimension(q, 1 if layer.symmetric else 2)
+    r = min(layer.d_out, layer.heads * layer.value_rank, cubics)
+    return q * (layer.d_in - q) + r * (layer.d_out + cubics - r)
+
+
+def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, int]:
+    """The losses of one layer, from its parameters to the dimension of its set of functions."""
+    H, d, a, v = layer.heads, layer.d_in, layer.attention, layer.value_width
+    lightning = architecture.kind == "lightning"
+    losses = {"query-key": H * a * a, "value-output": 0 if v is None else H * v * v}
+    losses["antisymmetric"] = H * (2 * a * d - a * a - attention_count(layer))
+    if not lightning:
+        return losses
+    losses |= {"scale": H, "mixing": 0, "syzygies": 0}
+    if _heads_are_independent(layer):
+        losses |= {"mixing": head_mixing(layer), "syzygies": koszul_syzygies(layer)}
+    remaining = H * (attention_count(layer) + value_count(layer))
+    remaining -= losses["scale"] + losses["mixing"] + losses["syzygies"]
+    losses["saturation"] = max(0, remaining - cubic_count(layer))
+    return losses
+
+
+def _heads_are_independent(layer: EffectiveLayer) -> bool:
+    """Whether the value maps or the attention matrices of generic heads are linearly independent.
+
+    They are if one can choose so many linearly independent matrices of the given rank: matrices of any rank ≥ 1 span.
+    """
+    return layer.heads <= max(layer.d_in * layer.d_out, _all_attention(layer))
+
+
+def parameters_of(layer: EffectiveLayer) -> int:
+    """The number of parameters of a layer of the smaller network."""
+    values = layer.d_in * layer.d_out if layer.value_width is None else layer.value_width * (layer.d_in + layer.d_out)
+    return layer.heads * (2 * layer.attention * layer.d_in + values)
+
+
+@lru_cache(maxsize=1024)
+def outputs_span(layer: EffectiveLayer, is_softmax: bool, tokens: int) -> bool:
+    """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
+    if layer.value_width is None:
+        return layer.d_out <= layer.d_in
+    H, d, v = layer.heads, layer.d_in, layer.value_width
+    # H ≤ d: at A_h = e_h q_hᵀ a relation Σ w_h(z) z_h q_h = 0 forces w_h = 0 if the q_h are independent, and for one
+    # token Σ w_h(z) z_h² = 0 does, because squares of variables have no linear syzygies. So all O_h V_h are reached.
+    if is_softmax or d >= H:
+        return layer.d_out <= H * v
+    p = WORD_PRIME
+    field, rng = GF(p), np.random.default_rng(0)
+    tokens, samples = min(tokens, 2), layer.d_out
+    X = field.random((samples, d, tokens), rng)
+    total = np.zeros((samples, layer.d_out), dtype=np.int64)
+    for _ in range(H):
+        Q, K = field.random((layer.attention, d), rng), field.random((layer.attention, d), rng)
+        V, O = field.random((v, d), rng), field.random((layer.d_out, v), rng)
+        values = field.matmul(O, field.matmul(V, X))
+        scores = field.matmul(np.swapaxes(field.matmul(K, X), -1, -2), field.matmul(Q, X[..., -1:]))
+        total = (total + field.matmul(values[..., :1], scores[..., :1, :])[..., 0]) % p
+    return rank_mod_p(total, p) == layer.d_out
+
+
+def upper_bound(architecture: Architecture) -> UpperBound:
+    """A proven upper bound for the dimension of the set of functions, with its split.
+
+    The function depends on the layer maps T_i (cubics Σ_h V_h ⊗ A_h; for softmax the pairs (A_h, V_h)), which form
+    sets of the dimensions counted in :func:`count_layer`; without skip connection GL(s_i) acts on T_i and T_{i+1} with
+    orbits of dimension s_i², because the outputs of T_i span. Softmax on one token is linear.
+
+    >>> upper_bound(Architecture((4, 3, 5), 2)).value, upper_bound(Architecture((3, 5, 3), 2)).value
+    (36, 23)
+    """
+    total = architecture.num_parameters
+    layers = effective_layers(architecture)
+    parts = dict.fromkeys(PARTS, 0)
+    if architecture.kind == "softmax" and architecture.tokens == 1:
+        value = _count_linear(architecture, layers)
+        parts["unseen"] = total - value
+        return UpperBound(value, parts, "softmax over one token is 1, so the network is a linear map")
+    parts["unseen"] = total - sum(parameters_of(layer) for layer in layers)
+    spanning = True
+    for layer in layers:
+        for name, loss in count_layer(layer, architecture).items():
+            parts[name] += loss
+        if not layer.is_last and not architecture.residual:
+            if outputs_span(layer, architecture.kind == "softmax", architecture.tokens):
+                parts["between"] += layer.d_out**2
+            else:
+                spanning = False
+    conditions = "parameter count of the layer maps modulo the linear groups between layers"
+    if not spanning:
+        conditions += " (some layer's outputs could not be shown to span; its group is not subtracted)"
+    return UpperBound(total - sum(parts.values()), parts, conditions)
+
+
+def _count_linear(architecture: Architecture, layers: tuple[EffectiveLayer, ...]) -> int:
+    """Matrices of the rank that the value maps allow; with skip connections the identity plus such a matrix."""
+    d_0, d_l = architecture.widths[0], architecture.widths[-1]
+    if architecture.residual:
+        rank = min(d_0, sum(layer.heads * layer.value_rank for layer in layers))
+    else:
+        rank = min(min(layer.d_in, layer.d_out, layer.heads * layer.value_rank) for layer in layers)
+    return rank * (d_0 + d_l - rank)

@@ -1,0 +1,132 @@
+"""Rank of the Jacobian with the last linear map eliminated by hand: the matrix that remains is much smaller.
+
+The output is W b(X) with W the last value matrix (or the O of all heads side by side), so the derivative of output row
+i along W only involves row i of W, and there it is the vector b. Take cotangents C = c ⊗ e_i. The rows of r = dim b
+samples, each with all d_l output rows i, contain the block B ⊗ I in the columns of W, with B the r×r matrix of their
+vectors b. If B is invertible, every other row can be cleared in these columns by r pivot rows with the same i, and
+
+    rank J ≥ r d_l + rank of what is left in the other columns,
+
+with equality for these rows. The argument for enough samples is as in :mod:`attngeom.dimensions.jacobian`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from attngeom.dimensions.effective import effective_layers
+from attngeom.dimensions.jacobian import Samples, jacobian, random_samples, select_samples, swap, trace_network
+from attngeom.dimensions.residues import BalancedField
+from attngeom.dimensions.sliced import SlicedNetwork, count_columns, random_slice
+from attngeom.exact.domains import Array
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.primes import BLAS_PRIME
+from attngeom.network.architecture import Architecture
+
+SPARE_ROWS = 4
+MAX_PIVOT_ENTRIES = 2**24
+"""Entries of pivot rows that are held at once."""
+
+
+def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
+    """The same network with the last V, or all O of the last layer, held fixed."""
+    heads = tuple(
+        replace(head, blocks=(*head.blocks[:-1], replace(head.blocks[-1], start=head.blocks[-1].columns)))
+        for head in network.layers[-1]
+    )
+    # Only the number of columns is used from here on.
+    layers = (*network.layers[:-1], heads)
+    count = sum(block.num_free for row in layers for head in row for block in head.blocks)
+    return replace(network, layers=layers, columns=np.arange(count))
+
+
+def last_features(network: SlicedNetwork, samples: Samples) -> Array:
+    """The vectors b with ⟨C, phi(X)⟩ = W_i · b for C = c ⊗ e_i: shape (N, r); c is the sum of C over output rows."""
+    domain = network.domain
+    inputs, traces, _ = trace_network(network, samples)
+    c = samples.C.sum(axis=-1)[..., None]
+    parts = []
+    for head, trace in zip(network.layers[-1], traces[-1]):
+        if len(head.arrays) == 4:
+            parts.append(domain.matmul(swap(trace.mixed), c))
+        else:
+            parts.append(domain.matmul(swap(inputs[-1]), domain.matmul(trace.attention, c)))
+    return np.concatenate(parts, axis=1)[..., 0]
+
+
+def _one_row_cotangents(samples: Samples, rows: Array) -> Samples:
+    """Replace C by its first column, put into the given output rows."""
+    C = np.zeros_like(samples.C)
+    C[np.arange(len(rows)), :, rows] = samples.C[:, :, 0]
+    return replace(samples, C=C)
+
+
+def _each_row_cotangents(samples: Samples, rows: slice) -> Samples:
+    """For every sample the first column of C, put into each of the given output rows in turn."""
+    unit = np.eye(samples.C.shape[-1], dtype=samples.C.dtype)[rows]
+    C = samples.C[:, None, :, :1] * unit[:, None, :]
+    attention = samples.attention
+    if attention is not None:
+        attention = tuple(tuple(P[:, None] for P in heads) for heads in attention)
+    return Samples(samples.X[:, None], C, attention)
+
+
+def count_remaining(architecture: Architecture, target: int) -> int:
+    """The number of entries of the matrix that is eliminated.
+
+    >>> count_remaining(Architecture((2, 2), 2, tokens=2), 7)
+    21
+    """
+    last = effective_layers(architecture)[-1]
+    features = last.d_in if last.value_width is None else last.heads * last.value_width
+    cleared = features * last.d_out
+    return (max(target - cleared, 0) + SPARE_ROWS) * (count_columns(architecture) - cleared)
+
+
+def schur_applies(architecture: Architecture) -> bool:
+    """Whether B is invertible at a random point: not if the features b satisfy a linear relation.
+
+    >>> schur_applies(Architecture((2, 3), 2, tokens=2)), schur_applies(Architecture((1, 3), 1, heads=3))
+    (True, False)
+    """
+    network = random_slice(architecture, BLAS_PRIME, 0)
+    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    samples = random_samples(network, size, min(architecture.tokens, 3), 1)
+    features = last_features(network, _one_row_cotangents(samples, np.zeros(size, dtype=np.intp)))
+    return Elimination(features, BLAS_PRIME).run().rank == size
+
+
+def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int = 0, p: int = BLAS_PRIME) -> int:
+    """A lower bound for the dimension: r d_l plus the rank mod p of the cleared rows; 0 if B is singular.
+
+    ``target`` is the dimension that is hoped for: as many rows are used, and a few more.
+
+    >>> schur_rank(Architecture((2, 2), 2, tokens=2), 7, tokens=2)
+    7
+    """
+    network, field = random_slice(architecture, p, seed), BalancedField(p)
+    held, d_out = hold_last_map(network), architecture.widths[-1]
+    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    pivot = random_samples(network, size + SPARE_ROWS, tokens, seed + 1)
+    features = last_features(network, _one_row_cotangents(pivot, np.zeros(len(pivot.X), dtype=np.intp)))
+    independent = Elimination(features.copy(), p, keep_upper=False).run()
+    if independent.rank < size:
+        return 0
+    chosen = independent.order[:size]
+    pivot, inverse = select_samples(pivot, chosen), field.inverse(features[chosen])
+    # The same number of rows for every output row.
+    each = ceil((max(target - size * d_out, 0) + SPARE_ROWS) / d_out)
+    others = random_samples(network, d_out * each, tokens, seed + 2)
+    others = _one_row_cotangents(others, np.repeat(np.arange(d_out), each))
+    clear = field.matmul(last_features(network, others), inverse).reshape(d_out, each, size)
+    matrix = jacobian(held, others)
+    cleared = matrix.reshape(d_out, each, held.num_columns)
+    step = max(1, MAX_PIVOT_ENTRIES // max(1, size * held.num_columns))
+    for start in range(0, d_out, step):
+        rows = slice(start, start + step)
+        pivots = np.swapaxes(jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)
+        field.residues.subtract_product(cleared[rows], clear[rows], pivots)
+    return size * d_out + Elimination(matrix, p, keep_upper=False).run().rank

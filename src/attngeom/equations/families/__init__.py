@@ -1,0 +1,1 @@
+"""The families of equations, one file each."""

@@ -1,0 +1,166 @@
+"""Family 13, Plücker quartics: quadrics on the projected Segre-Veronese variety of the bivectors v²·ω."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.equations.families.attention_rank import flattening_minor
+from attngeom.equations.family import RowFamily
+from attngeom.equations.tableaux import (
+    Square,
+    count_target_squares,
+    format_square,
+    on_target_squares,
+    schur_dimension,
+    tableau_3311,
+    target_squares,
+)
+from attngeom.equations.terms import Terms, add, multiply, signed_permutations
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import pair_index
+
+Tableau = tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]
+QuadraticForm = dict[tuple[tuple[int, int], tuple[int, int]], int]
+
+
+@dataclass(frozen=True)
+class PlueckerQuartics(RowFamily):
+    """Quadratic forms in the 2×2 minors [S, S']_b of the flattening that vanish on every bivector v²·ω, ω ∈ Λ²V.
+
+    For two targets b = (m, n) the slice quadrics span q_m ∧ q_n = v²·(a_m ∧ a_n) in Λ²(S²V) = S_31 V. These bivectors
+    lie on the image of v_2(P V) × P(Λ²V) under the projection S²V ⊗ Λ²V → S_31 V. Its quadrics contain S_3311 V, which
+    does not occur in S⁴V ⊗ S²(Λ²V) and so vanishes on it. For a tableau with columns c (4 entries), e and f (2 each),
+    alternate
+
+        [c_0 e_0, c_1 f_0] · [c_2 e_1, c_3 f_1]
+
+    over the entries of each column, as a symmetric function of two 2-subsets of targets. Semistandard tableaux of shape
+    (3, 3, 1, 1) with a basis of S_22 U give a basis of S_3311 V ⊗ S_22 U: minimal generators for d ≥ 4, a ≥ 2.
+
+    >>> from attngeom.equations.variety import Variety
+    >>> PlueckerQuartics(Variety(4, 4)).count
+    400
+    """
+
+    number: ClassVar[int] = 13
+    source: ClassVar[str] = "quadrics on the bivectors v²·ω; not in [I]"
+
+    @property
+    def name(self) -> str:
+        return "pluecker-quartic"
+
+    @property
+    def degree(self) -> int:
+        return 4
+
+    @property
+    def row_count(self) -> int:
+        return schur_dimension((3, 3, 1, 1), self.variety.d) * count_target_squares(self.variety.num_targets)
+
+    @property
+    def dimension(self) -> int:
+        return self.count
+
+    def _place(self, index: int) -> tuple[Tableau, Square]:
+        m = self.variety.num_targets
+        number, square = divmod(index, count_target_squares(m))
+        return tableau_3311(self.variety.d, number), target_squares(m)[square]
+
+    def row_label(self, index: int) -> str:
+        (c, e, f), square = self._place(index)
+        return f"c={c} e={e} f={f} targets={format_square(square)}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        tableau, square = self._place(index)
+        d = self.variety.d
+        parts = []
+        for (S, T), value in quadratic_form(tableau, d).items():
+            for b, c in square:
+                left, right = flattening_minor(d, S, b, row), flattening_minor(d, T, c, row)
+                parts.append((value, multiply(left, right)))
+                left, right = flattening_minor(d, S, c, row), flattening_minor(d, T, b, row)
+                parts.append((value, multiply(left, right)))
+        return add(*parts)
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        d, m = self.variety.d, self.variety.num_targets
+        size = count_target_squares(m)
+        if start == stop:
+            return domain.zeros((*y.shape[:-2], 0))
+        first, last = start // size, -(-stop // size)
+        forms = [quadratic_form(tableau_3311(d, k), d) for k in range(first, last)]
+        values = form_values(y, forms, domain)
+        flat = values.reshape(*values.shape[:-2], (last - first) * size)
+        return flat[..., start - first * size : stop - first * size]
+
+
+@lru_cache(maxsize=100_000)
+def quadratic_form(tableau: Tableau, d: int) -> QuadraticForm:
+    """The alternating sum of a tableau as {(minor, minor): integer}; a minor is a pair of places of pairs S < S'.
+
+    >>> len(quadratic_form(((0, 1, 2, 3), (0, 1), (0, 1)), 4))
+    14
+    """
+    index = pair_index(d)
+    column, *twos = tableau
+    form: QuadraticForm = {}
+    for order, sign in signed_permutations(4):
+        c = [column[k] for k in order]
+        for flip in range(4):
+            e = twos[0] if flip & 1 == 0 else twos[0][::-1]
+            f = twos[1] if flip & 2 == 0 else twos[1][::-1]
+            left = _oriented(int(index[c[0], e[0]]), int(index[c[1], f[0]]))
+            right = _oriented(int(index[c[2], e[1]]), int(index[c[3], f[1]]))
+            value = sign * (-1) ** flip.bit_count() * left[1] * right[1]
+            if value:
+                key = (left[0], right[0]) if left[0] <= right[0] else (right[0], left[0])
+                form[key] = form.get(key, 0) + value
+    # Exchanging the two minors is an even permutation of all columns, so every term occurs twice.
+    return {key: value // 2 for key, value in form.items() if value}
+
+
+def _oriented(s: int, t: int) -> tuple[tuple[int, int], int]:
+    """The sorted pair of rows of a 2×2 minor, and the sign of sorting (0 if they agree)."""
+    if s == t:
+        return (s, t), 0
+    return ((s, t), 1) if s < t else ((t, s), -1)
+
+
+def form_values(y: Array, forms: list[QuadraticForm], domain: Domain) -> Array:
+    """The values (…, forms, m²(m²−1)/12) of symmetric quadratic forms in the 2×2 minors, at y (…, D, m).
+
+    A form with matrix C in the minors P_b gives the symmetric matrix (P_b C P_cᵀ) over pairs b, c of targets.
+    """
+    m = y.shape[-1]
+    first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2).T
+    needed = sorted({minor for form in forms for key in form for minor in key})
+    place = {minor: k for k, minor in enumerate(needed)}
+    s, t = np.array(needed, dtype=np.int64).reshape(-1, 2).T
+    upper, lower = y[..., s, :], y[..., t, :]
+    straight = domain.reduce(upper[..., first] * lower[..., second])
+    minors = domain.reduce(straight - domain.reduce(upper[..., second] * lower[..., first]))
+    values = []
+    for form in forms:
+        own = sorted({place[minor] for key in form for minor in key})
+        C = np.zeros((len(own), len(own)), dtype=np.int64)
+        for (S, T), c in form.items():
+            u, w = own.index(place[S]), own.index(place[T])
+            C[u, w] += c
+            C[w, u] += c
+        P = minors[..., own, :]
+        gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.array(C), P))
+        values.append(_on_squares(gram, m, domain))
+    return np.stack(values, axis=-2)
+
+
+def _on_squares(gram: Array, m: int, domain: Domain) -> Array:
+    """The values of a symmetric bilinear function (…, C(m,2), C(m,2)) on the basis of S_22 U, along the last axis."""
+    flat = gram.reshape(*gram.shape[:-2], -1)
+    size = gram.shape[-1]
+    found = on_target_squares(lambda u, w: np.moveaxis(flat[..., u * size + w], -1, 0), m, domain)
+    return np.moveaxis(found, 0, -1)

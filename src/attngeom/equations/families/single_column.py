@@ -1,0 +1,187 @@
+"""Families 3 and 4 on the single-column coefficients: low rank of a slice, and the Lie flattening of a split cubic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.equations.family import RowFamily, combination_array, index_digits, mixed_radix
+from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.terms import Terms, expand_determinant, linear
+from attngeom.equations.variety import Points
+from attngeom.errors import SizeError
+from attngeom.exact.combinations import combination_at
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import triple_index, triple_orbits, triples
+
+MAX_EXPANDED = 9
+
+
+@dataclass(frozen=True)
+class LowRankSlice(RowFamily):
+    """N = (y_{kkl})_{k,l} satisfies 3N = diag(v)(A + Aᵀ) + diag(A) vᵀ, so rank N ≤ 2a+1: its (2a+2)-minors vanish.
+
+    Members are (rows I, columns J): C(d, 2a+2)² of degree 2a+2, linearly independent.
+
+    >>> from attngeom.equations.variety import Variety
+    >>> LowRankSlice(Variety(4, 1)).count
+    1
+    """
+
+    number: ClassVar[int] = 3
+    source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Proposition 17"
+
+    @property
+    def name(self) -> str:
+        return "low-rank-slice"
+
+    @property
+    def degree(self) -> int:
+        return 2 * self.variety.a + 2
+
+    @property
+    def row_count(self) -> int:
+        return comb(self.variety.d, self.degree) ** 2
+
+    @property
+    def dimension(self) -> int:
+        return self.count
+
+    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        d, r = self.variety.d, self.degree
+        i, j = mixed_radix(index, comb(d, r), comb(d, r))
+        return combination_at(d, r, i), combination_at(d, r, j)
+
+    def row_label(self, index: int) -> str:
+        I, J = self._place(index)
+        return f"I={I} J={J}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        if self.degree > MAX_EXPANDED:
+            raise SizeError(
+                f"a minor of size {self.degree} given; up to {MAX_EXPANDED} are expanded: evaluate it instead"
+            )
+        I, J = self._place(index)
+        entries = [[linear([(("s", row, *sorted((k, k, l))), 1)]) for l in J] for k in I]
+        return expand_determinant(entries)
+
+    def coordinates(self, points: Points) -> Array:
+        d = self.variety.d
+        places = np.array([[triple_index((k, k, l), d) for l in range(d)] for k in range(d)])
+        return points.first_single[..., places]
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        d, r = self.variety.d, self.degree
+        i, j = index_digits(start, stop, comb(d, r), comb(d, r))
+        return submatrix_minors(y, combination_array(d, r, i), combination_array(d, r, j), domain)
+
+
+def lie_rank(d: int, a: int) -> int:
+    """The largest rank of E ↦ Σ E_uv x_u ∂F/∂x_v on sl_d for cubics F = v(x) q(x), q of rank at most 2a; d ≥ 3.
+
+    The rank is the dimension of the orbit SL_d F. With ρ = min(2a, d) the cubics v q form one orbit of GL_d up to
+    closure, of dimension d + ρd − ρ(ρ−1)/2 − 1; SL_d loses one dimension if the stabilizer has trace zero: if ρ = d,
+    and if d = 3, ρ = 2.
+
+    >>> lie_rank(3, 2), lie_rank(4, 1), lie_rank(4, 2)
+    (7, 10, 12)
+    """
+    rho = min(2 * a, d)
+    orbit = d + rho * d - rho * (rho - 1) // 2 - 1
+    return orbit - 1 if rho == d or (d, rho) == (3, 2) else orbit
+
+
+@dataclass(frozen=True)
+class LieFlattening(RowFamily):
+    """Minors of M_F: sl_d → S³(C^d), E ↦ Σ E_uv x_u ∂F/∂x_v, for the single-column cubic F = v(x) q(x), d ≥ 3.
+
+    A split cubic has an infinite stabilizer, so rank M_F < d²−1 and the maximal minors vanish; for a = 1, F is
+    a product of three linear forms and the rank drops to :func:`lie_rank`. ``sharp`` takes minors of size lie_rank + 1
+    in every case, of lower degree for d ≥ 4. Members are (rows, columns): 3-multisets, and elements of the basis E_uv
+    (u ≠ v), then E_uu − E_{u+1,u+1}.
+
+    >>> from attngeom.equations.variety import Variety
+    >>> LieFlattening(Variety(3, 2)).count, LieFlattening(Variety(3, 2)).degree
+    (45, 8)
+    """
+
+    sharp: bool = False
+    number: ClassVar[int] = 4
+    source: ClassVar[str] = "Lie flattening of split cubics, [I] Proposition 17"
+
+    @property
+    def name(self) -> str:
+        return "lie-flattening-sharp" if self.sharp else "lie-flattening"
+
+    @property
+    def degree(self) -> int:
+        d, a = self.variety.d, self.variety.a
+        return lie_rank(d, a) + 1 if self.sharp or a == 1 else d * d - 1
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return comb(self.variety.d + 2, 3), self.variety.d**2 - 1
+
+    @property
+    def row_count(self) -> int:
+        rows, columns = self._shape
+        return comb(rows, self.degree) * comb(columns, self.degree)
+
+    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        (rows, columns), r = self._shape, self.degree
+        i, j = mixed_radix(index, comb(rows, r), comb(columns, r))
+        return combination_at(rows, r, i), combination_at(columns, r, j)
+
+    def row_label(self, index: int) -> str:
+        I, J = self._place(index)
+        return f"rows={I} columns={J}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        if self.degree > MAX_EXPANDED:
+            raise SizeError(
+                f"a minor of size {self.degree} given; up to {MAX_EXPANDED} are expanded: evaluate it instead"
+            )
+        I, J = self._place(index)
+        places, factors = lie_matrix(self.variety.d)
+        names = triples(self.variety.d)
+        entries = [
+            [linear([(("s", row, *names[places[i, j]]), int(factors[i, j]))]) if factors[i, j] else {} for j in J]
+            for i in I
+        ]
+        return expand_determinant(entries)
+
+    def coordinates(self, points: Points) -> Array:
+        places, factors = lie_matrix(self.variety.d)
+        return points.domain.reduce(points.first_single[..., places] * points.domain.array(factors))
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        (rows, columns), r = self._shape, self.degree
+        i, j = index_digits(start, stop, comb(rows, r), comb(columns, r))
+        return submatrix_minors(y, combination_array(rows, r, i), combination_array(columns, r, j), domain)
+
+
+@lru_cache(maxsize=32)
+def lie_matrix(d: int) -> tuple[Array, Array]:
+    """Places and integer factors of the entries of M_F: entry (R, E) is factor × y_{place}, shape C(d+2,3) × (d²−1).
+
+    x_u ∂F/∂x_v has coefficient (mult of v in R − u + v) |orb| y at R; diagonal elements act by mult_u − mult_{u+1}.
+    """
+    orbits, all_triples = triple_orbits(d), triples(d)
+    columns = [(u, v) for u in range(d) for v in range(d) if u != v]
+    places = np.zeros((len(all_triples), d * d - 1), dtype=np.int64)
+    factors = np.zeros_like(places)
+    for i, R in enumerate(all_triples):
+        for j, (u, v) in enumerate(columns):
+            if u in R:
+                rest = list(R)
+                rest[rest.index(u)] = v
+                source = triple_index((rest[0], rest[1], rest[2]), d)
+                places[i, j], factors[i, j] = source, rest.count(v) * orbits[source]
+        for u in range(d - 1):
+            places[i, len(columns) + u] = i
+            factors[i, len(columns) + u] = (R.count(u) - R.count(u + 1)) * orbits[i]
+    return places, factors

@@ -1,0 +1,135 @@
+"""Family 5, slice pencil: every combination of the slices T^(m) = (y_{(k,l),m})_{kl} has rank at most 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.equations.family import RowFamily, combination_array, index_digits, mixed_radix
+from attngeom.equations.minor_tables import block_size, points_first, points_last
+from attngeom.equations.tableaux import schur_dimension
+from attngeom.equations.terms import Terms, add, cross, expand_determinant, linear
+from attngeom.exact.combinations import combination_at, multiset_at
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import pair_index
+
+
+@dataclass(frozen=True)
+class SlicePencil(RowFamily):
+    """T^(m) = (v a_mᵀ + a_m vᵀ)/2, so Σ c_m T^(m) has rank ≤ 2 and each coefficient in c of each 3×3 minor vanishes.
+
+    Members are (rows I, columns J, targets K), I and J 3-subsets of the context, K a 3-multiset of the targets:
+    C(d,3)² C(m+2,3) cubics. (I, J) and (J, I) give the same cubic; their span is S_222 V ⊗ S³U.
+
+    >>> from attngeom.equations.variety import Variety
+    >>> SlicePencil(Variety(3, 3)).count
+    10
+    """
+
+    number: ClassVar[int] = 5
+    source: ClassVar[str] = "cross-column relations, [I] Proposition 24"
+
+    @property
+    def name(self) -> str:
+        return "slice-pencil"
+
+    @property
+    def degree(self) -> int:
+        return 3
+
+    @property
+    def row_count(self) -> int:
+        return comb(self.variety.d, 3) ** 2 * comb(self.variety.num_targets + 2, 3)
+
+    @property
+    def dimension(self) -> int:
+        row = schur_dimension((2, 2, 2), self.variety.d) * comb(self.variety.num_targets + 2, 3)
+        return self.variety.d_out * row
+
+    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        d, m = self.variety.d, self.variety.num_targets
+        i, j, k = mixed_radix(index, comb(d, 3), comb(d, 3), comb(m + 2, 3))
+        return combination_at(d, 3, i), combination_at(d, 3, j), multiset_at(m, 3, k)
+
+    def row_label(self, index: int) -> str:
+        I, J, K = self._place(index)
+        return f"I={I} J={J} K={K}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        I, J, K = self._place(index)
+        return pencil_terms(I, J, K, row)
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        d, m = self.variety.d, self.variety.num_targets
+        i, j, k = index_digits(start, stop, comb(d, 3), comb(d, 3), comb(m + 2, 3))
+        slices = combination_array(m + 2, 3, k) - np.arange(3)
+        return pencil_values(y, combination_array(d, 3, i), combination_array(d, 3, j), slices, d, domain)
+
+
+def pencil_terms(I: tuple[int, ...], J: tuple[int, ...], K: tuple[int, ...], row: int) -> Terms:
+    """The coefficient of c^K in the minor (I, J) of Σ c_m T^(m)."""
+    parts = []
+    for slices in sorted(set(permutations(K))):
+        matrix = [[linear([(cross(row, i, j, m), 1)]) for j in J] for i, m in zip(I, slices)]
+        parts.append((1, expand_determinant(matrix)))
+    return add(*parts)
+
+
+def pencil_values(y: Array, I: Array, J: Array, K: Array, d: int, domain: Domain) -> Array:
+    """The cubics (I[n], J[n], K[n]) at coordinates y (…, D, targets), shape (…, n); index arrays have shape (n, 3).
+
+    The rows I_0, I_1 get two of the slices in both orders, the row I_2 the third one: expansion along that row.
+    """
+    values = points_last(y)
+    points = values.shape[-1]
+    out = np.empty((len(I), points), dtype=values.dtype)
+    for start in range(0, len(I), block_size(points)):
+        part = slice(start, start + block_size(points))
+        out[part] = _pencil_block(values, I[part], J[part], K[part], d, domain)
+    return points_first(out, y.shape[:-2])
+
+
+def _pencil_block(y: Array, I: Array, J: Array, K: Array, d: int, domain: Domain) -> Array:
+    index = pair_index(d)
+    # Mixed 2×2 minors repeat for many members: each distinct one is computed once.
+    wanted = []
+    for last in range(3):
+        a, b = (k for k in range(3) if k != last)
+        for skipped in range(3):
+            p, q = (j for j in range(3) if j != skipped)
+            wanted.append(np.stack([I[:, 0], I[:, 1], J[:, p], J[:, q], K[:, a], K[:, b]], axis=1))
+    distinct, where = np.unique(np.concatenate(wanted), axis=0, return_inverse=True)
+    mixed = _mixed_minors(y, distinct, index, domain)
+    where = where.reshape(3, 3, len(I))
+    total = domain.zeros((len(I), y.shape[-1]))
+    for last in range(3):
+        # Equal slices in the multiset K give the same arrangement: count it for the first of them only.
+        fresh = np.ones(len(I), dtype=bool)
+        for earlier in range(last):
+            fresh &= K[:, earlier] != K[:, last]
+        chosen = np.flatnonzero(fresh)
+        for skipped in range(3):
+            entry = y[index[I[chosen, 2], J[chosen, skipped]], K[chosen, last]]
+            term = domain.reduce(entry * mixed[where[last, skipped, chosen]])
+            total[chosen] = total[chosen] + term if skipped % 2 == 0 else total[chosen] - term
+        total = domain.reduce(total)
+    return total
+
+
+def _mixed_minors(y: Array, labels: Array, index: Array, domain: Domain) -> Array:
+    """For rows i, k, columns p, q and slices a, b: the minor with i from a and k from b, plus the exchange if a ≠ b."""
+    i, k, p, q, a, b = labels.T
+
+    def minor(first: Array, second: Array) -> Array:
+        straight = domain.reduce(y[index[i, p], first] * y[index[k, q], second])
+        return domain.reduce(straight - domain.reduce(y[index[i, q], first] * y[index[k, p], second]))
+
+    value = minor(a, b)
+    both = np.flatnonzero(a != b)
+    if len(both):
+        value[both] = domain.reduce(value + minor(b, a))[both]
+    return value

@@ -1,0 +1,162 @@
+"""Family 7, determinantal syzygies: linear relations among the maximal minors of the flattening."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.equations.families.attention_rank import flattening_minor
+from attngeom.equations.family import RowFamily, combination_array, mixed_radix
+from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.terms import Terms, add
+from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.polynomials import polynomial_determinant, polynomial_ring
+from attngeom.layer.labels import pair_index, pairs
+
+
+@dataclass(frozen=True)
+class DeterminantalSyzygies(RowFamily):
+    """Fl = Φ(v) A, so its maximal minors are those of Φ(v), forms of degree d in v, times det A.
+
+    The C(D,d) minors of Φ(v) span all C(2d−1,d) monomials v^α: for each α one set of rows, {(f(p), p)} with f as in the
+    Veronese invariants, has minor v^α up to a factor. Every other set I then gives one relation
+    Fl_I − Σ_α c_{I,α} Fl_{I(α)}: (C(D,d) − C(2d−1,d)) C(m,d) forms of degree d, linearly independent.
+
+    >>> from attngeom.equations.variety import Variety
+    >>> DeterminantalSyzygies(Variety(3, 3)).count
+    10
+    """
+
+    number: ClassVar[int] = 7
+    source: ClassVar[str] = "determinantal syzygies, [I] Theorem 27"
+
+    @property
+    def name(self) -> str:
+        return "determinantal-syzygy"
+
+    @property
+    def degree(self) -> int:
+        return self.variety.d
+
+    @property
+    def row_count(self) -> int:
+        d, m = self.variety.d, self.variety.num_targets
+        return (comb(self.variety.num_pairs, d) - comb(2 * d - 1, d)) * comb(m, d)
+
+    @property
+    def dimension(self) -> int:
+        return self.count
+
+    def _place(self, index: int) -> tuple[int, tuple[int, ...]]:
+        d, m = self.variety.d, self.variety.num_targets
+        relation, l = mixed_radix(index, self.row_count // comb(m, d), comb(m, d))
+        return _row_set(d, relation), combination_at(m, d, l)
+
+    def row_label(self, index: int) -> str:
+        rows, L = self._place(index)
+        d = self.variety.d
+        chosen = combination_at(self.variety.num_pairs, d, rows)
+        return f"S=({', '.join(str(pairs(d)[s]) for s in chosen)}) L={L}"
+
+    def row_terms(self, index: int, row: int) -> Terms:
+        rows, L = self._place(index)
+        d, D = self.variety.d, self.variety.num_pairs
+        parts = [
+            (c, flattening_minor(d, combination_at(D, d, place), L, row)) for place, c in _relation(d, rows).items()
+        ]
+        return add(*parts)
+
+    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+        d, D, m = self.variety.d, self.variety.num_pairs, self.variety.num_targets
+        terms = []
+        for column, index in enumerate(range(start, stop)):
+            relation, l = divmod(index, comb(m, d))
+            terms += [(place, l, column, c) for place, c in _relation(d, _row_set(d, relation)).items()]
+        needed, where = np.unique([(place, l) for place, l, _, _ in terms], axis=0, return_inverse=True)
+        minors = submatrix_minors(
+            y, combination_array(D, d, needed[:, 0]), combination_array(m, d, needed[:, 1]), domain
+        )
+        values = domain.zeros((*y.shape[:-2], stop - start))
+        factors = domain.array([c for _, _, _, c in terms])
+        for (_, _, column, _), source, factor in zip(terms, where.ravel(), factors):
+            values[..., column] = domain.reduce(values[..., column] + domain.reduce(minors[..., source] * factor))
+        return values
+
+
+def veronese_rows(alpha: tuple[int, ...]) -> tuple[int, ...]:
+    """f: [r] → [r] with |f⁻¹(p)| = α_p and f(p) = p whenever α_p > 0, the free indices in increasing order.
+
+    >>> veronese_rows((2, 0, 1))
+    (0, 0, 2)
+    """
+    left = [a - 1 for a in alpha]
+    images = []
+    for p, a in enumerate(alpha):
+        if a > 0:
+            images.append(p)
+        else:
+            target = next(q for q, free in enumerate(left) if free > 0)
+            left[target] -= 1
+            images.append(target)
+    return tuple(images)
+
+
+@lru_cache(maxsize=32)
+def _canonical_sets(d: int) -> tuple[dict[tuple[int, ...], int], tuple[int, ...]]:
+    """For each α of degree d in d variables the index of its set of rows; and these indices, sorted."""
+    index, D = pair_index(d), comb(d + 1, 2)
+    places = {}
+    for number in range(comb(2 * d - 1, d)):
+        word = multiset_at(d, d, number)
+        alpha = tuple(word.count(p) for p in range(d))
+        rows = sorted(int(index[q, p]) for p, q in enumerate(veronese_rows(alpha)))
+        places[alpha] = combination_rank(D, rows)
+    return places, tuple(sorted(places.values()))
+
+
+def _row_set(d: int, relation: int) -> int:
+    """The index of the set of rows number ``relation`` among those that are not canonical."""
+    canonical = _canonical_sets(d)[1]
+    low, high = relation, relation + len(canonical)
+    while low < high:
+        middle = (low + high) // 2
+        if middle + 1 - bisect_left(canonical, middle + 1) > relation:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@lru_cache(maxsize=100_000)
+def _relation(d: int, rows: int) -> Mapping[int, fmpq]:
+    """The coefficients {set of rows: c} of the relation led by a set that is not canonical."""
+    canonical = _canonical_sets(d)[0]
+    relation = {rows: fmpq(1)}
+    for alpha, c in _minor_of_phi(d, rows).items():
+        place = canonical[alpha]
+        relation[place] = -c / _minor_of_phi(d, place)[alpha]
+    return relation
+
+
+@lru_cache(maxsize=100_000)
+def _minor_of_phi(d: int, rows: int) -> dict[tuple[int, ...], fmpq]:
+    """The maximal minor of Φ(v) with these rows as {α: coefficient of v^α}; row (k, l) is (v_k e_l + v_l e_k)/2."""
+    ring = polynomial_ring([f"v_{k}" for k in range(d)])
+    v, zero = ring.gens(), ring.constant(0)
+    matrix = []
+    for s in combination_at(comb(d + 1, 2), d, rows):
+        k, l = pairs(d)[s]
+        row = [zero] * d
+        row[l] += v[k] * fmpq(1, 2)
+        row[k] += v[l] * fmpq(1, 2)
+        matrix.append(row)
+    minor = polynomial_determinant(matrix)
+    return {tuple(int(e) for e in exponents): c for exponents, c in minor.terms()}

@@ -1,0 +1,256 @@
+"""Explicit integer generators: highest weight vectors lifted to Z and verified, whole modules by lowering operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from math import gcd
+
+import numpy as np
+
+from attngeom.equations.ideal.models import Model
+from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
+from attngeom.equations.ideal.operators import Operators, shift
+from attngeom.equations.ideal.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
+from attngeom.equations.ideal.records import IdealSummary
+from attngeom.equations.ideal.substitution import vanishes_on
+from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
+from attngeom.exact.lifting import lift_nullspace
+from attngeom.exact.modular import rank_mod_p, rref_mod_p
+from attngeom.exact.primes import WORD_PRIME, primes_from
+
+Array = np.ndarray
+MAX_ORBIT_ENTRIES = 2**18
+"""Entries of permuted monomials that are held at once."""
+
+
+@dataclass(frozen=True)
+class HighestWeightVector:
+    """A highest weight vector of the ideal with coprime integer coefficients, in the scaled coordinates of the model.
+
+    ``is_verified``: it was checked exactly that all raising operators kill it and, by symbolic substitution, that
+    it vanishes on the variety; then its whole module vanishes there.
+    """
+
+    degree: int
+    shapes: tuple[Partition, ...]
+    factors: tuple[tuple[int, ...], ...]
+    coefficients: tuple[int, ...]
+    is_verified: bool
+
+    @property
+    def terms(self) -> dict[tuple[int, ...], int]:
+        return dict(zip(self.factors, self.coefficients))
+
+    def to_text(self, model: Model) -> str:
+        """The polynomial in readable form, 0-based indices."""
+        names = [c.name() for c in model.coordinates]
+        parts = []
+        for factors, c in self.terms.items():
+            word = "*".join(names[i] for i in factors)
+            sign = "-" if c < 0 else "+"
+            parts.append(f"{sign} {word}" if abs(c) == 1 else f"{sign} {abs(c)}*{word}")
+        return " ".join(parts).removeprefix("+ ")
+
+
+@dataclass(frozen=True)
+class ModuleSpace:
+    """The part of a module in one dominant weight: integer polynomials as rows over the monomials ``factors``."""
+
+    degree: int
+    weight: Weight
+    factors: Array
+    coefficients: Array
+
+
+def highest_weight_vectors(
+    model: Model, degree: int, weight: Weight, expected: int, engine: WeightEngine | None = None
+) -> list[HighestWeightVector]:
+    """``expected`` highest weight vectors of the ideal, independent modulo R_1 · I_{n-1}, over Z.
+
+    They span the nullspace of evaluations and raising operators, known mod any prime and lifted to Q.
+
+    >>> from attngeom.equations.ideal.models import CrossColumn
+    >>> model = CrossColumn(2, 1)
+    >>> highest_weight_vectors(model, 2, ((3, 1), (1, 1)), 1)[0].to_text(model)
+    'y_0_0_0*y_0_1_1 - y_0_0_1*y_0_1_0'
+    """
+    engine = engine or WeightEngine(model)
+    space = engine.table.space(degree, weight)
+    raising = Operators(engine.table).raising(degree, weight)
+    stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
+    count = engine.kernel(degree, weight).rank + SPARE_POINTS
+
+    def equations(p: int) -> Array:
+        points = model.sample(count, p, np.random.default_rng([engine.seed, p]))
+        return np.concatenate([stacked % p, evaluate_monomials(space.factors, points, p)])
+
+    lift = lift_nullspace(equations, primes_from(WORD_PRIME))
+    if lift is None:
+        raise ArithmeticError(f"no rational highest weight vectors of weight {weight} in degree {degree} were found")
+    chosen = _independent_modulo(engine, degree, weight, lift.value, expected)
+    found = []
+    for row in chosen:
+        integers = _primitive(row)
+        terms = {tuple(f): c for f, c in zip(space.factors.tolist(), integers) if c}
+        raised = stacked @ np.array(integers, dtype=object) if len(stacked) else np.zeros(0)
+        is_verified = not np.any(raised) and vanishes_on(model, terms)
+        shapes = tuple(strip(part) for part in weight)
+        found.append(HighestWeightVector(degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
+    return found
+
+
+def _primitive(row: Array) -> list[int]:
+    """The coprime integer multiple of a rational vector whose first nonzero entry is positive."""
+    denominator = 1
+    for x in row:
+        denominator = denominator * int(x.q) // gcd(denominator, int(x.q))
+    integers = [int(x.p) * (denominator // int(x.q)) for x in row]
+    content = gcd(*integers)
+    sign = -1 if next(x for x in integers if x) < 0 else 1
+    return [sign * x // content for x in integers]
+
+
+def _independent_modulo(
+    engine: WeightEngine, degree: int, weight: Weight, candidates: Array, expected: int
+) -> list[Array]:
+    """The first candidates that are independent modulo R_1 · I_{n-1}; all of them if that is what is expected."""
+    if len(candidates) == expected:
+        return list(candidates)
+    p = engine.prime
+    kernel = engine.kernel(degree, weight)
+    size = len(kernel.free)
+    blocks = []
+    for columns, values in engine.products(degree, weight):
+        block = np.zeros((len(values), size), dtype=np.int64)
+        block[:, columns] = values
+        blocks.append(block)
+    span = rref_mod_p(np.concatenate(blocks), p).matrix if blocks else np.zeros((0, size), dtype=np.int64)
+    chosen: list[Array] = []
+    for row in candidates:
+        residues = np.array([int(x.p) * pow(int(x.q), -1, p) % p for x in row], dtype=np.int64)[kernel.free]
+        larger = np.concatenate([span, residues[None]])
+        if len(chosen) < expected and rank_mod_p(larger, p) > len(span):
+            span = larger
+            chosen.append(row)
+    return chosen
+
+
+def minimal_generators(model: Model, summary: IdealSummary) -> list[HighestWeightVector]:
+    """One verified highest weight vector for each module of minimal generators of a run.
+
+    >>> from attngeom.equations.ideal import CrossColumn, implicitize
+    >>> model = CrossColumn(3, 3)
+    >>> [v.shapes for v in minimal_generators(model, implicitize(model, 3))]
+    [((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))]
+    """
+    engine = WeightEngine(model, seed=summary.seed)
+    found = []
+    for degree in summary.degrees:
+        for module in degree.modules:
+            weight = tuple(pad(shape, size) for shape, size in zip(module.shapes, model.groups))
+            found += highest_weight_vectors(model, degree.degree, weight, module.multiplicity, engine)
+    return found
+
+
+def prove_dimensions(summary: IdealSummary, vectors: list[HighestWeightVector]) -> IdealSummary:
+    """The summary with dimensions marked as proven, as far as the verified generators prove them.
+
+    The evaluation rank bounds dim I_n from above. From below: if dim I_{n-1} is proven, its basis mod p is the
+    reduction of one over Q, so dim R_1 · I_{n-1} is at least its value mod p; the verified modules add the rest.
+
+    >>> from attngeom.equations.ideal import CrossColumn, implicitize
+    >>> model = CrossColumn(2, 2, d_out=2)
+    >>> summary = implicitize(model, 2)
+    >>> prove_dimensions(summary, minimal_generators(model, summary)).degrees[-1].is_dimension_proven
+    True
+    """
+    degrees = []
+    is_proven = True
+    for degree in summary.degrees:
+        found = [v for v in vectors if v.degree == degree.degree]
+        wanted = sum(module.multiplicity for module in degree.modules)
+        is_proven = is_proven and len(found) == wanted and all(v.is_verified for v in found)
+        if is_proven:
+            is_first = degree.ideal_dimension == degree.minimal_generators
+            is_generation_proven = degree.is_generation_proven or is_first or not degree.modules
+            degrees.append(
+                replace(degree, is_dimension_proven=True, is_generation_proven=is_generation_proven, error_bound=0.0)
+            )
+        else:
+            degrees.append(degree)
+    return replace(summary, degrees=tuple(degrees))
+
+
+class ModuleExpansion:
+    """The module of one highest weight vector: bases of dominant weight spaces, all other weights by permutation.
+
+    M[w] = Σ_s F_s M[w + α_s] over the simple lowering operators F_s, for every weight w below the highest one.
+    """
+
+    def __init__(self, model: Model, vector: HighestWeightVector) -> None:
+        self.model, self.vector = model, vector
+        self.table = monomial_table(model)
+        self.operators = Operators(self.table)
+        self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, model.groups))
+        space = self.table.space(vector.degree, self.top)
+        row = np.zeros((1, len(space)), dtype=np.int64)
+        places = np.searchsorted(space.keys, self.table.encode(np.array(vector.factors)))
+        row[0, places] = vector.coefficients
+        self._bases: dict[Weight, Array] = {self.top: row}
+
+    def basis(self, weight: Weight) -> Array:
+        """Integer polynomials that span the module in one dominant weight, as rows."""
+        if weight not in self._bases:
+            wanted = self._expected(weight)
+            rows = self._lowered(weight) if wanted else []
+            matrix = np.concatenate(rows) if rows else np.zeros((0, len(self.table.space(self.vector.degree, weight))))
+            self._bases[weight] = _choose_rows(matrix.astype(np.int64), wanted)
+        return self._bases[weight]
+
+    def _expected(self, weight: Weight) -> int:
+        total = 1
+        for shape, part in zip(self.vector.shapes, weight):
+            total *= kostka(shape, part) if sum(shape) == sum(part) else 0
+        return total
+
+    def _lowered(self, weight: Weight) -> list[Array]:
+        degree = self.vector.degree
+        rows = []
+        for group, size in enumerate(self.model.groups):
+            for s in range(size - 1):
+                above = shift(weight, group, s + 1, s)
+                if above is None or not self._expected(dominant(above)):
+                    continue
+                operator = self.operators.operator(degree, above, group, s, s + 1)
+                if operator is not None:
+                    rows.append(operator.apply(self.basis(dominant(above))))
+        return rows
+
+    def spaces(self) -> Iterator[ModuleSpace]:
+        """All weights of the module: dominant ones and their permutations, each with its polynomials."""
+        degree = self.vector.degree
+        for top in dominant_weights(tuple(sum(shape) for shape in self.vector.shapes), self.model.groups):
+            if not self._expected(top):
+                continue
+            basis, factors = self.basis(top), self.table.space(degree, top).factors
+            orbit = list(product(*(sorted(set(permutations(part)), reverse=True) for part in top)))
+            step = 1 + MAX_ORBIT_ENTRIES // factors.size
+            for start in range(0, len(orbit), step):
+                weights = orbit[start : start + step]
+                moved = np.sort(self.table.relabelings(weights)[:, factors], axis=-1)
+                for weight, permuted in zip(weights, moved):
+                    yield ModuleSpace(degree, weight, permuted, basis)
+
+
+def _choose_rows(matrix: Array, wanted: int) -> Array:
+    """``wanted`` independent rows, divided by their contents, those of few terms first."""
+    contents = np.gcd.reduce(matrix, axis=1, initial=0)
+    matrix = matrix[contents > 0] // contents[contents > 0][:, None]
+    order = np.lexsort((np.abs(matrix).max(axis=1, initial=0), np.count_nonzero(matrix, axis=1)))
+    matrix = matrix[order]
+    pivots = list(rref_mod_p(np.ascontiguousarray(matrix.T), WORD_PRIME).pivots)
+    if len(pivots) != wanted:
+        raise ArithmeticError(f"{len(pivots)} independent polynomials in a weight space of dimension {wanted}")
+    return np.asarray(matrix[pivots])

@@ -1,0 +1,240 @@
+"""The completeness ledger: what each family of invariants contributes to the minimal generators, what none explains.
+
+The minimal generators of degree n are Q_n = I_n / R_1 · I_{n-1}. Each module of Q_n has a copy in I_n that is
+orthogonal to R_1 · I_{n-1} in the Fischer product, so a member f of a family has a nonzero image in it exactly if
+some Fischer product of f with that copy is nonzero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from attngeom.equations import Family, Variety, families
+from attngeom.equations.ideal.export import module_spaces
+from attngeom.equations.ideal.generators import HighestWeightVector, minimal_generators
+from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.models import CrossColumn
+from attngeom.equations.ideal.monomials import monomial_table
+from attngeom.equations.ideal.partitions import Weight, module_dimension
+from attngeom.equations.ideal.records import DegreeSummary, IdealSummary
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+
+Array = np.ndarray
+FIRST_CROSS_FAMILY, LAST_PAPER_FAMILY = 5, 10
+MAX_MEMBERS = 4000
+MAX_ENTRIES = 3 * 10**7
+
+
+@dataclass(frozen=True)
+class FamilyEntry:
+    """One family in its degree. ``literal_rank`` is the dimension that its members span in Q_n (None: too large).
+
+    ``modules`` are those in which some member has a nonzero image, so the members generate them under GL × GL.
+    ``examined`` members were looked at; if fewer than ``members``, a module that is not listed may still be hit.
+    """
+
+    number: int
+    name: str
+    members: int
+    examined: int
+    literal_rank: int | None
+    modules: tuple[Weight, ...]
+    dimension: int
+
+    @property
+    def is_redundant(self) -> bool:
+        """All members lie in R_1 · I_{n-1}."""
+        return not self.modules
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One degree: minimal generators, what the families explain, and the modules that none does."""
+
+    degree: int
+    minimal_generators: int
+    ideal_dimension: int
+    entries: tuple[FamilyEntry, ...]
+    from_paper: int
+    from_families: int
+    unexplained: tuple[HighestWeightVector, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        return self.from_families == self.minimal_generators
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "degree": self.degree,
+            "minimal_generators": self.minimal_generators,
+            "ideal_dimension": self.ideal_dimension,
+            "from_paper": self.from_paper,
+            "from_families": self.from_families,
+            "families": [
+                {
+                    "number": e.number,
+                    "name": e.name,
+                    "members": e.members,
+                    "examined": e.examined,
+                    "literal_rank": e.literal_rank,
+                    "dimension": e.dimension,
+                    "modules": [[list(s) for s in shapes] for shapes in e.modules],
+                    "redundant": e.is_redundant,
+                }
+                for e in self.entries
+            ],
+            "unexplained": [[list(s) for s in v.shapes] for v in self.unexplained],
+        }
+
+
+class Quotient:
+    """The Fischer pairing with the minimal generators of one degree: from I_n to coordinates of Q_n, mod p."""
+
+    def __init__(self, model: CrossColumn, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
+        self.model, self.prime = model, prime
+        self.vectors = list(vectors)
+        self.table = monomial_table(model)
+        keys, columns, values, owners = [], [], [], []
+        size = 0
+        for number, space in module_spaces(model, self.vectors, whole=True):
+            norms = self._norms(space.factors)
+            codes = self.table.encode(space.factors)
+            row, place = np.nonzero(space.coefficients)
+            keys.append(codes[place])
+            columns.append(size + row)
+            values.append(space.coefficients[row, place] * norms[place])
+            owners += [number] * len(space.coefficients)
+            size += len(space.coefficients)
+        self.owners = np.array(owners, dtype=np.int64)
+        self.keys, index = np.unique(np.concatenate(keys), return_inverse=True)
+        entries = (np.concatenate(values), (index, np.concatenate(columns)))
+        self.matrix = sparse.csr_matrix(entries, shape=(len(self.keys), size))
+
+    def _norms(self, factors: Array) -> Array:
+        """2^n times the Fischer norms of monomials in scaled coordinates: y_ii has norm 1, y_ij norm 1/2."""
+        diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in self.model.coordinates])
+        norms = 2 ** diagonal[factors].sum(axis=1)
+        run = np.ones(len(factors), dtype=np.int64)
+        for column in range(1, factors.shape[1]):
+            run = np.where(factors[:, column] == factors[:, column - 1], run + 1, 1)
+            norms = norms * run
+        return np.asarray(norms)
+
+    def images(self, family: Family, members: Sequence[int]) -> sparse.csr_matrix:
+        """The images of members of a family in Q_n: members × dim Q_n, mod p."""
+        position = {("y", 0, *c.label[0], *c.label[1]): i for i, c in enumerate(self.model.coordinates)}
+        rows, codes, values = [], [], []
+        for row, member in enumerate(members):
+            for monomial, c in family.terms(member).items():
+                rows.append(row)
+                codes.append(sorted(position[variable] for variable in monomial))
+                values.append(int(c.p) * pow(int(c.q), -1, self.prime) % self.prime)
+        if not rows:
+            return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
+        keys = self.table.encode(np.array(codes))
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        seen = self.keys[place] == keys
+        entries = (np.array(values)[seen], (np.array(rows)[seen], place[seen]))
+        polynomials = sparse.csr_matrix(entries, shape=(len(members), len(self.keys)))
+        # 16-bit halves: coefficients, norms and many terms together would not fit into 64 bits.
+        upper, lower = polynomials.copy(), polynomials
+        upper.data, lower.data = polynomials.data >> 16, polynomials.data & 0xFFFF
+        high, low = upper @ self.matrix, lower @ self.matrix
+        high.data %= self.prime
+        product = high * 65536 + low
+        product.data %= self.prime
+        product.eliminate_zeros()
+        return product
+
+    def hit_modules(self, images: sparse.csr_matrix) -> list[int]:
+        """The numbers of the modules in which some row is nonzero."""
+        return sorted(set(self.owners[np.unique(images.indices)].tolist()))
+
+
+def choose_members(family: Family, most: int) -> list[int]:
+    """All members, or ``most`` of them spread evenly."""
+    count = family.count
+    return list(range(count)) if count <= most else [i * count // most for i in range(most)]
+
+
+def ledger_row(
+    model: CrossColumn,
+    summary: DegreeSummary,
+    vectors: Sequence[HighestWeightVector],
+    max_members: int = MAX_MEMBERS,
+) -> LedgerRow:
+    """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
+    variety = Variety(model.d, model.a, targets=model.targets)
+    known = [f for f in families(variety) if f.degree == summary.degree and f.number >= FIRST_CROSS_FAMILY]
+    entries = []
+    explained: dict[bool, set[int]] = {True: set(), False: set()}
+    quotient = Quotient(model, vectors) if vectors else None
+    for family in known:
+        members = choose_members(family, max_members)
+        rank: int | None = 0
+        hit: list[int] = []
+        if quotient is not None:
+            images = quotient.images(family, members)
+            hit = quotient.hit_modules(images)
+            is_small = len(members) == family.count and images.shape[0] * images.shape[1] <= MAX_ENTRIES
+            rank = (rank_mod_p(images.toarray(), quotient.prime) if hit else 0) if is_small else None
+        shapes = tuple(vectors[i].shapes for i in hit)
+        dimension = sum(module_dimension(s, model.groups) for s in shapes)
+        entries.append(FamilyEntry(family.number, family.name, family.count, len(members), rank, shapes, dimension))
+        explained[family.number <= LAST_PAPER_FAMILY].update(hit)
+    sizes = [module_dimension(v.shapes, model.groups) for v in vectors]
+    everything = explained[True] | explained[False]
+    return LedgerRow(
+        degree=summary.degree,
+        minimal_generators=summary.minimal_generators,
+        ideal_dimension=summary.ideal_dimension,
+        entries=tuple(entries),
+        from_paper=sum(sizes[i] for i in explained[True]),
+        from_families=sum(sizes[i] for i in everything),
+        unexplained=tuple(v for i, v in enumerate(vectors) if i not in everything),
+    )
+
+
+def ledger(model: CrossColumn, summary: IdealSummary, max_members: int = MAX_MEMBERS) -> list[LedgerRow]:
+    """The ledger of all degrees of a run, for one output row and one head.
+
+    >>> from attngeom.equations.ideal import implicitize
+    >>> rows = ledger(CrossColumn(3, 3), implicitize(CrossColumn(3, 3), 3))
+    >>> rows[-1].is_closed, [entry.name for entry in rows[-1].entries if entry.is_redundant]
+    (True, [])
+    """
+    vectors = minimal_generators(model, summary)
+    check_isolated(model, vectors)
+    return [ledger_row(model, d, [v for v in vectors if v.degree == d.degree], max_members) for d in summary.degrees]
+
+
+def check_isolated(model: CrossColumn, vectors: Sequence[HighestWeightVector]) -> None:
+    """Each module of minimal generators must be its isotypic part of I_n: then it is orthogonal to R_1 · I_{n-1}."""
+    engine = HighestWeightEngine(model.d, model.num_targets)
+    for vector in vectors:
+        lam, mu = vector.shapes
+        if len(engine.ideal(lam, mu, model.a)) != sum(v.shapes == vector.shapes for v in vectors):
+            raise ArithmeticError(f"S_{lam} ⊗ S_{mu} also occurs among products; the ledger cannot tell them apart")
+
+
+def with_families(model: CrossColumn, summary: IdealSummary, max_members: int = 48) -> IdealSummary:
+    """The summary with the number of minimal generators, in each degree, in modules that the families reach.
+
+    A few members of each family are enough to find its modules.
+
+    >>> from attngeom.equations.ideal import implicitize
+    >>> with_families(CrossColumn(3, 3), implicitize(CrossColumn(3, 3), 3)).degrees[-1].from_families
+    20
+    """
+    rows = ledger(model, summary, max_members)
+    degrees = []
+    for degree, row in zip(summary.degrees, rows):
+        unexplained = tuple((vector.shapes, vector.to_text(model)) for vector in row.unexplained)
+        degrees.append(degree.with_families(row.from_families, unexplained))
+    return replace(summary, degrees=tuple(degrees))

@@ -1,0 +1,176 @@
+"""Monomials of one degree and one weight, by recursion over dominant weights, with sorted integer keys for lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, product
+
+import numpy as np
+
+from attngeom.equations.ideal.models import Model
+from attngeom.equations.ideal.partitions import Weight, dominant, dominant_weights
+from attngeom.errors import SizeError
+
+Array = np.ndarray
+CODE_LIMIT = 2**63
+
+
+def encode_monomials(factors: Array, base: int) -> Array:
+    """Codes of monomials, rows of numbers below ``base``, in lexicographic order: integers, or bytes if these overflow.
+
+    >>> encode_monomials(np.array([[0, 1], [1, 1]]), 3).tolist()
+    [1, 4]
+    """
+    degree = factors.shape[1]
+    if base**degree >= CODE_LIMIT:
+        if base > 255:
+            raise SizeError(
+                f"degree {degree} in {base} variables given; at most 255 variables or {base}^degree < 2^63 is required"
+            )
+        return np.ascontiguousarray(factors + 1, dtype=np.uint8).view(f"S{degree}")[:, 0]
+    codes = np.zeros(len(factors), dtype=np.int64)
+    for column in factors.T:
+        codes = codes * base + column
+    return codes
+
+
+def group_equal(columns: Array) -> tuple[Array, Array]:
+    """An order in which equal columns are neighbours, and the place where each group starts, for ``np.add.reduceat``.
+
+    >>> [x.tolist() for x in group_equal(np.array([5, 2, 5]))]
+    [[1, 0, 2], [0, 1]]
+    """
+    order = np.argsort(columns, kind="stable")
+    return order, np.flatnonzero(np.diff(columns[order], prepend=-1))
+
+
+@dataclass(frozen=True)
+class MonomialSpace:
+    """The monomials of one weight: rows of ``factors`` are sorted coordinate indices, ``keys`` increasing codes."""
+
+    weight: Weight
+    factors: Array
+    keys: Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class MonomialTable:
+    """All monomial spaces of a model that were asked for; only dominant weights are stored.
+
+    >>> from attngeom.equations.ideal.models import CrossColumn
+    >>> len(MonomialTable(CrossColumn(d=2, a=1)).space(2, ((2, 2), (1, 1))))
+    3
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.base = len(model.coordinates)
+        self._shifts = np.array([[x for part in weight for x in part] for weight in model.weights])
+        self._ends = tuple(accumulate(model.groups))
+        self._spaces: dict[tuple[int, Weight], MonomialSpace] = {}
+        self._relabeled: dict[Weight, tuple[Weight, Array]] = {}
+
+    def quotients(self, weight: Weight) -> list[tuple[int, Weight]]:
+        """(coordinate, weight without it) for every coordinate that a monomial of the weight may contain.
+
+        >>> from attngeom.equations.ideal.models import CrossColumn
+        >>> MonomialTable(CrossColumn(d=2, a=1, targets=1)).quotients(((3, 1), (2,)))
+        [(0, ((1, 1), (1,))), (1, ((2, 0), (1,)))]
+        """
+        rests = np.array([x for part in weight for x in part]) - self._shifts
+        found = []
+        for coordinate in np.flatnonzero((rests >= 0).all(axis=1)).tolist():
+            entries = rests[coordinate].tolist()
+            rest = tuple(tuple(entries[end - size : end]) for size, end in zip(self.model.groups, self._ends))
+            found.append((coordinate, rest))
+        return found
+
+    def encode(self, factors: Array) -> Array:
+        """The codes of monomials given as rows of sorted coordinate indices."""
+        return encode_monomials(factors, self.base)
+
+    def dominant_weights(self, degree: int) -> tuple[Weight, ...]:
+        """The dominant weights of the degree that have monomials, largest first."""
+        sizes = {c.sizes(len(self.model.groups)) for c in self.model.coordinates}
+        totals = {(0,) * len(self.model.groups)}
+        for _ in range(degree):
+            totals = {tuple(x + y for x, y in zip(a, b)) for a, b in product(totals, sizes)}
+        found = [w for total in totals for w in dominant_weights(total, self.model.groups)]
+        return tuple(w for w in sorted(found, reverse=True) if len(self.space(degree, w)))
+
+    def relabelings(self, weights: Sequence[Weight]) -> Array:
+        """Maps of coordinates, one in each row, that carry the dominant weights of the orbits to the given weights."""
+        # A stable sort by falling entries: equal weights always get the same permutation.
+        parts = [np.array(part) for part in zip(*weights)]
+        return self.model.permute([np.argsort(-part, axis=1, kind="stable") for part in parts])
+
+    def relabel(self, weight: Weight) -> tuple[Weight, Array]:
+        """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
+        if weight not in self._relabeled:
+            self._relabel_all([weight])
+        return self._relabeled[weight]
+
+    def _relabel_all(self, weights: Sequence[Weight]) -> None:
+        missing = [weight for weight in weights if weight not in self._relabeled]
+        if missing:
+            for weight, moved in zip(missing, self.relabelings(missing)):
+                self._relabeled[weight] = dominant(weight), moved
+
+    def space(self, degree: int, weight: Weight) -> MonomialSpace:
+        """The monomials of the degree and the dominant weight."""
+        if (degree, weight) not in self._spaces:
+            self._spaces[degree, weight] = self._build(degree, weight)
+        return self._spaces[degree, weight]
+
+    def factors_of(self, degree: int, weight: Weight) -> Array:
+        """The monomials of any weight, in the order of the dominant weight that they are permuted from."""
+        top, moved = self.relabel(weight)
+        return np.sort(moved[self.space(degree, top).factors], axis=1)
+
+    def times(self, degree: int, weight: Weight, coordinate: int) -> Array:
+        """Products of the monomials of any weight with one coordinate, as rows of sorted indices."""
+        factors = self.factors_of(degree, weight)
+        extra = np.full((len(factors), 1), coordinate, dtype=factors.dtype)
+        return np.sort(np.concatenate([factors, extra], axis=1), axis=1)
+
+    def _build(self, degree: int, weight: Weight) -> MonomialSpace:
+        if degree == 0:
+            empty = all(x == 0 for part in weight for x in part)
+            return MonomialSpace(
+                weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
+            )
+        found = []
+        quotients = self.quotients(weight)
+        self._relabel_all([rest for _, rest in quotients])
+        for coordinate, rest in quotients:
+            factors = self.factors_of(degree - 1, rest)
+            if degree > 1:
+                factors = factors[factors[:, -1] <= coordinate]
+            found.append(np.concatenate([factors, np.full((len(factors), 1), coordinate)], axis=1))
+        factors = np.concatenate(found) if found else np.zeros((0, degree), dtype=np.int64)
+        keys = self.encode(factors)
+        order = np.argsort(keys)
+        return MonomialSpace(weight, factors[order], keys[order])
+
+
+@lru_cache(maxsize=1)
+def monomial_table(model: Model) -> MonomialTable:
+    """The monomials of a model. One table is kept: a run, its generators and their modules need the same spaces."""
+    return MonomialTable(model)
+
+
+def evaluate_monomials(factors: Array, points: Array, p: int) -> Array:
+    """The values of monomials (rows of coordinate indices) at points (rows of residues): points × monomials.
+
+    >>> evaluate_monomials(np.array([[0, 1], [1, 1]]), np.array([[2, 3]]), 7).tolist()
+    [[6, 2]]
+    """
+    values = np.ones((len(points), len(factors)), dtype=np.int64)
+    for column in factors.T:
+        values *= points[:, column]
+        values %= p
+    return values

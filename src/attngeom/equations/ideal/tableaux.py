@@ -1,0 +1,275 @@
+"""Bases of S_μ(S²V) by semistandard tableaux in the pairs (i ≤ j), as products of left-justified minors of Y.
+
+Y is the D×m matrix of ordinary coefficients: rows are pairs (i ≤ j), D = d(d+1)/2, columns are targets. A tableau of
+shape μ stands for the product over its columns of the minors of Y with those rows and the first targets; these products
+are the highest weight vectors for GL(U) of weight μ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import combinations, combinations_with_replacement, product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from flint import fmpz_mpoly, fmpz_mpoly_ctx
+
+from attngeom.equations.ideal.partitions import Partition, kostka, pad, partitions, signed_permutations, strip
+
+Array = np.ndarray
+MAX_TAILS = 10**4
+"""Parts of tableaux that are kept from one weight to the next."""
+
+
+@cache
+def pairs(d: int) -> tuple[tuple[int, int], ...]:
+    """The pairs (i ≤ j) in lexicographic order: a basis of S²(C^d).
+
+    >>> pairs(2)
+    ((0, 0), (0, 1), (1, 1))
+    """
+    return tuple(combinations_with_replacement(range(d), 2))
+
+
+@cache
+def pair_weights(d: int) -> Array:
+    """The weight in Z^d of each pair, as rows."""
+    weights = np.zeros((len(pairs(d)), d), dtype=np.int64)
+    for row, (i, j) in enumerate(pairs(d)):
+        weights[row, i] += 1
+        weights[row, j] += 1
+    return weights
+
+
+@cache
+def column_lengths(shape: Partition) -> tuple[int, ...]:
+    """The lengths of the columns of a Young diagram: the conjugate partition.
+
+    >>> column_lengths((3, 1))
+    (2, 1, 1)
+    """
+    return tuple(sum(1 for row in shape if row > j) for j in range(shape[0])) if shape else ()
+
+
+@cache
+def _symmetric_powers(shape: Partition, d: int) -> fmpz_mpoly:
+    """The character of ⊗_i S^{shape_i}(S²(C^d))."""
+    ctx = fmpz_mpoly_ctx.get([f"x{i}" for i in range(d)], "lex")
+    if len(shape) > 1:
+        return _symmetric_powers(shape[1:], d) * _symmetric_powers(shape[:1], d)
+    x, n = ctx.gens(), sum(shape)
+    complete: list[fmpz_mpoly] = [ctx.constant(1)] + [ctx.constant(0)] * n
+    for i, j in pairs(d):
+        for k in range(1, n + 1):
+            complete[k] = complete[k] + complete[k - 1] * x[i] * x[j]
+    return complete[n]
+
+
+@cache
+def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
+    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and Kostka numbers.
+
+    >>> plethysm((1, 1), 3)
+    {(3, 1): 1}
+    """
+    n = sum(shape)
+    signs: Counter[Partition] = Counter()
+    for permutation, sign in signed_permutations(len(shape)):
+        indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
+        if min(indices, default=0) >= 0:
+            signs[strip(tuple(sorted(indices, reverse=True)))] += sign
+    total = sum((sign * _symmetric_powers(powers, d) for powers, sign in signs.items()), 0 * _symmetric_powers((), d))
+    dimensions = total.to_dict()
+    found: dict[Partition, int] = {}
+    # The largest weight that is left is a highest weight; its module is taken away.
+    for lam in partitions(2 * n, d):
+        explained = sum(count * kostka(larger, lam) for larger, count in found.items())
+        count = int(dimensions.get(pad(lam, d), 0)) - explained
+        if count:
+            found[lam] = count
+    return found
+
+
+class _Pool(NamedTuple):
+    """Columns to choose from: their numbers, their row sets and their weights."""
+
+    numbers: Array
+    columns: Array
+    weights: Array
+
+
+class TableauBasis:
+    """Semistandard tableaux in the pairs of C^d, found by weight; a column is the number of its row set.
+
+    >>> TableauBasis(2).tableaux((2, 2), (4, 4)).tolist()
+    [[0, 2], [1, 1]]
+    """
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+        self.size = len(pairs(d))
+        self._columns: dict[int, Array] = {}
+        self._weights: dict[int, Array] = {}
+        self._faces: dict[int, Array] = {}
+        self._tails: dict[tuple[tuple[int, ...], tuple[int, ...], bytes], Array] = {}
+
+    def columns(self, length: int) -> Array:
+        """All row sets of one length, as rows of increasing indices."""
+        if length not in self._columns:
+            sets = list(combinations(range(self.size), length))
+            self._columns[length] = np.array(sets, dtype=np.int64).reshape(len(sets), length)
+            self._weights[length] = pair_weights(self.d)[self._columns[length]].sum(axis=1)
+        return self._columns[length]
+
+    def faces(self, length: int) -> Array:
+        """The numbers of the row sets without their i-th element: entry (i, column)."""
+        if length not in self._faces:
+            columns, smaller = self.columns(length), self.columns(length - 1)
+            base = self.size ** np.arange(length - 2, -1, -1, dtype=np.int64)
+            codes = [np.delete(columns, i, axis=1) @ base for i in range(length)]
+            self._faces[length] = np.searchsorted(smaller @ base, np.array(codes))
+        return self._faces[length]
+
+    def tableaux(self, shape: Partition, weight: Partition) -> Array:
+        """The tableaux of the shape and the weight: one row for each, of the numbers of its columns."""
+        # Tails serve many weights; they are dropped before they fill the memory.
+        if len(self._tails) > MAX_TAILS:
+            self._tails.clear()
+        rest = np.array(pad(weight, self.d), dtype=np.int64)
+        lengths = column_lengths(shape)
+        return self._complete(lengths, (), rest, {length: self._pool(length, rest) for length in lengths})
+
+    def _pool(self, length: int, bound: Array) -> _Pool:
+        """The columns of one length whose weight does not exceed the bound."""
+        columns = self.columns(length)
+        numbers = np.flatnonzero((self._weights[length] <= bound).all(axis=1))
+        return _Pool(numbers, columns[numbers], self._weights[length][numbers])
+
+    def _complete(
+        self, lengths: tuple[int, ...], last: tuple[int, ...], rest: Array, pools: Mapping[int, _Pool]
+    ) -> Array:
+        """All ways to go on to the right of the column ``last`` with the remaining weight."""
+        if not lengths:
+            return np.zeros((0 if rest.any() else 1, 0), dtype=np.int64)
+        left = last[: lengths[0]]
+        key = (lengths, left, rest.tobytes())
+        if key not in self._tails:
+            pool = pools[lengths[0]]
+            is_last = len(lengths) == 1
+            places = np.flatnonzero(((pool.weights == rest) if is_last else (pool.weights <= rest)).all(axis=1))
+            if left:
+                # Rows of a tableau increase weakly.
+                places = places[(pool.columns[places] >= np.array(left)).all(axis=1)]
+            if is_last:
+                self._tails[key] = pool.numbers[places, None]
+                return self._tails[key]
+            found = []
+            for place in places.tolist():
+                column = tuple(pool.columns[place].tolist())
+                tails = self._complete(lengths[1:], column, rest - pool.weights[place], pools)
+                if len(tails):
+                    found.append(np.concatenate([np.full((len(tails), 1), pool.numbers[place]), tails], axis=1))
+            empty = np.zeros((0, len(lengths)), dtype=np.int64)
+            self._tails[key] = np.concatenate(found) if found else empty
+        return self._tails[key]
+
+    def expand(self, shape: Partition, tableaux: Array, targets: int) -> tuple[Array, Array, Array]:
+        """The tableaux as polynomials in Y: arrays (tableau, sorted variables, sign) of all terms, not collected.
+
+        Variable (row, target) has the number row · targets + target.
+        """
+        lengths = column_lengths(shape)
+        choices = [signed_permutations(c) for c in lengths]
+        rows = [self.columns(c)[tableaux[:, j]] for j, c in enumerate(lengths)]
+        terms, signs = [], []
+        for choice in product(*choices):
+            factors = [r * targets + np.array(s) for r, (s, _) in zip(rows, choice)]
+            terms.append(np.concatenate(factors, axis=1))
+            signs.append(prod(sign for _, sign in choice))
+        variables = np.sort(np.concatenate(terms), axis=1)
+        count = len(tableaux)
+        return np.tile(np.arange(count), len(terms)), variables, np.repeat(signs, count)
+
+
+class MinorTable:
+    """Left-justified minors of Y + εNY at points that serve many weights: values and derivatives along N mod p."""
+
+    def __init__(self, basis: TableauBasis, points: Array, moved: Array, p: int) -> None:
+        self.basis = basis
+        self.p = p
+        self._points = points
+        self._moved = moved
+        self._tables: dict[int, tuple[Array, Array]] = {0: _no_minors(points)}
+
+    def table(self, length: int) -> tuple[Array, Array]:
+        """(values, derivatives) of all minors of one size: points × row sets."""
+        if length not in self._tables:
+            columns, faces = self.basis.columns(length), self.basis.faces(length)
+            self._tables[length] = _larger_minors(
+                self._points, self._moved, columns, faces, self.table(length - 1), self.p
+            )
+        return self._tables[length]
+
+    def evaluate(self, shape: Partition, tableaux: Array) -> tuple[Array, Array]:
+        """Values and derivatives of the products of minors: points × tableaux."""
+        factors = ((self.table(length), tableaux[:, j]) for j, length in enumerate(column_lengths(shape)))
+        return _products(factors, (len(self._points), len(tableaux)), self.p)
+
+
+def evaluate_once(
+    basis: TableauBasis, points: Array, moved: Array, shape: Partition, tableaux: Array, p: int
+) -> tuple[Array, Array]:
+    """The same as :meth:`MinorTable.evaluate` for points that serve one weight: only minors that occur are computed."""
+    lengths = column_lengths(shape)
+    needed: dict[int, Array] = {}
+    for length in range(lengths[0], 0, -1):
+        wanted = [tableaux[:, j] for j, other in enumerate(lengths) if other == length]
+        if length < lengths[0]:
+            wanted.append(basis.faces(length + 1)[:, needed[length + 1]].ravel())
+        needed[length] = np.unique(np.concatenate(wanted))
+    tables = {0: _no_minors(points)}
+    for length in range(1, lengths[0] + 1):
+        numbers = needed[length]
+        faces = basis.faces(length)[:, numbers]
+        smaller = np.searchsorted(needed[length - 1], faces) if length > 1 else faces
+        tables[length] = _larger_minors(points, moved, basis.columns(length)[numbers], smaller, tables[length - 1], p)
+    factors = ((tables[length], np.searchsorted(needed[length], tableaux[:, j])) for j, length in enumerate(lengths))
+    return _products(factors, (len(points), len(tableaux)), p)
+
+
+def _no_minors(points: Array) -> tuple[Array, Array]:
+    one = np.ones((len(points), 1), dtype=np.int64)
+    return one, np.zeros_like(one)
+
+
+def _larger_minors(
+    points: Array, moved: Array, columns: Array, faces: Array, smaller: tuple[Array, Array], p: int
+) -> tuple[Array, Array]:
+    """Laplace along the last target: the minors of the row sets ``columns`` from those without one row."""
+    values, slopes = smaller
+    length = columns.shape[1]
+    total = np.zeros((len(points), len(columns)), dtype=np.int64)
+    slope = np.zeros_like(total)
+    for i, face in enumerate(faces):
+        entry = points[:, columns[:, i], length - 1]
+        change = moved[:, columns[:, i], length - 1]
+        sign = 1 if (length - 1 - i) % 2 == 0 else -1
+        total += sign * (entry * values[:, face] % p)
+        slope += sign * ((entry * slopes[:, face] + change * values[:, face] % p) % p)
+    return total % p, slope % p
+
+
+def _products(
+    factors: Iterable[tuple[tuple[Array, Array], Array]], size: tuple[int, int], p: int
+) -> tuple[Array, Array]:
+    """Values and derivatives of products: each factor is a table and the numbers of its columns."""
+    values = np.ones(size, dtype=np.int64)
+    slopes = np.zeros_like(values)
+    for tables, numbers in factors:
+        minors, changes = (table[:, numbers] for table in tables)
+        slopes = (slopes * minors % p + values * changes) % p
+        values = values * minors % p
+    return values, slopes

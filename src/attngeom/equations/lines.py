@@ -1,0 +1,57 @@
+"""Restrictions of the slice quadrics to lines and their 2×2 minors: shared by resultants and binary restrictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.equations.terms import Terms, add, multiply
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import pairs
+
+
+def restriction_matrix(lines: Array) -> Array:
+    """The integer matrices (…, 3, D) that send coordinates y_{S,m} to (q_m(p), B_m(p, r), q_m(r)) on lines (…, 2, d).
+
+    >>> restriction_matrix(np.array([[1, 0], [1, 1]])).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 2, 1]]
+    """
+    p, r = lines[..., 0, :], lines[..., 1, :]
+    k, l = np.triu_indices(lines.shape[-1])
+    off = (k != l).astype(np.int64)
+    rows = [p[..., k] * p[..., l] * (1 + off), p[..., k] * r[..., l] + off * p[..., l] * r[..., k]]
+    return np.stack([*rows, r[..., k] * r[..., l] * (1 + off)], axis=-2)
+
+
+def restrict(y: Array, lines: Array, domain: Domain) -> Array:
+    """The binary quadrics on each of n lines: (…, n, 3, targets) from y (…, D, targets) and lines (n, 2, d)."""
+    matrix = restriction_matrix(lines)
+    flat = domain.matmul(domain.array(matrix.reshape(-1, matrix.shape[-1])), y)
+    return flat.reshape(*y.shape[:-2], len(lines), 3, y.shape[-1])
+
+
+def restricted_forms(line: Array, targets: int) -> list[list[Terms]]:
+    """The 3×targets matrix of linear forms (q_m(p), B_m(p, r), q_m(r)) on one line, in coded variables.
+
+    The variable y_{S,m} is coded as the number place(S)·targets + m and coefficients are integers: products of such
+    forms are several times faster than with labels. :func:`decode` gives the labels back.
+    """
+    return [
+        [{(s * targets + m,): int(c) for s, c in enumerate(form) if c} for m in range(targets)]  # type: ignore[misc]
+        for form in restriction_matrix(line).tolist()
+    ]
+
+
+def decode(f: Mapping[Any, Any], d: int, targets: int, row: int) -> Terms:
+    """A polynomial in coded variables with its labels and rational coefficients; the order of variables is the same."""
+    names = [("y", row, k, l, m) for k, l in pairs(d) for m in range(targets)]
+    return {tuple(names[code] for code in monomial): fmpq(c) for monomial, c in f.items()}
+
+
+def form_minor(forms: list[list[Terms]], u: int, w: int, pair: tuple[int, int]) -> Terms:
+    """The 2×2 minor of rows u, w and the two targets of ``pair``, as a polynomial."""
+    m, n = pair
+    return add((1, multiply(forms[u][m], forms[w][n])), (-1, multiply(forms[u][n], forms[w][m])))

@@ -1,0 +1,90 @@
+"""The list of families: every one that applies to a variety, in the order of the numbers in the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attngeom.equations.families.attention_rank import AttentionRank
+from attngeom.equations.families.binary_restriction import BinaryRestriction
+from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
+from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
+from attngeom.equations.families.pluecker import PlueckerQuartics
+from attngeom.equations.families.resultants import SylvesterResultants
+from attngeom.equations.families.single_column import LieFlattening, LowRankSlice
+from attngeom.equations.families.slice_pencil import SlicePencil
+from attngeom.equations.families.syzygies import DeterminantalSyzygies
+from attngeom.equations.families.veronese import VeroneseBlock, VeroneseCatalecticant, VeroneseCrossTarget
+from attngeom.equations.family import Family
+from attngeom.equations.variety import Variety
+from attngeom.errors import InputError
+from attngeom.network import Architecture
+
+
+def _cross_families(variety: Variety) -> Iterator[Family]:
+    yield SlicePencil(variety)
+    yield AttentionRank(variety)
+    if variety.rank_bound == variety.d >= 3:
+        yield DeterminantalSyzygies(variety)
+    for r in range(2, variety.rank_bound + 1):
+        yield VeroneseCatalecticant(variety, r)
+        yield VeroneseCrossTarget(variety, r)
+        yield VeroneseBlock(variety, r)
+    yield SylvesterResultants(variety)
+    yield BinaryRestriction(variety)
+    if variety.rank_bound >= 2:
+        yield PlueckerQuartics(variety)
+
+
+def _single_families(variety: Variety) -> Iterator[Family]:
+    yield LowRankSlice(variety)
+    if variety.d >= 3:
+        yield LieFlattening(variety)
+        if LieFlattening(variety, sharp=True).degree < LieFlattening(variety).degree:
+            yield LieFlattening(variety, sharp=True)
+
+
+def _all_families(variety: Variety) -> Iterator[Family]:
+    if variety.has_cross:
+        yield SequenceCopy(variety)
+        if variety.has_single:
+            yield Symmetrization(variety)
+        yield from _cross_families(variety)
+        yield SegreQuadrics(variety)
+    if variety.has_single:
+        yield from _single_families(variety)
+    if variety.has_cross or variety.has_single:
+        yield CrossRowRank(variety)
+
+
+def families(variety: Variety) -> tuple[Family, ...]:
+    """The families that have members for this variety, by number.
+
+    >>> [f.name for f in families(Variety(2, 1))]
+    ['sequence-copy', 'symmetrization', 'attention-rank', 'sylvester-resultant']
+    """
+    found = [family for family in _all_families(variety) if family.count > 0]
+    return tuple(sorted(found, key=lambda family: family.number))
+
+
+def family(variety: Variety, name: str) -> Family:
+    """The family of this name; InputError if there is none."""
+    known = families(variety)
+    for candidate in known:
+        if candidate.name == name:
+            return candidate
+    names = ", ".join(candidate.name for candidate in known)
+    raise InputError(f"family {name[:40]!r} given; for this layer there are {names or 'none'}")
+
+
+def invariants(architecture: Architecture) -> tuple[Family, ...]:
+    """The families that hold on one plain lightning layer of this architecture.
+
+    >>> [family.name for family in invariants(Architecture((2, 1), 1, tokens=2)) if family.degree == 2]
+    ['attention-rank']
+    """
+    if architecture.num_layers != 1 or architecture.kind != "lightning" or architecture.is_factored:
+        raise InputError("invariants of a deep, softmax or factored network; one plain lightning layer is required")
+    if architecture.residual or architecture.causal:
+        raise InputError("invariants of a residual or causal layer; one plain lightning layer is required")
+    d, d_out = architecture.widths
+    return families(Variety(d, architecture.attention[0], architecture.tokens, d_out))

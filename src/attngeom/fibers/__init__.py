@@ -1,1 +1,0 @@
-"""Fibers of the parametrization: which weights compute the same function."""

@@ -1,0 +1,1 @@
+"""Where given weights lie: strata, ranks, hypotheses of the theorems."""

@@ -1,0 +1,182 @@
+"""Where a point of weight space lies: generic, singular, boundary or critical, and what its fiber is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR, Array, Domain
+from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
+from attngeom.inspection.local_rank import MAX_PARAMETERS, LocalRank, local_rank
+from attngeom.inspection.ranks import Rank, measured_rank
+from attngeom.network import Weights
+
+Fiber = Literal["one point", "two points", "zero function", "unknown"]
+
+
+@dataclass(frozen=True)
+class LayerStratum:
+    """The place of φ in the function space of one lightning layer ([G] Theorem 3.4 with the correction for 1 < a < d).
+
+    ``is_critical`` concerns the parametrization (A, V); ``fiber`` is in (A, V) up to the scale (λA, V/λ). ``distance``
+    is the Frobenius distance of (A, V), scaled to ‖A‖ = ‖V‖ = 1, to the nearest weights with a singular function (a
+    float). Flags are None when floats show no clear gap or the theorem does not apply.
+    """
+
+    rank_A: Rank
+    rank_V: Rank
+    is_singular: bool | None
+    is_boundary: bool | None
+    is_critical: bool | None
+    fiber: Fiber
+    distance: float
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """One word for the stratum."""
+        if self.is_singular is None:
+            return "undecided"
+        if self.fiber == "zero function":
+            return "zero"
+        if self.is_boundary:
+            return "boundary"
+        return "singular" if self.is_singular else "generic"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stratum": self.name,
+            "rank_A": self.rank_A.to_json(),
+            "rank_V": self.rank_V.to_json(),
+            "singular": self.is_singular,
+            "boundary": self.is_boundary,
+            "critical": self.is_critical,
+            "fiber": self.fiber,
+            "distance_to_singular": self.distance,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What is known of given weights: the stratum of one layer, hypotheses of the theorems, ranks, local rank."""
+
+    weights: Weights
+    stratum: LayerStratum | None
+    hypotheses: tuple[Hypothesis, ...]
+    ranks: VirtualRanks | None
+    local: LocalRank | None
+
+    def to_json(self) -> dict[str, Any]:
+        ranks = None
+        if self.ranks is not None:
+            ranks = {
+                "A": [rank.to_json() for rank in self.ranks.A],
+                "M": [rank.to_json() for rank in self.ranks.M],
+                "L": self.ranks.L.to_json(),
+            }
+        return {
+            "architecture": self.weights.architecture.to_json(),
+            "exact": self.weights.domain.is_exact,
+            "stratum": None if self.stratum is None else self.stratum.to_json(),
+            "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],
+            "ranks": ranks,
+            "local": None if self.local is None else self.local.to_json(),
+        }
+
+
+def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
+    """The stratum, hypotheses and local rank of given weights; exact for rational ones.
+
+    ``noise`` is the relative accuracy of float weights: singular values below it count as zero, and the gap is shown.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> inspect(random_weights(Architecture((3, 2), 2), QQ, seed=0)).stratum.name
+    'generic'
+    """
+    if not 0 <= noise < 1:
+        raise InputError(f"noise {noise} given; a relative accuracy between 0 and 1 is required")
+    architecture = weights.architecture
+    stratum = None
+    if architecture.num_layers == 1 and architecture.has_virtual_weights and architecture.kind == "lightning":
+        ((A,),), ((V,),) = weights.attention_matrices(), weights.value_matrices()
+        stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, weights.domain, noise)
+    return Inspection(
+        weights,
+        stratum,
+        check_hypotheses(weights, noise),
+        virtual_ranks(weights, noise) if architecture.has_virtual_weights else None,
+        local_rank(weights, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
+    )
+
+
+def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domain, noise: float = 0.0) -> LayerStratum:
+    """The stratum of φ(X) = V X Xᵀ A X for attention width a and t ≥ 2.
+
+    Singular ⇔ rk A · rk V ≤ 1, or a < d and rk A < a. Boundary ⇔ critical ⇔ A = k qᵀ and V = h kᵀ, zero factors
+    included.
+
+    >>> from attngeom.exact import QQ
+    >>> E = QQ.array([[1, 0], [0, 0]])
+    >>> layer_stratum(E, E, 2, 2, QQ).name
+    'boundary'
+    """
+    d, d_out = A.shape[0], V.shape[0]
+    rank_A, rank_V = measured_rank(A, domain, noise), measured_rank(V, domain, noise)
+    distance = _distance(RR.array(A), RR.array(V), attention)
+    applies = tokens >= 2 and d >= 2 and (d_out >= 2 or attention >= 2)
+    clear = rank_A.is_clear and rank_V.is_clear
+    if not applies or not clear:
+        reason = (
+            "singular values show no clear gap" if applies else "[G] Theorem 3.4 needs t ≥ 2, and d, d' ≥ 2 or d, a ≥ 2"
+        )
+        return LayerStratum(rank_A, rank_V, None, None, None, "unknown", distance, reason)
+    if rank_A.value == 0 or rank_V.value == 0:
+        reason = "A = 0 or V = 0: the function is zero, and its fiber is the union of {A = 0} and {V = 0}"
+        return LayerStratum(rank_A, rank_V, True, True, True, "zero function", distance, reason)
+    if rank_A.value == rank_V.value == 1:
+        shared = measured_rank(_joined(A, V, domain), domain, noise)
+        if not shared.is_clear:
+            reason = "rk A = rk V = 1, but floats do not tell whether their key and value directions agree"
+            return LayerStratum(rank_A, rank_V, True, None, None, "unknown", distance, reason)
+        boundary = shared.value == 1
+        reason = (
+            "A = k qᵀ and V = h kᵀ: a limit of functions in the Zariski closure that no real weights compute"
+            if boundary
+            else "A = k qᵀ and V = h vᵀ: the two weights (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) give this function"
+        )
+        fiber: Fiber = "one point" if boundary else "two points"
+        return LayerStratum(rank_A, rank_V, True, boundary, boundary, fiber, distance, reason)
+    deficient = attention < d and rank_A.value < attention
+    reason = (
+        f"rk A = {rank_A.value} < a = {attention} < d: A is a singular point of the matrices of rank at most a"
+        if deficient
+        else "rk A · rk V ≥ 2 and rk A is as large as a allows"
+        if rank_A.value == min(attention, d)
+        else "rk A · rk V ≥ 2 and a ≥ d"
+    )
+    return LayerStratum(rank_A, rank_V, deficient, False, False, "one point", distance, reason)
+
+
+def _joined(A: Array, V: Array, domain: Domain) -> Array:
+    """The columns of A beside the rows of V, of equal size over floats."""
+    if domain == RR:
+        A, V = A / np.linalg.norm(A), V / np.linalg.norm(V)
+    return np.concatenate([A, V.T], axis=1)
+
+
+def _distance(A: Array, V: Array, attention: int) -> float:
+    """Distance from (A, V), scaled to unit norms, to {rk A ≤ 1, rk V ≤ 1} ∪ {A = 0} ∪ {V = 0} ∪ {rk A < a if a < d}.
+
+    The scaling removes the symmetry (λA, V/λ). By Eckart–Young each distance is a norm of trailing singular values.
+    """
+    if not A.any() or not V.any():
+        return 0.0
+    left = np.linalg.svd(A / np.linalg.norm(A), compute_uv=False)
+    right = np.linalg.svd(V / np.linalg.norm(V), compute_uv=False)
+    distance = min(1.0, float(np.hypot(np.linalg.norm(left[1:]), np.linalg.norm(right[1:]))))
+    return min(distance, float(left[attention - 1])) if attention < A.shape[0] else distance

@@ -1,0 +1,194 @@
+"""The coefficients of a cubic map d×t → d_out×t, in the coordinates of one lightning layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import (
+    pair_index,
+    pair_orbits,
+    pairs,
+    splits,
+    triple_index,
+    triple_orbits,
+    triples,
+)
+from attngeom.network import Weights
+
+Entry = tuple[int, int]
+Monomial = tuple[Entry, Entry, Entry]
+MAX_ENTRIES = 2 * 10**8
+
+
+@dataclass(frozen=True)
+class Term:
+    """A monomial outside the support of attention, with its nonzero coefficient in output (row, column)."""
+
+    output: Entry
+    monomial: Monomial
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Ordinary (unscaled) polynomial coefficients of F_ij for output rows i < d_out and target columns j < t.
+
+    ``single[i, j, R]`` is the coefficient of x_{R,j}; ``cross[i, j, n, S, m]`` that of x_{S,n'} x_{m,j}, where n counts
+    the columns n' ≠ j in increasing order; shapes (d_out, t, C(d+2,3)) and (d_out, t, t-1, C(d+1,2), d). ``outside``
+    lists the nonzero terms on any other monomial. Arrays may be broadcast views: do not write to them.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> expand(random_weights(Architecture((2, 1), 1, tokens=3), QQ, seed=0)).cross.shape
+    (1, 3, 2, 3, 2)
+    """
+
+    d: int
+    d_out: int
+    t: int
+    single: Array
+    cross: Array
+    domain: Domain
+    outside: tuple[Term, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        check_size(self.d, self.d_out, self.t)
+        shapes = array_shapes(self.d, self.d_out, self.t)
+        if (self.single.shape, self.cross.shape) != shapes:
+            raise InputError(
+                f"coefficient arrays of shapes {self.single.shape} and {self.cross.shape} given;"
+                f" {shapes[0]} and {shapes[1]} are required"
+            )
+
+    @property
+    def scaled_single(self) -> Array:
+        """y_R = c(R) / |orbit of R|."""
+        return _divide(self.single, triple_orbits(self.d), self.domain)
+
+    @property
+    def scaled_cross(self) -> Array:
+        """y_{S,m} = c(S, m) / |orbit of S|."""
+        return _divide(self.cross, pair_orbits(self.d)[:, None], self.domain)
+
+    def evaluate(self, X: Array) -> Array:
+        """F(X), of shape (..., d_out, t), for X of shape (..., d, t)."""
+        if X.shape[-2:] != (self.d, self.t):
+            raise InputError(f"input of shape {X.shape} given; shape (..., {self.d}, {self.t}) is required")
+        domain = self.domain
+        first, second = np.array(pairs(self.d)).T
+        squares = domain.reduce(X[..., first, :] * X[..., second, :])
+        k, l, m = np.array(triples(self.d)).T
+        cubes = domain.reduce(domain.reduce(X[..., k, :] * X[..., l, :]) * X[..., m, :])
+        columns = []
+        for j in range(self.t):
+            value = domain.matmul(self.single[:, j], cubes[..., j : j + 1])
+            others = [n for n in range(self.t) if n != j]
+            for place, n in enumerate(others):
+                mixed = domain.reduce(squares[..., :, None, n] * X[..., None, :, j])
+                block = self.cross[:, j, place].reshape(self.d_out, -1)
+                value = domain.reduce(value + domain.matmul(block, mixed.reshape(*X.shape[:-2], -1, 1)))
+            columns.append(value)
+        out = np.concatenate(columns, axis=-1)
+        for term in self.outside:
+            product = term.value
+            for row, column in term.monomial:
+                product = domain.reduce(product * X[..., row, column])
+            out[..., term.output[0], term.output[1]] = domain.reduce(out[..., term.output[0], term.output[1]] + product)
+        return out
+
+    def coefficient(self, output: Entry, monomial: Monomial) -> Any:
+        """The coefficient of any cubic monomial in F_output."""
+        place = locate(output, monomial, self.d)
+        if place is None:
+            wanted = tuple(sorted(monomial))
+            found = [x.value for x in self.outside if x.output == output and tuple(sorted(x.monomial)) == wanted]
+            return found[0] if found else self.domain.zeros((1,))[0]
+        name, index = place
+        return (self.single if name == "single" else self.cross)[index]
+
+
+def array_shapes(d: int, d_out: int, t: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of ``single`` and ``cross``."""
+    return (d_out, t, d * (d + 1) * (d + 2) // 6), (d_out, t, t - 1, d * (d + 1) // 2, d)
+
+
+def check_size(d: int, d_out: int, t: int) -> None:
+    """Positive sizes whose arrays fit in memory."""
+    for name, value in (("d", d), ("d_out", d_out), ("t", t)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")
+    entries = sum(int(np.prod([int(x) for x in shape], dtype=object)) for shape in array_shapes(d, d_out, t))
+    if entries > MAX_ENTRIES:
+        raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {MAX_ENTRIES:,}")
+
+
+def locate(output: Entry, monomial: Monomial, d: int) -> tuple[str, tuple[int, ...]] | None:
+    """The array and index that hold the coefficient of a monomial in F_output, or None outside the support.
+
+    >>> locate((0, 0), ((0, 1), (2, 1), (1, 0)), 3)
+    ('cross', (0, 0, 0, 2, 1))
+    """
+    i, j = output
+    columns = [column for _, column in monomial]
+    if columns == [j, j, j]:
+        rows = (monomial[0][0], monomial[1][0], monomial[2][0])
+        return "single", (i, j, triple_index(rows, d))
+    targets = [row for row, column in monomial if column == j]
+    context = [(row, column) for row, column in monomial if column != j]
+    if len(targets) != 1 or context[0][1] != context[1][1]:
+        return None
+    n = context[0][1]
+    return "cross", (i, j, n - (n > j), int(pair_index(d)[context[0][0], context[1][0]]), targets[0])
+
+
+def _divide(a: Array, orbits: np.ndarray, domain: Domain) -> Array:
+    inverses = domain.array([[f"1/{n}"] for n in orbits.ravel()]).reshape(orbits.shape)
+    return domain.reduce(a * inverses)
+
+
+def expand_matrices(A: Array, V: Array, domain: Domain) -> tuple[Array, Array]:
+    """Single and cross coefficients, (d_out, C(d+2,3)) and (d_out, C(d+1,2), d), of V X Xᵀ A X.
+
+    c(S, m) = Σ over distinct permutations (k, l) of S of V_ik A_lm, and c(R) = Σ c(S, m) over R = S ⊎ {m}.
+    """
+    d = A.shape[0]
+    first, second = np.array(pairs(d)).T
+    straight = domain.reduce(V[:, first, None] * A[None, second, :])
+    swapped = domain.reduce(V[:, second, None] * A[None, first, :])
+    off_diagonal = (first != second).astype(np.int64)[None, :, None]
+    cross = domain.reduce(straight + swapped * off_diagonal)
+    return symmetrize(cross, d, domain), cross
+
+
+def symmetrize(cross: Array, d: int, domain: Domain) -> Array:
+    """c(R) = Σ c(S, m) over R = S ⊎ {m}, along the last two axes (S, m) of ``cross``."""
+    rows, parts, ends = splits(d)
+    single = domain.zeros((*cross.shape[:-2], len(triples(d))))
+    np.add.at(single, (..., rows), cross[..., parts, ends])  # type: ignore[arg-type]  # stubs lack the ellipsis
+    return domain.reduce(single)
+
+
+def expand(weights: Weights) -> Coefficients:
+    """The coefficients of one lightning layer; several heads add up, causal layers lack the columns n > j."""
+    architecture = weights.architecture
+    if architecture.num_layers != 1 or architecture.kind != "lightning" or architecture.residual:
+        raise InputError("coefficients of a deep, softmax or residual network; one plain lightning layer is required")
+    (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
+    check_size(d, d_out, t)
+    with domain.working():
+        single, cross = domain.zeros((d_out, len(triples(d)))), domain.zeros((d_out, len(pairs(d)), d))
+        for head in weights.layers[0]:
+            parts = expand_matrices(head.attention_matrix(domain), head.value_matrix(domain), domain)
+            single, cross = domain.reduce(single + parts[0]), domain.reduce(cross + parts[1])
+        single_shape, cross_shape = array_shapes(d, d_out, t)
+        all_single = np.broadcast_to(single[:, None, :], single_shape)
+        all_cross = np.broadcast_to(cross[:, None, None, :, :], cross_shape)
+        if architecture.causal:
+            visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
+            all_cross = all_cross * visible.astype(np.int64)[None, :, :, None, None]
+    return Coefficients(d, d_out, t, all_single, all_cross, domain)

@@ -1,0 +1,233 @@
+"""Cubics as products of a linear and a quadratic form, over Q and over the field of one root.
+
+A cubic is a symmetric tensor y with F(x) = y(x, x, x). A linear factor is found on a line: at a root θ of F(r + θu) the
+derivative of F is proportional to it. If that polynomial is irreducible over Q the factor lives in Q(θ).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from flint import fmpq, fmpq_poly
+
+from attngeom.exact.cubic_fields import CubicNumber
+from attngeom.exact.domains import QQ, Array
+from attngeom.exact.matrices import nullspace, rank
+from attngeom.exact.modular import echelon_mod_p
+from attngeom.exact.primes import BIG_PRIME
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.labels import triple_index, triple_orbits
+
+TRIES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Splitting:
+    """F_n(x) = ν_n(x) · xᵀ B x: rows ν_n of V (d_out×d) and symmetric B over Q, or over the field of a cubic."""
+
+    V: Array
+    B: Array
+    modulus: tuple[fmpq, ...] | None = None
+
+
+def cubic_tensors(coefficients: Coefficients) -> Array:
+    """The symmetric tensors y of shape (d_out, d, d, d)."""
+    d = coefficients.d
+    scaled = coefficients.single[:, 0] / triple_orbits(d)
+    places = np.array([[[triple_index((k, l, m), d) for m in range(d)] for l in range(d)] for k in range(d)])
+    return scaled[:, places]
+
+
+def contract(tensor: Array, *vectors: Array) -> Any:
+    """y(·, …, vectors): the last axes contracted."""
+    for vector in reversed(vectors):
+        tensor = (tensor * vector).sum(axis=-1)
+    return tensor
+
+
+def _divide(tensor: Array, form: Array) -> Array | None:
+    """The symmetric B with y = sym(form ⊗ B), or None.
+
+    With form(e) = 1: B(e,e) = y(e,e,e), 2B(e,c) = 3y(e,e,c) − form(c)B(e,e), B(b,c) = 3y(e,b,c) − form(b)B(e,c) −
+    form(c)B(e,b).
+    """
+    pivot = next((k for k, x in enumerate(form) if x != 0), None)
+    if pivot is None:
+        return None
+    form = form / form[pivot]
+    first = (tensor[pivot, pivot] * 3 - form * tensor[pivot, pivot, pivot]) / 2
+    first[pivot] = tensor[pivot, pivot, pivot] * fmpq(1)
+    B = tensor[pivot] * 3 - form[:, None] * first - first[:, None] * form
+    B[pivot], B[:, pivot] = first, first
+    product = form[:, None, None] * B + form[:, None] * B[:, None, :] + form * B[:, :, None]
+    return B if np.all(product == tensor * 3) else None
+
+
+def _line_polynomial(tensor: Array, r: Array, u: Array) -> fmpq_poly:
+    """F(r + s u) as a polynomial in s."""
+    return fmpq_poly(
+        [
+            contract(tensor, r, r, r),
+            3 * contract(tensor, u, r, r),
+            3 * contract(tensor, u, u, r),
+            contract(tensor, u, u, u),
+        ]
+    )
+
+
+def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> Splitting | None:
+    """The splitting when all rows are multiples h_n of one cubic; None if it has no linear factor over C."""
+    n = next(i for i, row in enumerate(matrix) if not QQ.is_zero(row))
+    tensor, d = tensors[n], tensors.shape[-1]
+    pivot = next(k for k, x in enumerate(matrix[n]) if x != 0)
+    h = matrix[:, pivot] / matrix[n, pivot]
+    for attempt in range(TRIES):
+        spread = 3 + attempt
+        r, u = QQ.array(rng.integers(-spread, spread + 1, (2, d)))
+        g = _line_polynomial(tensor, r, u)
+        if g.degree() < 3:
+            continue
+        _, factors = g.factor()
+        for factor, multiplicity in factors:
+            if factor.degree() == 1:
+                p = r + u * (-factor[0] / factor[1])
+                directions = [(p, p), (u, p), (u, u)][multiplicity - 1]
+                form = contract(tensor, *directions)
+                B = _divide(tensor, form)
+                if B is not None:
+                    form = form / next(x for x in form if x != 0)
+                    return Splitting(h[:, None] * form, B)
+        if len(factors) == 1 and factors[0][0].degree() == 3:
+            return _split_cubic_field(tensor, r, u, factors[0][0], h)
+    raise ArithmeticError(f"no line decided the factors in {TRIES} attempts; use another seed")
+
+
+def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array) -> Splitting | None:
+    """A cubic without rational factor on a line with irreducible g: it is a norm from Q(θ), or irreducible over C."""
+    modulus = tuple(g[k] / g[3] for k in range(4))
+    theta = CubicNumber.generator(modulus)
+    p = np.array([theta * x + y for x, y in zip(u, r)], dtype=object)
+    lifted = tensor * CubicNumber((fmpq(1), fmpq(0), fmpq(0)), modulus)
+    form = contract(lifted, p, p)
+    B = _divide(lifted, form)
+    if B is None:
+        return None
+    form = form / next(x for x in form if x != 0)
+    return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, modulus)
+
+
+def split_independent(tensors: Array) -> Splitting | None:
+    """The splitting when the rows span at least two dimensions: q is their greatest common divisor, if it is quadratic.
+
+    ν_s F_n = ν_n F_s is linear in the forms ν; two independent rows determine them, and the others are divided.
+    """
+    d_out = len(tensors)
+    first = next(i for i in range(d_out) if not QQ.is_zero(tensors[i]))
+    second = next(
+        i for i in range(first + 1, d_out) if rank(np.stack([tensors[first].ravel(), tensors[i].ravel()]), QQ) == 2
+    )
+    forms = _relation(tensors[first], tensors[second])
+    if forms is None:
+        return None
+    B = _divide(tensors[first], forms)
+    if B is None:
+        return None
+    lead = next(x for x in forms if x != 0)
+    rows = [forms / lead if i == first else _divide_by_quadric(tensors[i], B) for i in range(d_out)]
+    if any(row is None for row in rows):
+        return None
+    return Splitting(np.stack(rows), B)  # type: ignore[arg-type]  # no row is None
+
+
+def _relation(F: Array, G: Array) -> Array | None:
+    """ν with μ F = ν G for some μ, from the relations among the quartics z_k F, z_k G; None if there are none.
+
+    The rank mod p bounds the rank from below, so "none" is exact; a relation on its pivot monomials is a candidate
+    that division checks.
+    """
+    d = F.shape[0]
+    quartics = quartic_multiples(np.stack([F, G]))
+    columns = list(echelon_mod_p(residues(quartics), BIG_PRIME).columns)
+    if len(columns) == 2 * d:
+        return None
+    relations = nullspace(quartics[:, columns].T, QQ)
+    return -relations[0, d:]
+
+
+def quartic_multiples(tensors: Array) -> Array:
+    """The coefficients of z_k F_n, row (n, k), at the quartic monomials in lexicographic order."""
+    number, d = tensors.shape[:2]
+    words = list(combinations_with_replacement(range(d), 4))
+    orbits = triple_orbits(d)
+    out = QQ.zeros((number * d, len(words)))
+    for column, W in enumerate(words):
+        for k in set(W):
+            rest = list(W)
+            rest.remove(k)
+            factor = int(orbits[triple_index((rest[0], rest[1], rest[2]), d)])
+            for n in range(number):
+                out[n * d + k, column] = tensors[n][tuple(rest)] * factor
+    return out
+
+
+def _divide_by_quadric(tensor: Array, B: Array) -> Array | None:
+    """The linear form ν with y = sym(ν ⊗ B), or None, for B ≠ 0."""
+    d = B.shape[0]
+    e = next(
+        x
+        for x in (QQ.array([int(k in (i, j)) for k in range(d)]) for i in range(d) for j in range(i, d))
+        if contract(B, x, x) != 0
+    )
+    square = contract(B, e, e)
+    at_e = contract(tensor, e, e, e) / square
+    # 3y(e,e,c) = ν(c) B(e,e) + 2 ν(e) B(e,c).
+    form = (3 * contract(tensor, e, e) - 2 * at_e * contract(B, e)) / square
+    product = form[:, None, None] * B + form[:, None] * B[:, None, :] + form * B[:, :, None]
+    return form if np.all(product == tensor * 3) else None
+
+
+def inertia(B: Array) -> tuple[int, int]:
+    """The numbers of positive and negative squares of a symmetric matrix over an ordered field.
+
+    >>> inertia(QQ.array([[0, 1], [1, 0]]))
+    (1, 1)
+    """
+    B = B.copy()
+    positive = negative = 0
+    left = list(range(B.shape[0]))
+    while left:
+        pivot = next((k for k in left if B[k, k] != 0), None)
+        if pivot is None:
+            pair = next(((k, l) for k in left for l in left if k < l and B[k, l] != 0), None)
+            if pair is None:
+                break
+            k, l = pair
+            B[k] = B[k] + B[l]
+            B[:, k] = B[:, k] + B[:, l]
+            pivot = k
+        sign = _sign(B[pivot, pivot])
+        positive, negative = positive + (sign > 0), negative + (sign < 0)
+        left.remove(pivot)
+        column = B[:, pivot] / B[pivot, pivot]
+        B = B - column[:, None] * B[pivot]
+    return positive, negative
+
+
+def _sign(x: Any) -> int:
+    if isinstance(x, CubicNumber):
+        return x.sign()
+    return (x > 0) - (x < 0)
+
+
+def residues(matrix: Array) -> Array:
+    """A rational matrix mod 2^61 − 1, rows scaled to integers first."""
+    out = np.zeros(matrix.shape, dtype=object)
+    for i, row in enumerate(matrix):
+        scale = fmpq(1)
+        for x in row:
+            scale *= fmpq((scale * x).q)
+        out[i] = [int((x * scale).p) % BIG_PRIME for x in row]
+    return out

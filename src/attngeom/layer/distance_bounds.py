@@ -1,0 +1,149 @@
+"""Lower bounds on the distance from float coefficients to every real attention layer.
+
+The cross-column table y_{n,(k,l),m} = sym(ν_n ⊗ α_m) is a tensor whose Frobenius norm is at most that of the ordinary
+coefficients, and contracting it with unit vectors does not increase norms. So a contraction of a layer has small rank
+or signature, and the distance of the given contraction from those matrices bounds the distance of the tensors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array
+from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.labels import pair_index, pair_orbits, triples
+
+SAMPLES = 64
+
+
+def lower_bound(coefficients: Coefficients, attention: int | None = None) -> float:
+    """A number that no layer of this attention width comes nearer than, up to rounding.
+
+    Copies that differ, terms outside the support and the symmetrization relations are a distance from a linear space;
+    for t ≥ 2 the bounds for the mean cross-column table come on top. For t = 1 only terms outside the support count.
+    """
+    t = coefficients.t
+    outside = sum(float(term.value) ** 2 for term in coefficients.outside)
+    if t == 1:
+        return float(np.sqrt(outside))
+    single, cross = coefficients.single.mean(axis=1), coefficients.cross.mean(axis=(1, 2))
+    spread = np.sum((coefficients.single - single[:, None]) ** 2) + np.sum(
+        (coefficients.cross - cross[:, None, None]) ** 2
+    )
+    tensor = (cross / pair_orbits(coefficients.d)[:, None])[:, pair_index(coefficients.d), :]
+    table = max(
+        _signature_bound(tensor),
+        _rank_one_bound(tensor),
+        _resultant_bound(tensor),
+        _attention_bound(cross, coefficients.d, attention),
+    )
+    curved = spread + outside + t * (t - 1) * table**2
+    linear = spread + outside + _symmetrization_distance(single, cross, coefficients.d, t)
+    return float(np.sqrt(max(curved, linear)))
+
+
+def _symmetrization_distance(single: Array, cross: Array, d: int, t: int) -> float:
+    """The squared distance of the means from s = symmetrize(c), weighted as in the full array: t for s, t(t−1) for c.
+
+    Each relation s_R = Σ c_{S,m} has its own coordinates, so the distances add: δ² / (1/t + number/(t(t−1))).
+    """
+    difference = single - symmetrize(cross, d, RR)
+    numbers = np.array([len(set(R)) for R in triples(d)])
+    return float(np.sum(difference**2 / (1 / t + numbers / (t * (t - 1)))))
+
+
+def _directions(size: int) -> Array:
+    """Unit vectors: the basis, then fixed pseudo-random ones."""
+    rng = np.random.default_rng(20240817)
+    random = rng.standard_normal((SAMPLES, size))
+    return np.concatenate([np.eye(size), random / np.linalg.norm(random, axis=1, keepdims=True)])
+
+
+def _signature_bound(tensor: Array) -> float:
+    """ν_n·sym(α_m) contracted over n or m with unit vectors: at most one positive and one negative eigenvalue.
+
+    By Weyl's inequality (in Mirsky's form) the further ones bound the distance.
+    """
+    d_out, d = tensor.shape[0], tensor.shape[1]
+    best = 0.0
+    for n in range(d_out):
+        matrices = np.einsum("cm,klm->ckl", _directions(d), tensor[n])
+        best = max(best, _excess(matrices))
+    for m in range(d):
+        matrices = np.einsum("cn,nkl->ckl", _directions(d_out), tensor[:, :, :, m])
+        best = max(best, _excess(matrices))
+    return best
+
+
+def _excess(matrices: Array) -> float:
+    values = np.linalg.eigvalsh(matrices)
+    above, below = np.sort(np.maximum(values, 0), axis=1)[:, :-1], np.sort(np.maximum(-values, 0), axis=1)[:, :-1]
+    return float(np.sqrt((above**2).sum(axis=1) + (below**2).sum(axis=1)).max(initial=0.0))
+
+
+def _rank_one_bound(tensor: Array) -> float:
+    """For a unit vector z the matrix α_m(z) ν_n(z) has rank one: the further singular values bound the distance."""
+    z = _directions(tensor.shape[1])
+    matrices = np.einsum("ck,cl,nklm->cnm", z, z, tensor)
+    values = np.linalg.svd(matrices, compute_uv=False)
+    return float(np.sqrt((values[:, 1:] ** 2).sum(axis=1)).max(initial=0.0))
+
+
+def _resultant_bound(tensor: Array) -> float:
+    """Resultants of two unit combinations on a plane with orthonormal basis: |Res| ≤ 5 ‖T‖³ distance.
+
+    Res = [PR]² − 4[PB][BR] is a quartic form f with |f| ≤ 5/4 on unit pairs of symmetric 2×2 matrices, so its polar
+    form has the same bound (Banach) and |f(x) − f(y)| ≤ 4·(5/4)·max(‖x‖, ‖y‖)³ ‖x − y‖. The nearest layer is not longer
+    than T because layers form a cone.
+    """
+    size = float(np.linalg.norm(tensor))
+    if size == 0.0:
+        return 0.0
+    rng = np.random.default_rng(20240818)
+    best = 0.0
+    d_out, d = tensor.shape[:2]
+    slices = [tensor[n] for n in range(d_out)] + [np.moveaxis(tensor[:, :, :, m], 0, -1) for m in range(d)]
+    for y in slices:
+        number = y.shape[-1]
+        if number < 2 or d < 2:
+            continue
+        frames = np.linalg.qr(rng.standard_normal((SAMPLES, d, 2)))[0]
+        mixes = np.linalg.qr(rng.standard_normal((SAMPLES, number, 2)))[0]
+        b = np.einsum("cki,klm,clj,cmu->cuij", frames, y, frames, mixes)
+        p, q, r = b[:, :, 0, 0], b[:, :, 0, 1], b[:, :, 1, 1]
+
+        def minor(u: Array, w: Array) -> Array:
+            return u[:, 0] * w[:, 1] - u[:, 1] * w[:, 0]
+
+        values = np.abs(minor(p, r) ** 2 - 4 * minor(p, q) * minor(q, r))
+        best = max(best, float(values.max()) / (5 * size**3))
+    return best
+
+
+def _attention_bound(cross: Array, d: int, attention: int | None) -> float:
+    """The flattening of all rows has rank ≤ a: its further singular values bound the distance (Eckart-Young)."""
+    if attention is None or attention >= d:
+        return 0.0
+    values = np.linalg.svd(cross.reshape(-1, d), compute_uv=False)
+    return float(np.sqrt(np.sum(values[attention:] ** 2)))
+
+
+def conjugate_pair_distance(coefficients: Coefficients) -> float:
+    """A distance to h ⊗ q ⊗ B, B definite of rank 2: the maps with conjugate factors; inf if B is not definite."""
+    cross = coefficients.cross.mean(axis=(1, 2))
+    d_out, d = cross.shape[0], cross.shape[2]
+    flat = np.moveaxis(cross, 1, 2).reshape(d_out * d, -1)
+    left, values, right = np.linalg.svd(flat, full_matrices=False)
+    factors = left[:, 0].reshape(d_out, d)
+    h, weight, q = np.linalg.svd(factors, full_matrices=False)
+    B = (right[0] / pair_orbits(d))[pair_index(d)]
+    roots, vectors = np.linalg.eigh(B)
+    order = np.argsort(-np.abs(roots))
+    if d < 2 or roots[order[0]] * roots[order[1]] <= 0:
+        return float("inf")
+    kept = (vectors[:, order[:2]] * roots[order[:2]]) @ vectors[:, order[:2]].T
+    quadric = kept[np.triu_indices(d)] * pair_orbits(d)
+    near = values[0] * weight[0] * np.einsum("n,m,s->nsm", h[:, 0], q[0], quadric)
+    single = symmetrize(near, d, RR)
+    difference = np.sum((coefficients.cross - near[:, None, None]) ** 2)
+    return float(np.sqrt(difference + np.sum((coefficients.single - single[:, None]) ** 2)))

@@ -1,0 +1,174 @@
+"""One layer from a table of quadrics in floats, with noise: (A, V) by least squares, and how far the table is off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.precise import null_vector
+from attngeom.layer.labels import pair_index
+from attngeom.layer.splitting import LayerMatrices, quadric_table
+
+SWEEPS = 30
+
+FloatStatus = Literal["zero", "real", "complex", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class FloatSplitting:
+    """Points (A, V) whose table is closest to the given one, and the relative ``residual`` ‖T − T(A, V)‖ / ‖T‖.
+
+    ``separation`` tells how well A and V are determined (near 0: not at all). ``status`` "complex": the closest real
+    symmetric form is definite, so that only complex weights give this table.
+    """
+
+    status: FloatStatus
+    points: tuple[LayerMatrices, ...]
+    residual: float
+    separation: float
+
+
+def split_layer_floats(table: Array, tolerance: float = 1e-6, seed: int = 0) -> FloatSplitting:
+    """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative residual exceeds ``tolerance``.
+
+    V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if
+    rk A ≥ 2; the rest is linear. If both have rank one, G = b(y) h qᵀ with a quadratic form b = k v.
+
+    >>> T = quadric_table(np.eye(2), np.array([[2.0, 3.0]]), RR)
+    >>> split_layer_floats(T).points[0].V.round(9).tolist()
+    [[1.0, 1.5]]
+    """
+    if table.ndim != 3 or table.shape[2] * 2 != table.shape[1] * (table.shape[1] + 1):
+        raise InputError(f"table of shape {table.shape} given; shape (d_out, d, d(d+1)/2) is required")
+    size = float(np.linalg.norm(table))
+    if size == 0:
+        return FloatSplitting("zero", (), 0.0, 0.0)
+    candidates = [_from_directions(table, seed), *_rank_one(table)]
+    scored = []
+    for separation, A, V in candidates:
+        A, V = _alternate(table, A, V)
+        residual = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
+        scored.append((residual, separation, A, V))
+    scored.sort(key=lambda entry: entry[0])
+    best, separation, A, V = scored[0]
+    if not best <= tolerance:
+        status: FloatStatus = "complex" if _is_definite(table, tolerance) else "none"
+        return FloatSplitting(status, (), best, separation)
+    points = [_normalised(A, V)]
+    for residual, _, other_A, other_V in scored[1:]:
+        # A second point of the fiber fits as well and has another A.
+        if residual <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
+            points.append(_normalised(other_A, other_V))
+            break
+    return FloatSplitting("real", tuple(points), best, separation)
+
+
+def _angle(a: Array, b: Array) -> float:
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    return float(min(np.linalg.norm(a - b), np.linalg.norm(a + b)))
+
+
+def _normalised(A: Array, V: Array) -> LayerMatrices:
+    """Scaled so that the first entry of V that is not small is 1, as in the exact splitting."""
+    flat = V.ravel()
+    lead = flat[np.argmax(np.abs(flat) > 1e-8 * np.abs(flat).max())]
+    return LayerMatrices(A * lead, V / lead)
+
+
+def _outer_products(table: Array, y: Array) -> Array:
+    """G(y) of shape (N, d_out, d) for points y of shape (N, d)."""
+    k, l = np.triu_indices(table.shape[1])
+    return np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
+
+
+def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
+    """(A, V) from the directions of V y or of Aᵀ y, whichever determines its matrix better."""
+    d_out, d, _ = table.shape
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal((3 * d + 6, d))
+    G = _outer_products(table, y)
+    left, values, right = np.linalg.svd(G, full_matrices=False)
+    weights = values[:, 0] / values[:, 0].max()
+    results = []
+    for name, directions, size in (("V", left[:, :, 0], d_out), ("A", right[:, 0, :], d)):
+        if size < 2:
+            continue
+        projectors = np.eye(size)[None] - directions[:, :, None] * directions[:, None, :]
+        rows = (weights[:, None, None, None] * projectors[:, :, :, None] * y[:, None, None, :]).reshape(-1, size * d)
+        found = null_vector(rows[np.linalg.norm(rows, axis=1) > 1e-14], RR)
+        results.append((found.separation, name, found.vector.reshape(size, d)))
+    if not results:
+        return 0.0, np.ones((d, d)), np.ones((d_out, d))
+    separation, name, matrix = max(results, key=lambda result: result[0])
+    if name == "V":
+        return separation, _solve_attention(table, matrix), matrix
+    return separation, matrix.T, _solve_values(table, matrix.T)
+
+
+def _symmetric(table: Array) -> Array:
+    """The tensor T[n, m, k, l], symmetric in k and l, of the polar forms: coefficients halved off the diagonal."""
+    d = table.shape[1]
+    full = table[:, :, pair_index(d)]
+    return full * (0.5 + 0.5 * np.eye(d))
+
+
+def _solve_attention(table: Array, V: Array) -> Array:
+    """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
+    d_out, d, S = table.shape
+    units = np.stack([quadric_table(unit[:, None], V, RR)[:, 0].ravel() for unit in np.eye(d)], axis=1)
+    return np.linalg.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d), rcond=None)[0]
+
+
+def _solve_values(table: Array, A: Array) -> Array:
+    """The V of least squares for given A."""
+    d_out, d, S = table.shape
+    units = np.stack([quadric_table(A, unit[None, :], RR)[0].ravel() for unit in np.eye(d)], axis=1)
+    return np.linalg.lstsq(units, table.reshape(d_out, d * S).T, rcond=None)[0].T
+
+
+def _alternate(table: Array, A: Array, V: Array) -> tuple[Array, Array]:
+    """Alternating least squares until the residual stops to fall."""
+    last = np.inf
+    for _ in range(SWEEPS):
+        A = _solve_attention(table, V)
+        V = _solve_values(table, A)
+        residual = float(np.linalg.norm(table - quadric_table(A, V, RR)))
+        if residual > 0.99 * last:
+            break
+        last = residual
+    return A, V
+
+
+def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
+    """The candidates (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) for T ≈ h ⊗ q ⊗ B with B indefinite of rank at most 2."""
+    h, q, B = _leading_form(table)
+    values, vectors = np.linalg.eigh(B)
+    positive, negative = max(values[-1], 0.0), max(-values[0], 0.0)
+    root, other = np.sqrt(positive) * vectors[:, -1], np.sqrt(negative) * vectors[:, 0]
+    k, v = root + other, root - other
+    return [(0.0, np.outer(k, q), np.outer(h, v)), (0.0, np.outer(v, q), np.outer(h, k))]
+
+
+def _leading_form(table: Array) -> tuple[Array, Array, Array]:
+    """h, q and the symmetric B whose product h ⊗ q ⊗ B is a best rank-one guess for T."""
+    d_out, d, _ = table.shape
+    tensor = _symmetric(table)
+    h = np.linalg.svd(tensor.reshape(d_out, -1), full_matrices=False)[0][:, 0]
+    slices = np.tensordot(h, tensor, axes=1)
+    left, values, right = np.linalg.svd(slices.reshape(d, -1), full_matrices=False)
+    return h, left[:, 0], (values[0] * right[0]).reshape(d, d)
+
+
+def _is_definite(table: Array, tolerance: float) -> bool:
+    """Whether T is h ⊗ q ⊗ B with B definite of rank 2: a conjugate pair of complex weights."""
+    h, q, B = _leading_form(table)
+    fit = h[:, None, None, None] * q[None, :, None, None] * B
+    if np.linalg.norm(_symmetric(table) - fit) > tolerance * np.linalg.norm(_symmetric(table)):
+        return False
+    values = np.linalg.eigvalsh(B)
+    values = values[np.argsort(-np.abs(values))]
+    return bool(values[0] * values[1] > 0 and np.all(np.abs(values[2:]) <= tolerance * abs(values[0])))

@@ -1,0 +1,168 @@
+"""Coefficients of a function that can only be called: exact interpolation, then a check that it was a layer's map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import RR, Array, Balls, Domain, PrimeField
+from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
+from attngeom.layer.labels import pairs, triples
+
+BlackBox = Callable[[Array], Array]
+BATCH = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """Coefficients of a black box, the number of queries and the seed of the inputs that confirmed them.
+
+    ``error_probability`` bounds the chance that a map outside the support passes the check by accident, over GF(p);
+    over Q the random entries come from a range of 2^31 values. It is None for floats, where ``residual`` is the
+    largest relative deviation at the check inputs instead.
+    """
+
+    coefficients: Coefficients
+    queries: int
+    seed: int
+    error_probability: float | None
+    residual: float | None
+
+
+def interpolate(
+    box: BlackBox,
+    d: int,
+    d_out: int,
+    t: int,
+    domain: Domain,
+    seed: int = 0,
+    checks: int = 3,
+    tolerance: float = 1e-8,
+) -> Interpolation:
+    """The coefficients of a cubic map with the support of a lightning layer, from its values.
+
+    ``box`` maps arrays of shape (batch, d, t) to (batch, d_out, t). A cubic form c has c(aaa) = F(e_a); its mixed
+    coefficients follow from F(e_a ± e_b) and F(e_a + e_b + e_c); the cross part from F with two nonzero columns. The
+    result is compared with the box at ``checks`` random inputs; the first input where they differ is named in the
+    error. Needs characteristic other than 2.
+
+    >>> from attngeom.exact import QQ
+    >>> cube = lambda X: QQ.array(X * X * X * 5)
+    >>> interpolate(cube, 1, 1, 1, QQ).coefficients.single[0, 0, 0]
+    5
+    """
+    check_size(d, d_out, t)
+    if isinstance(domain, Balls) or (isinstance(domain, PrimeField) and domain.p <= 3):
+        raise DomainError("interpolation over balls or in characteristic 2 or 3; use Q, floats or a larger prime")
+    ask = _Asker(box, d, d_out, t, domain)
+    single_shape, cross_shape = array_shapes(d, d_out, t)
+    single, cross = domain.zeros(single_shape), domain.zeros(cross_shape)
+    for j in range(t):
+        single[:, j] = _interpolate_single(ask, j, domain)
+        for place, n in enumerate(n for n in range(t) if n != j):
+            cross[:, j, place] = _interpolate_cross(ask, j, n, domain)
+    found = Coefficients(d, d_out, t, single, cross, domain)
+    rng = np.random.default_rng(seed)
+    inputs = (
+        domain.array(rng.integers(0, 2**31, size=(checks, d, t))) if domain != RR else RR.random((checks, d, t), rng)
+    )
+    residual = _check(ask, found, inputs, tolerance)
+    size = domain.p if isinstance(domain, PrimeField) else 2**31
+    probability = None if domain == RR else (3 / min(size, 2**31)) ** checks
+    return Interpolation(found, ask.queries, seed, probability, residual)
+
+
+class _Asker:
+    """Calls the box in batches, checks the shape of its answers and counts the queries."""
+
+    def __init__(self, box: BlackBox, d: int, d_out: int, t: int, domain: Domain) -> None:
+        self.box, self.shape, self.d_out, self.domain, self.queries = box, (d, t), d_out, domain, 0
+
+    def __call__(self, inputs: Array) -> Array:
+        parts = []
+        for start in range(0, len(inputs), BATCH):
+            batch = inputs[start : start + BATCH]
+            answer = np.asarray(self.box(batch))
+            expected = (len(batch), self.d_out, self.shape[1])
+            if answer.shape != expected:
+                raise InputError(f"the black box answered with shape {answer.shape}; shape {expected} is required")
+            parts.append(self.domain.array(answer))
+            self.queries += len(batch)
+        return np.concatenate(parts)
+
+    def columns(self, vectors: dict[int, np.ndarray], target: int) -> Array:
+        """Column ``target`` of the answers when the given columns of X hold the rows of integer arrays."""
+        count = len(next(iter(vectors.values())))
+        inputs = np.zeros((count, *self.shape), dtype=np.int64)
+        for column, rows in vectors.items():
+            inputs[:, :, column] = rows
+        return self(self.domain.array(inputs))[:, :, target]
+
+
+def _interpolate_single(ask: _Asker, j: int, domain: Domain) -> Array:
+    """The cubic form in column j: an array (d_out, C(d+2, 3))."""
+    d = ask.shape[0]
+    unit = np.eye(d, dtype=np.int64)
+    half = domain.array([["1/2"]])[0, 0]
+    cubes = ask.columns({j: unit}, j)
+    mixed = [(a, b) for a, b in pairs(d) if a < b]
+    coefficient = {(a, a, a): cubes[a] for a in range(d)}
+    if mixed:
+        first, second = np.array(mixed).T
+        plus = ask.columns({j: unit[first] + unit[second]}, j)
+        minus = ask.columns({j: unit[first] - unit[second]}, j)
+        for place, (a, b) in enumerate(mixed):
+            # F(a+b) ± F(a-b) isolates the even and the odd part in b.
+            coefficient[a, b, b] = domain.reduce(domain.reduce(plus[place] + minus[place]) * half - cubes[a])
+            coefficient[a, a, b] = domain.reduce(domain.reduce(plus[place] - minus[place]) * half - cubes[b])
+    distinct = [(a, b, c) for a, b, c in triples(d) if a < b < c]
+    if distinct:
+        a, b, c = np.array(distinct).T
+        values = ask.columns({j: unit[a] + unit[b] + unit[c]}, j)
+        for place, rows in enumerate(distinct):
+            known = {tuple(sorted((x, y, z))) for x in rows for y in rows for z in rows} - {rows}
+            total = values[place]
+            for label in known:
+                total = domain.reduce(total - coefficient[label])  # type: ignore[index]
+            coefficient[rows] = total
+    return np.stack([coefficient[rows] for rows in triples(d)], axis=-1)
+
+
+def _interpolate_cross(ask: _Asker, j: int, n: int, domain: Domain) -> Array:
+    """The part linear in column j and quadratic in column n: an array (d_out, C(d+1, 2), d)."""
+    d = ask.shape[0]
+    unit = np.eye(d, dtype=np.int64)
+    base = ask.columns({j: unit}, j)
+    first, second = np.array(pairs(d)).T
+    context = np.where((first == second)[:, None], unit[first], unit[first] + unit[second])
+    values = ask.columns({j: np.repeat(unit, len(context), axis=0), n: np.tile(context, (d, 1))}, j)
+    quadrics = domain.reduce(values.reshape(d, len(context), -1) - base[:, None, :])
+    diagonal = {k: place for place, (k, l) in enumerate(pairs(d)) if k == l}
+    mixed = np.flatnonzero(first != second)
+    out = quadrics.copy()
+    ends = [diagonal[k] for k in first[mixed]], [diagonal[l] for l in second[mixed]]
+    out[:, mixed] = domain.reduce(quadrics[:, mixed] - quadrics[:, ends[0]] - quadrics[:, ends[1]])
+    return np.transpose(out, (2, 1, 0))
+
+
+def _check(ask: _Asker, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
+    """Compare the polynomial with the box; name the first input where they differ."""
+    given, predicted = ask(inputs), found.evaluate(inputs)
+    worst = 0.0
+    for X, left, right in zip(inputs, given, predicted):
+        if found.domain == RR:
+            deviation = float(np.abs(left - right).max() / max(1.0, np.abs(right).max()))
+            worst = max(worst, deviation)
+            differs = deviation > tolerance
+        else:
+            differs = not found.domain.equal(left, right)
+        if differs:
+            shown = [[found.domain.format(x) for x in row] for row in X]
+            raise InputError(
+                "the black box is not a cubic map with the support of a lightning layer:"
+                f" at X = {str(shown)[:200]} its value differs from its interpolated polynomial"
+            )
+    return worst if found.domain == RR else None

@@ -1,0 +1,190 @@
+"""Quadratic forms in z that are products of two linear forms: splitting and division over a field.
+
+A quadric is the vector of its coefficients at z_k z_l, k ≤ l, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, isqrt, lcm
+from typing import Any
+
+import numpy as np
+from flint import fmpq, fmpz
+from flint.utils.flint_exceptions import DomainError as NoRootError
+
+from attngeom.errors import DomainError
+from attngeom.exact.domains import Array, Domain, PrimeField, Rationals
+from attngeom.exact.matrices import rank
+from attngeom.layer.labels import pair_index
+
+
+def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
+    """The quadric a(z) b(z) of two linear forms (..., d), broadcast over the leading axes.
+
+    >>> from attngeom.exact import QQ
+    >>> multiply_forms(QQ.array([1, 2]), QQ.array([3, 4]), QQ).tolist()
+    [3, 10, 8]
+    """
+    k, l = np.triu_indices(a.shape[-1])
+    off_diagonal = (k != l).astype(np.int64)
+    swapped = domain.reduce(domain.reduce(a[..., l] * b[..., k]) * off_diagonal)
+    return domain.reduce(domain.reduce(a[..., k] * b[..., l]) + swapped)
+
+
+def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
+    """The linear forms b (..., d) with b(z) form(z) equal to the quadrics at every pair with the pivot of form.
+
+    The pivot is the first nonzero entry. If a quadric is divisible by the form, b is the quotient; whether it is must
+    be checked by multiplying back.
+
+    >>> from attngeom.exact import QQ
+    >>> divide_by_form(QQ.array([[3, 10, 8]]), QQ.array([3, 4]), QQ).tolist()
+    [[1, 2]]
+    """
+    pivot = first_nonzero(form)
+    inverse = reciprocal(form[pivot], domain)
+    row = quadrics[..., pair_index(form.shape[0])[pivot]]
+    leading = domain.reduce(row[..., pivot : pivot + 1] * inverse)
+    quotient = domain.reduce(domain.reduce(row - domain.reduce(leading * form)) * inverse)
+    quotient[..., pivot] = leading[..., 0]
+    return quotient
+
+
+def reciprocal(x: Any, domain: Domain) -> Any:
+    """1/x for a nonzero element of a field."""
+    return domain.inverse(domain.array([[x]]))[0, 0]
+
+
+def first_nonzero(entries: Array) -> int:
+    """The position of the first nonzero entry of a nonzero vector."""
+    return next(index for index, entry in enumerate(entries.tolist()) if entry)
+
+
+def symmetric_matrix(quadric: Array, d: int, domain: Domain) -> Array:
+    """The matrix B with quadric(z) = zᵀ B z; 2 must be invertible."""
+    half = reciprocal(2, domain)
+    B = quadric[pair_index(d)]
+    scaled = domain.reduce(B * half)
+    scaled[np.arange(d), np.arange(d)] = np.diagonal(B)
+    return scaled
+
+
+@dataclass(frozen=True, eq=False)
+class SplitQuadric:
+    """A quadric of rank at most 2, as scale·(first² − square·second²), or scale·first·second if square is None.
+
+    ``second`` is None for a quadric of rank 1, scale·first².
+    """
+
+    scale: Any
+    first: Array
+    second: Array | None
+    square: Any | None
+
+    def linear_factors(self, domain: Domain) -> tuple[Array, Array] | None:
+        """Two linear forms over the field with this product, or None if they need √square."""
+        if self.second is None:
+            return domain.reduce(self.first * self.scale), self.first
+        if self.square is None:
+            return domain.reduce(self.first * self.scale), self.second
+        root = square_root(self.square, domain)
+        if root is None:
+            return None
+        shift = domain.reduce(self.second * root)
+        return domain.reduce(domain.reduce(self.first - shift) * self.scale), domain.reduce(self.first + shift)
+
+
+def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
+    """The nonzero quadric as a form of rank at most 2 over the field, or its rank if that is 3 or more.
+
+    >>> from attngeom.exact import QQ
+    >>> split_quadric(QQ.array([1, 2, -1]), 2, QQ).square
+    2
+    >>> split_quadric(QQ.array([1, 0, 0, 1, 0, 1]), 3, QQ)
+    3
+    """
+    B = symmetric_matrix(quadric, d, domain)
+    diagonal = [index for index in range(d) if B[index, index]]
+    if not diagonal:
+        return _split_without_squares(quadric, B, domain)
+    scale, first = _square_part(B, diagonal[0], domain)
+    rest = domain.reduce(B - _outer(scale, first, first, domain))
+    if domain.is_zero(rest):
+        return SplitQuadric(scale, first, None, None)
+    diagonal = [index for index in range(d) if rest[index, index]]
+    if not diagonal:
+        return rank(B, domain)
+    second_scale, second = _square_part(rest, diagonal[0], domain)
+    if not domain.equal(rest, _outer(second_scale, second, second, domain)):
+        return rank(B, domain)
+    square = domain.reduce(-second_scale * reciprocal(scale, domain))
+    return SplitQuadric(scale, first, second, square)
+
+
+def _outer(scale: Any, a: Array, b: Array, domain: Domain) -> Array:
+    return domain.reduce(domain.reduce(a * scale)[:, None] * b[None, :])
+
+
+def _square_part(B: Array, index: int, domain: Domain) -> tuple[Any, Array]:
+    """c and the form ℓ with z_index coefficient 1 such that B − c ℓ ℓᵀ does not involve z_index."""
+    scale = B[index, index]
+    return scale, domain.reduce(B[index] * reciprocal(scale, domain))
+
+
+def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | int:
+    """A form without diagonal terms is of rank 2 only if it is a product of two forms over the field."""
+    d = B.shape[0]
+    k, l = np.triu_indices(d)
+    position = first_nonzero(quadric)
+    row, column = int(k[position]), int(l[position])
+    scale = quadric[position]
+    inverse = reciprocal(scale, domain)
+    second = domain.reduce(domain.reduce(2 * B[row]) * inverse)
+    first = domain.reduce(domain.reduce(2 * B[column]) * inverse)
+    product = multiply_forms(domain.reduce(first * scale), second, domain)
+    return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else rank(B, domain)
+
+
+def square_root(x: Any, domain: Domain) -> Any | None:
+    """A square root of x in Q or GF(p), or None if there is none.
+
+    >>> from attngeom.exact import GF, QQ
+    >>> square_root(fmpq(4, 9), QQ), square_root(fmpq(2), QQ), square_root(2, GF(7))
+    (2/3, None, 3)
+    """
+    if isinstance(domain, Rationals):
+        numerator, denominator = int(x.p), int(x.q)
+        if numerator < 0 or isqrt(numerator) ** 2 != numerator or isqrt(denominator) ** 2 != denominator:
+            return None
+        return fmpq(isqrt(numerator), isqrt(denominator))
+    if isinstance(domain, PrimeField):
+        try:
+            root = int(fmpz(int(x)).sqrtmod(domain.p))
+        except NoRootError:
+            return None
+        return min(root, domain.p - root)
+    raise DomainError(f"square root over {domain.name} was asked for; Q or GF(p) is required")
+
+
+def discriminant(quadric: Array, d: int) -> int:
+    """A small integer D such that a rational quadric of rank 2 splits over Q(√D).
+
+    The discriminants q_kl² − 4 q_kk q_ll of the primitive integer multiple are D times squares, so D divides their
+    greatest common divisor. Square factors are then removed: all of them below 2^63, above that those from primes
+    below 2^15, because factoring could take too long.
+
+    >>> from attngeom.exact import QQ
+    >>> discriminant(QQ.array(["1/3", 0, "-8/3"]), 2)
+    2
+    """
+    denominator = lcm(*(int(x.q) for x in quadric))
+    entries = [int(x * denominator) for x in quadric]
+    content = gcd(*entries)
+    q = np.array([x // content for x in entries], dtype=object)[pair_index(d)]
+    k, l = np.triu_indices(d)
+    values = [x for x in (q[k, l] ** 2 - 4 * q[k, k] * q[l, l])[k != l] if x]
+    D = gcd(*values) * (1 if values[0] > 0 else -1)
+    for prime, exponent in fmpz(abs(D)).factor_smooth(15) if abs(D) >= 2**63 else fmpz(abs(D)).factor():
+        D //= int(prime) ** (exponent - exponent % 2)
+    return D

@@ -1,0 +1,208 @@
+"""One layer from its function, exactly: the quadrics α_m(z) ν_n(z) determine (A, V) up to the fiber of [G] Thm 3.2.
+
+For t ≥ 2 a layer φ(X) = V X Xᵀ A X is determined by its part linear in one token and quadratic in another ([G] Prop
+A.5), the table of quadrics T[n, m] = α_m(z) ν_n(z), where α_m is column m of A and ν_n is row n of V. One nonzero
+quadric is split into linear factors, the others are divided by them, and every product is checked. If the factors are
+irrational then every quadric must be a multiple of that one: a factorization that differs from its conjugate has
+rk A = rk V = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import Array, Domain, Rationals
+from attngeom.exact.matrices import rank
+from attngeom.exact.quadratic import QuadraticField
+from attngeom.layer.quadrics import (
+    SplitQuadric,
+    discriminant,
+    divide_by_form,
+    first_nonzero,
+    multiply_forms,
+    reciprocal,
+    split_quadric,
+    square_root,
+    symmetric_matrix,
+)
+
+Status = Literal["zero", "rational", "real", "complex", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerMatrices:
+    """A point (A, V) of weight space up to the query-key symmetry: A is d×d, V is d_out×d."""
+
+    A: Array
+    V: Array
+
+
+@dataclass(frozen=True)
+class Obstruction:
+    """Why a table is not one of products: ``kind`` and the position (output n, target m) of the quadric.
+
+    "rank": the quadric has rank 3 or more, so it is no product. "division": it lacks the factor that it would
+    share with the ``anchor`` quadric. "product": it differs from the product of the factors found.
+    """
+
+    kind: Literal["rank", "division", "product"]
+    output: int
+    target: int
+    anchor: tuple[int, int]
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSplitting:
+    """All (A, V), up to (λA, V/λ), with T[n, m] = α_m ν_n.
+
+    ``status``: "zero" (A = 0 or V = 0), "rational" (points over the field of the table), "real" (over Q(√D), D > 0),
+    "complex" (over Q(√D), D < 0: no real weights, but a limit point of the Zariski closure), "none" (no factorization
+    over any field; ``obstructions`` has one entry for each choice of factors of the anchor quadric).
+    ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero entry of V is 1.
+    """
+
+    status: Status
+    domain: Domain
+    points: tuple[LayerMatrices, ...]
+    rank_A: int
+    rank_V: int
+    obstructions: tuple[Obstruction, ...] = ()
+
+
+def quadric_table(A: Array, V: Array, domain: Domain) -> Array:
+    """The table T of shape (d_out, d, d(d+1)/2): T[n, m] is the quadric (column m of A)·z times (row n of V)·z.
+
+    >>> from attngeom.exact import QQ
+    >>> quadric_table(QQ.array([[1, 0], [0, 1]]), QQ.array([[2, 3]]), QQ).tolist()
+    [[[2, 3, 0], [0, 2, 3]]]
+    """
+    return multiply_forms(A.T[None, :, :], V[:, None, :], domain)
+
+
+def split_layer(table: Array, domain: Domain) -> LayerSplitting:
+    """Every (A, V) over an algebraic closure with T[n, m] = α_m ν_n, up to scale; exact over Q and GF(p), p odd.
+
+    ``table`` has shape (d_out, d, d(d+1)/2): ordinary coefficients at z_k z_l, k ≤ l row by row. Time and memory are
+    linear in the table. By [G] Thm 3.2 (t ≥ 2) the points found are the whole fiber, and "none" is a proof that no
+    complex weights exist, for any attention width.
+
+    >>> from attngeom.exact import QQ
+    >>> split = split_layer(QQ.array([[[1, 0, -2], [0, 0, 0]]]), QQ)
+    >>> split.status, split.points[0].V.tolist(), split.points[0].A[:, 0].tolist()
+    ('real', [[Quadratic('1'), Quadratic('1*sqrt(2)')]], [Quadratic('1'), Quadratic('-1*sqrt(2)')])
+    """
+    d = _check_table(table, domain)
+    anchor = _anchor(table)
+    if anchor is None:
+        return LayerSplitting("zero", domain, (), 0, 0)
+    n, m = anchor
+    split = split_quadric(table[n, m], d, domain)
+    if isinstance(split, int):
+        reason = f"the quadric of output {n} and target {m} has rank {split}, so it is no product of two linear forms"
+        return LayerSplitting("none", domain, (), 0, 0, (Obstruction("rank", n, m, anchor, reason),))
+    factors = split.linear_factors(domain)
+    if factors is None:
+        return _split_irrational(table, domain, anchor, split)
+    choices = [factors] if split.second is None else [factors, factors[::-1]]
+    found = [_divide_table(table, domain, anchor, nu) for _, nu in choices]
+    points = tuple(point for point in found if isinstance(point, LayerMatrices))
+    if not points:
+        return LayerSplitting("none", domain, (), 0, 0, tuple(x for x in found if isinstance(x, Obstruction)))
+    return LayerSplitting("rational", domain, points, rank(points[0].A, domain), rank(points[0].V, domain))
+
+
+def _check_table(table: Array, domain: Domain) -> int:
+    if not domain.is_exact:
+        raise DomainError(f"table over {domain.name} given; exact splitting needs Q or GF(p)")
+    if table.ndim != 3 or 0 in table.shape or table.shape[2] * 2 != table.shape[1] * (table.shape[1] + 1):
+        raise InputError(f"table of shape {table.shape} given; shape (d_out, d, d(d+1)/2) is required")
+    return int(table.shape[1])
+
+
+def _anchor(table: Array) -> tuple[int, int] | None:
+    """The first position of a nonzero quadric."""
+    for n, row in enumerate(table):
+        for m, quadric in enumerate(row):
+            if any(quadric.tolist()):
+                return n, m
+    return None
+
+
+def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | Obstruction:
+    """The (A, V) whose row n of V is proportional to nu, or the first quadric that contradicts it."""
+    n, m = anchor
+    nu = domain.reduce(nu * reciprocal(nu[first_nonzero(nu)], domain))
+    A = divide_by_form(table[n], nu, domain).T
+    failed = _first_difference(table[n], multiply_forms(A.T, nu[None, :], domain), domain)
+    if failed is not None:
+        return _obstruction("division", table, domain, (n, failed), anchor)
+    V = divide_by_form(table[:, m], A[:, m], domain)
+    failed = _first_difference(table[:, m], multiply_forms(V, A[None, :, m], domain), domain)
+    if failed is not None:
+        return _obstruction("division", table, domain, (failed, m), anchor)
+    for row in range(table.shape[0]):
+        failed = _first_difference(table[row], multiply_forms(A.T, V[row : row + 1], domain), domain)
+        if failed is not None:
+            return _obstruction("product", table, domain, (row, failed), anchor)
+    return LayerMatrices(A, V)
+
+
+def _first_difference(given: Array, expected: Array, domain: Domain) -> int | None:
+    """The first row in which two arrays of quadrics differ."""
+    difference = domain.reduce(given - expected)
+    return next((index for index, row in enumerate(difference) if not domain.is_zero(row)), None)
+
+
+def _obstruction(
+    kind: Literal["division", "product"], table: Array, domain: Domain, place: tuple[int, int], anchor: tuple[int, int]
+) -> Obstruction:
+    """The record of a failed check; a quadric of rank 3 or more is reported as such, for it fails by itself."""
+    n, m = place
+    size = rank(symmetric_matrix(table[n, m], table.shape[1], domain), domain)
+    name = f"the quadric of output {n} and target {m}"
+    if size > 2:
+        return Obstruction("rank", n, m, anchor, f"{name} has rank {size}, so it is no product of two linear forms")
+    if kind == "division":
+        what = "row of V" if n == anchor[0] else "column of A"
+        reason = f"{name} is not divisible by the {what} that splits off at output {anchor[0]} and target {anchor[1]}"
+    else:
+        reason = f"{name} is not the product of the linear forms that the other quadrics give"
+    return Obstruction(kind, n, m, anchor, reason)
+
+
+def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], split: SplitQuadric) -> LayerSplitting:
+    """The splitting when the anchor quadric is irreducible over the field: T must be h ⊗ q ⊗ anchor."""
+    n, m = anchor
+    base = table[n, m]
+    pivot = first_nonzero(base)
+    inverse = reciprocal(base[pivot], domain)
+    h = domain.reduce(table[:, m, pivot] * inverse)
+    q = domain.reduce(table[n, :, pivot] * inverse)
+    for row in range(table.shape[0]):
+        expected = domain.reduce(domain.reduce(q * h[row])[:, None] * base)
+        failed = _first_difference(table[row], expected, domain)
+        if failed is not None:
+            found = _obstruction("division", table, domain, (row, failed), anchor)
+            return LayerSplitting("none", domain, (), 0, 0, (found,))
+    if not isinstance(domain, Rationals) or split.square is None:
+        raise DomainError(
+            f"a table over {domain.name} whose quadrics have irrational factors was given; use Q or another prime"
+        )
+    D = discriminant(base, table.shape[1])
+    field = QuadraticField(D)
+    factor = square_root(split.square / D, domain)
+    first, scale = split.first, split.scale
+    shift = np.asarray(split.second) * factor
+    plus, minus = field.combine(first, shift), field.combine(first, -shift)
+    points = []
+    for k, v in ((minus, plus), (plus, minus)):
+        lead = v[first_nonzero(v)]
+        A = (k * (lead * scale))[:, None] * q[None, :]
+        V = h[:, None] * (v * lead.inverse())[None, :]
+        points.append(LayerMatrices(A, V))
+    return LayerSplitting("real" if D > 0 else "complex", field, tuple(points), 1, 1)

@@ -1,0 +1,272 @@
+"""[G] Theorem 3.7: the fiber of a deep lightning network in its virtual weights (M, L) consists of rescalings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from flint import fmpq_mpoly
+
+from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
+from attngeom.exact.domains import Array, matmul_mod
+from attngeom.network import Architecture, Weights
+from attngeom.network.tangent import jacobian
+from attngeom.network.virtual import forward_recursion
+from attngeom.network.weights import VirtualWeights
+from attngeom.papers.records import Check, Finding, Work
+from attngeom.papers.symbolic import PolynomialDomain
+
+FIELD = GF(WORD_PRIME)
+CHUNK = 20_000
+
+
+def virtual_jacobian(M: list[Array], L: Array, tokens: int, seed: int) -> tuple[Array, list[slice]]:
+    """The Jacobian mod p in (M_1..M_l, L), one row for each entry, and the rows of each matrix.
+
+    The network with Q_i = M_i, K_i = I, V_1 = … = V_{l−1} = I and V_l = L has exactly these virtual weights.
+    """
+    d, d_out, l = len(L.T), len(L), len(M)
+    architecture = Architecture((*(d,) * l, d_out), d, tokens=tokens)
+    tensors: dict[str, Array] = {}
+    parts: list[slice] = []
+    keep: list[int] = []
+    start = 0
+    for i, matrix in enumerate(M):
+        tensors |= {
+            f"layers.{i}.Q": matrix,
+            f"layers.{i}.K": FIELD.eye(d),
+            f"layers.{i}.V": FIELD.eye(d) if i < l - 1 else L,
+        }
+    for name, (rows, columns) in architecture.tensor_shapes():
+        if name.endswith("Q") or name == f"layers.{l - 1}.V":
+            parts.append(slice(len(keep), len(keep) + rows * columns))
+            keep += range(start, start + rows * columns)
+        start += rows * columns
+    X = FIELD.random((len(keep) // (tokens * d_out) + len(keep), d, tokens), np.random.default_rng(seed))
+    return jacobian(Weights.from_tensors(architecture, tensors, FIELD), X)[keep], parts
+
+
+def special_points(d: int, l: int, rng: np.random.Generator) -> Iterator[tuple[str, list[Array]]]:
+    """Weights that satisfy the hypotheses: random ones, and those where the printed proof has gaps."""
+    yield "random", [FIELD.random((d, d), rng) for _ in range(l)]
+    skew = FIELD.random((d, d), rng)
+    yield "skew M₁", [FIELD.reduce(skew - skew.T), *(FIELD.random((d, d), rng) for _ in range(l - 1))]
+    split = FIELD.zeros((d, d))
+    split[0, 0], split[1, 1] = 1, WORD_PRIME - 1
+    yield "M_i = diag(1, −1) for i > 1", [FIELD.random((d, d), rng), *[split] * (l - 1)]
+    yield "M_i = diag(1, −1) for all i", [split] * l
+    low = [matmul_mod(FIELD.random((d, 2), rng), FIELD.random((2, d), rng), WORD_PRIME) for _ in range(l)]
+    yield "rank 2", low
+
+
+def run_deep_fibers(work: Work) -> Finding:
+    """[G] Theorem 3.7 by infinitesimal fibers, linear uniqueness of M_l, and all networks with small entries."""
+    rng = np.random.default_rng(work.seed)
+    checks = []
+    for d, l in work.choose(((2, 2), (3, 2), (2, 3)), ((2, 2), (3, 2), (4, 2), (2, 3), (3, 3), (2, 4))):
+        for name, M in special_points(d, l, rng):
+            J, parts = virtual_jacobian(M, FIELD.random((1, d), rng), 3, work.seed)
+            kernel = len(J) - rank_mod_p(J, WORD_PRIME)
+            last = parts[-2]
+            unique = rank_mod_p(J[last], WORD_PRIME) == last.stop - last.start
+            label = f"d = {d}, l = {l}, {name}"
+            checks.append(
+                Check(
+                    f"{label}: the fiber has dimension {kernel} = l, so it is the scalings near this point", kernel == l
+                )
+            )
+            checks.append(Check(f"{label}: M_l is unique given the others (the function is linear in it)", unique))
+    for search in work.choose(SEARCHES[:1], SEARCHES):
+        count = search_networks(search, work.seed)
+        label = f"d = 2, l = {search.layers}, d_l = 1, t = 3, {count.networks} networks with {search.name}"
+        found = f"{count.claimed} functions, {count.wrong} have"
+        statement = f"{label}: no function under the hypotheses has other weights ({found})"
+        checks.append(Check(statement, count.wrong == 0))
+        statement = f"{label}: none has if M₁ is not skew-symmetric either ({count.corrected} functions)"
+        checks.append(Check(statement, count.wrong_corrected == 0, "correction"))
+        checks.append(
+            Check(
+                f"{label}: {count.others} functions outside the hypotheses have other weights",
+                count.others > 0,
+                "support",
+            )
+        )
+    checks += [Check(statement, holds, "correction") for statement, holds in swap_identity()]
+    irreducible, nonzero = proof_steps()
+    checks.append(Check("proof: rk M ≥ 2 makes the quadric xᵀM x irreducible", irreducible))
+    checks.append(Check("proof: Equation 28 is not zero under the hypotheses", nonzero))
+    checks.append(Check("diag(1, −1) has rank 2 and the quadric (x₁ − x₂)(x₁ + x₂)", not irreducible, "correction"))
+    checks.append(Check("M₁ = J has rank 2 and makes Equation 28 zero for l = 2", not nonzero, "correction"))
+    example = (
+        "d₀ = 2, l = 2, J = ((0, 1), (−1, 0)): (M₁, M₂, L) = (J, I, L) and (I, J, L) give the same function for every t"
+        " and L ≠ 0; the first satisfies the hypotheses. M₁ must not be skew-symmetric either."
+    )
+    evidence = (
+        "exact ranks mod p meet the l scalings; all networks with small entries compared at two random inputs mod p;"
+        " the counterexample is an identity of polynomials"
+    )
+    return Finding(evidence, tuple(checks), {}, example, (WORD_PRIME,))
+
+
+def swap_identity() -> list[tuple[str, bool]]:
+    """For d = 2 and generic B, L, X: the network (B, J, L) equals det B times the network (J, B, L), as polynomials.
+
+    With G = X Xᵀ, G J G = det(G) J and Bᵀ J B = det(B) J, both are multiples of L G B G J X.
+    """
+    found = []
+    for t in (2, 3):
+        ring = PolynomialDomain.of(B=(2, 2), L=(1, 2), x=(2, t))
+        B, L, X = ring.matrix("B", 2, 2), ring.matrix("L", 1, 2), ring.matrix("x", 2, t)
+        J = ring.array([[0, 1], [-1, 0]])
+        determinant = B[0, 0] * B[1, 1] - B[0, 1] * B[1, 0]
+        first = forward_recursion(VirtualWeights((B, J), L, ring), X)
+        second = forward_recursion(VirtualWeights((J, B), ring.matmul(ring.array([[1]]), L), ring), X)
+        same = all(f == determinant * g for f, g in zip(first.ravel(), second.ravel()))
+        found.append((f"t = {t}: φ(B, J, L) = det(B) φ(J, B, L) in Q[B, L, X]", bool(same)))
+    return found
+
+
+def proof_steps() -> tuple[bool, bool]:
+    """Whether the two steps of the printed proof hold at the smallest candidates: False, False."""
+    ring = PolynomialDomain.of(x=(2, 1))
+    x = ring.matrix("x", 2, 1)
+    quadric = ring.matmul(x.T, ring.matmul(ring.array([[1, 0], [0, -1]]), x))[0, 0]
+    assert isinstance(quadric, fmpq_mpoly)
+    _, factors = quadric.factor()
+    skew, identity = QQ.array([[0, 1], [-1, 0]]), QQ.eye(2)
+    # The terms linear in x_1 and of degree 8 in x_2: the derivative along x_1 at (0, x_2).
+    virtual = VirtualWeights((skew, identity), QQ.array([[1, 0]]), QQ)
+    nonzero = False
+    for y in ([1, 2], [3, 1], [-2, 5]):
+        for direction in ([1, 0], [0, 1]):
+            X = QQ.array([[direction[0], y[0]], [direction[1], y[1]]])
+            odd = forward_recursion(virtual, X)[0, 0] - forward_recursion(virtual, X * QQ.array([[-1, 1]]))[0, 0]
+            # An odd part of degree 1, 3, 5, 7, 9 in x_1: the linear part is extrapolated from five scalings.
+            nonzero |= _linear_part(virtual, X) != 0 and odd != 0
+    return len(factors) == 1, nonzero
+
+
+def _linear_part(virtual: VirtualWeights, X: Array) -> object:
+    """The coefficient of s in φ(s x_1, x_2)_1, by interpolation at s = 0 … 9."""
+    nodes = range(10)
+    vandermonde = QQ.array([[s**k for k in nodes] for s in nodes])
+    values = [forward_recursion(virtual, X * QQ.array([[s, 1]]))[:, :1] for s in nodes]
+    return QQ.matmul(QQ.inverse(vandermonde), np.concatenate(values))[1, 0]
+
+
+@dataclass(frozen=True)
+class Search:
+    """All networks with matrices and vectors of a list: entries from a set, or a few chosen matrices."""
+
+    layers: int
+    name: str
+    matrices: tuple[tuple[int, int, int, int], ...]
+    vectors: tuple[tuple[int, int], ...]
+
+
+def _all_entries(layers: int, entries: tuple[int, ...]) -> Search:
+    matrices = tuple((a, b, c, d) for a, b, c, d in product(entries, repeat=4))
+    return Search(layers, f"entries in {list(entries)}", matrices, tuple((a, b) for a, b in product(entries, repeat=2)))
+
+
+MATRICES = (
+    *(
+        (0, 1, -1, 0),
+        (1, 0, 0, 1),
+        (1, 0, 0, -1),
+        (0, 1, 1, 0),
+        (1, 1, 0, 1),
+        (1, 1, -1, 0),
+        (1, -1, 1, 1),
+        (1, 0, 0, 2),
+    ),
+    *(
+        (2, 1, -1, 0),
+        (1, 2, 3, 4),
+        (0, 1, -2, 0),
+        (1, 1, 0, -1),
+        (0, 0, 0, 0),
+        (1, 0, 0, 0),
+        (0, 2, -2, 0),
+        (1, 2, 2, 1),
+    ),
+)
+SEARCHES = (
+    _all_entries(2, (-1, 0, 1)),
+    _all_entries(2, (0, 1, 2)),
+    _all_entries(3, (0, 1)),
+    Search(3, "16 chosen matrices", MATRICES, ((1, 0), (1, 1), (1, -2), (-1, 0), (2, 0), (0, 0))),
+)
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many networks and functions a search saw: ``wrong`` ones satisfy the hypotheses and have other weights."""
+
+    networks: int
+    claimed: int
+    wrong: int
+    corrected: int
+    wrong_corrected: int
+    others: int
+
+
+def search_networks(search: Search, seed: int) -> Count:
+    """Compare all networks d = 2 → 1 of a search at two random inputs with three tokens mod p.
+
+    Hypotheses of the theorem: L ≠ 0, rk M_i = 2, M_i not skew for i > 1; corrected: M_1 not skew either. A function
+    has other weights if two of its networks are not rescalings of each other.
+    """
+    matrices = np.array(search.matrices).reshape(-1, 2, 2)
+    vectors = np.array(search.vectors)
+    X = FIELD.random((2, 2, 3), np.random.default_rng(seed))
+    letters = [
+        np.stack([matmul_mod(x.T, matmul_mod(M % WORD_PRIME, x, WORD_PRIME), WORD_PRIME) for M in matrices]) for x in X
+    ]
+    indices = np.array(list(product(range(len(matrices)), repeat=search.layers)))
+    rows = [matmul_mod(vectors % WORD_PRIME, x, WORD_PRIME) for x in X]
+    found: dict[bytes, list[tuple[int, int]]] = {}
+    for start in range(0, len(indices), CHUNK):
+        part = indices[start : start + CHUNK]
+        outputs = [matmul_mod(row[None], unrolled(table, part), WORD_PRIME) for table, row in zip(letters, rows)]
+        combined = np.concatenate(outputs, axis=-1)
+        for network, vector in np.ndindex(combined.shape[:2]):
+            found.setdefault(combined[network, vector].tobytes(), []).append((start + network, vector))
+    good = np.array([M[0, 0] * M[1, 1] != M[0, 1] * M[1, 0] for M in matrices])
+    skew = np.array([not np.any(M + M.T) for M in matrices])
+    claimed = good[indices].all(axis=1) & ~skew[indices[:, 1:]].any(axis=1)
+    corrected = claimed & ~skew[indices[:, 0]]
+    nonzero = [bool(v.any()) for v in vectors]
+    canonical, lines = [_direction(M.ravel()) for M in matrices], [_direction(v) for v in vectors]
+    counts = [0] * 5
+    for members in found.values():
+        several = len({(*(canonical[i] for i in indices[n]), lines[v]) for n, v in members}) > 1
+        is_claimed = any(claimed[n] and nonzero[v] for n, v in members)
+        is_corrected = any(corrected[n] and nonzero[v] for n, v in members)
+        # A network that satisfies the corrected hypotheses may share its function with one that does not.
+        flags = (is_claimed, is_claimed and several, is_corrected, is_corrected and several, not is_claimed and several)
+        counts = [count + flag for count, flag in zip(counts, flags)]
+    return Count(len(indices) * len(vectors), *counts)
+
+
+def unrolled(letters: Array, indices: Array) -> Array:
+    """Π D_{l−i} S_{l−i+1} for every row of indices into the t×t letters S, by the recursion of Lemma 3.6."""
+    p = WORD_PRIME
+    D = np.broadcast_to(np.eye(letters.shape[-1], dtype=np.int64), (len(indices), *letters.shape[1:]))
+    total = D
+    for column in indices.T:
+        S = letters[column]
+        factor = matmul_mod(D, S, p)
+        total = matmul_mod(factor, total, p)
+        D = matmul_mod(matmul_mod(factor, D, p), matmul_mod(np.swapaxes(S, -1, -2), D, p), p)
+    return total
+
+
+def _direction(vector: Array) -> tuple[int, ...]:
+    """An integer vector up to scale: divided by the greatest common divisor and the sign of its first entry."""
+    if not vector.any():
+        return tuple(vector.tolist())
+    divisor = int(np.gcd.reduce(vector)) * (1 if vector[np.flatnonzero(vector)[0]] > 0 else -1)
+    return tuple((vector // divisor).tolist())

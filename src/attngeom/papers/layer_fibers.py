@@ -1,0 +1,279 @@
+"""[G] Lemma 3.1, Theorem 3.2, Corollaries 3.3, A.1, A.2, Proposition A.5: the fibers of one lightning layer."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import sympy
+
+from attngeom.dimensions import dimension
+from attngeom.dimensions.certificate import certify_dimension
+from attngeom.exact import BLAS_PRIME, QQ, rank, solve
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.coefficients import expand_matrices, symmetrize
+from attngeom.layer.splitting import LayerSplitting, quadric_table, split_layer
+from attngeom.network import Architecture
+from attngeom.network.factorization import factor_attention
+from attngeom.papers.records import Check, Finding, Work
+from attngeom.papers.symbolic import PolynomialDomain
+from attngeom.papers.tangent_spaces import random_rank, swap_sample, units
+from attngeom.verification import verify
+
+
+def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
+    """Whether two nonzero arrays are proportional."""
+    return rank(np.stack([a.ravel(), b.ravel()]), domain) == 1
+
+
+def run_query_key(work: Work) -> Finding:
+    """[G] Lemma 3.1: (Q, K) ↦ Kᵀ Q has fibers GL_a over matrices of rank a ≤ d, with a unique C."""
+    rng = np.random.default_rng(work.seed)
+    checks = []
+    for d, a in work.choose(((1, 1), (2, 1), (3, 2), (3, 3)), [(n, m) for n in range(1, 7) for m in range(1, n + 1)]):
+        Q, K = random_rank(a, d, a, rng), random_rank(a, d, a, rng)
+        A = QQ.matmul(K.T, Q)
+        other_Q, other_K = factor_attention(A, a, QQ)
+        C = solve(K.T, other_K.T, QQ)
+        found = C is not None and rank(K, QQ) == a
+        if C is not None:
+            C = C.T
+            found &= QQ.equal(QQ.matmul(C, K), other_K) and QQ.equal(QQ.matmul(C.T, other_Q), Q)
+        checks.append(Check(f"d = {d}, a = {a}: one C carries a random factorization to the echelon one", found))
+        moves = [QQ.matmul(E.T, Q).ravel() for E in units(a, d)] + [QQ.matmul(K.T, E).ravel() for E in units(a, d)]
+        kernel = 2 * a * d - rank(np.stack(moves), QQ)
+        checks.append(Check(f"d = {d}, a = {a}: the fiber has dimension {kernel} = a²", kernel == a * a))
+    first, second = QQ.array([[0]]), QQ.array([[1]])
+    same = QQ.equal(QQ.matmul(first.T, second), QQ.matmul(second.T, first))
+    checks.append(
+        Check("rk A = a is needed: for d = a = 1 and A = 0, (Q, K) = (1, 0) and (0, 1) differ by no C", same, "support")
+    )
+    return Finding("two independent factorizations of the same rational matrix are matched exactly", tuple(checks))
+
+
+def fiber_points(A: Array, V: Array) -> LayerSplitting:
+    """All weights, up to scale and over the algebraic closure, with the function of (A, V)."""
+    return split_layer(quadric_table(A, V, QQ), QQ)
+
+
+def _is_point(splitting: LayerSplitting, A: Array, V: Array) -> bool:
+    return any(is_multiple(point.A, A) and is_multiple(point.V, V) for point in splitting.points)
+
+
+def run_fibers(work: Work) -> Finding:
+    """[G] Theorem 3.2: one point up to scale; two if rk A = rk V = 1; the zero function only for A = 0 or V = 0."""
+    rng = np.random.default_rng(work.seed)
+    checks = []
+    sizes = work.choose(((2, 1), (2, 2), (3, 2)), ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (4, 3), (5, 4)))
+    trials = work.choose(3, 10)
+    for d, d_out in sizes:
+        good = {"otherwise": True, "two": True, "zero": True}
+        for _, size_A, size_V in product(range(trials), range(d + 1), range(min(d, d_out) + 1)):
+            A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
+            found = fiber_points(A, V)
+            if size_A == 0 or size_V == 0:
+                good["zero"] &= found.status == "zero"
+            elif size_A == size_V == 1:
+                k, q = A[:, _pivot(A.T)], A[_pivot(A)]
+                v, h = V[_pivot(V)], V[:, _pivot(V.T)]
+                swapped = v[:, None] * q[None, :], h[:, None] * k[None, :]
+                number = 1 if is_multiple(k, v) else 2
+                good["two"] &= len(found.points) == number and _is_point(found, A, V) and _is_point(found, *swapped)
+            else:
+                good["otherwise"] &= len(found.points) == 1 and _is_point(found, A, V)
+        label = f"d = {d}, d' = {d_out}, {trials} rational weights of every pair of ranks"
+        checks.append(Check(f"{label}: two points, W and (v qᵀ, h kᵀ), for ranks 1 and 1", good["two"]))
+        checks.append(Check(f"{label}: the function is zero exactly for A = 0 or V = 0", good["zero"]))
+        checks.append(Check(f"{label}: one point otherwise", good["otherwise"]))
+    for p, d, d_out in work.choose(((3, 2, 1),), ((3, 2, 1), (5, 2, 1), (3, 2, 2))):
+        good_fibers, number = exhaust_fibers(p, d, d_out)
+        checks.append(
+            Check(
+                f"all {number} weights over GF({p}) with d = {d}, d' = {d_out}: every fiber is as stated", good_fibers
+            )
+        )
+    checks.append(Check("t ≥ 2 is needed: for t = 1 the weights A and Aᵀ give one function", _one_token(), "support"))
+    zero, split = quadratic_forms()
+    checks.append(Check("proof: rk A > 1 makes the quadratic form xᵀA x irreducible", not zero and not split))
+    checks.append(
+        Check(
+            "A = ((0, 1), (−1, 0)) has the form 0 and A = diag(1, −1) the form (x₁ − x₂)(x₁ + x₂)",
+            zero and split,
+            "correction",
+        )
+    )
+    for A in (QQ.array([[0, 1], [-1, 0]]), QQ.array([[1, 0], [0, -1]])):
+        found = fiber_points(A, QQ.array([[1, 2]]))
+        one = len(found.points) == 1 and _is_point(found, A, QQ.array([[1, 2]]))
+        checks.append(
+            Check(
+                f"A = {[[int(x) for x in row] for row in A]}, V = (1, 2): the fiber is one point all the same",
+                one,
+                "correction",
+            )
+        )
+    example = (
+        "proof only, d = 2: A = ((0, 1), (−1, 0)) has rank 2 and the quadratic form 0,"
+        " A = diag(1, −1) a form that splits"
+    )
+    evidence = (
+        "the quadrics α_m ν_n are factored exactly over Q, which finds the whole fiber; all weights over small fields"
+    )
+    return Finding(evidence, tuple(checks), {}, example)
+
+
+def quadratic_forms() -> tuple[bool, bool]:
+    """Whether the form of ((0, 1), (−1, 0)) is zero and that of diag(1, −1) splits, both of rank 2.
+
+    >>> quadratic_forms()
+    (True, True)
+    """
+    ring = PolynomialDomain.of(x=(2, 1))
+    x = ring.matrix("x", 2, 1)
+    skew, split = (
+        ring.matmul(x.T, ring.matmul(ring.array(A), x))[0, 0] for A in ([[0, 1], [-1, 0]], [[1, 0], [0, -1]])
+    )
+    return skew == 0, len(split.factor()[1]) == 2
+
+
+def _pivot(a: Array) -> int:
+    """The index of the first nonzero row."""
+    return next(index for index, row in enumerate(a) if any(x != 0 for x in row))
+
+
+def _one_token() -> bool:
+    """For t = 1, d = 2, A = E_12 and its transpose give one function; for t = 2 they do not."""
+    A, V = QQ.array([[0, 1], [0, 0]]), QQ.array([[1, 0]])
+    (single, cross), (other_single, other_cross) = expand_matrices(A, V, QQ), expand_matrices(A.T, V, QQ)
+    return QQ.equal(single, other_single) and not QQ.equal(cross, other_cross)
+
+
+def exhaust_fibers(p: int, d: int, d_out: int) -> tuple[bool, int]:
+    """Group all (A, V) over GF(p), p odd, by their coefficients and compare each group with Theorem 3.2.
+
+    >>> exhaust_fibers(3, 1, 1)
+    (True, 9)
+    """
+    A = np.array(list(product(range(p), repeat=d * d))).reshape(-1, d, d)
+    V = np.array(list(product(range(p), repeat=d_out * d))).reshape(-1, d_out, d)
+    k, l = np.triu_indices(d)
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    off_diagonal = (k != l)[None, :, None]
+    for index, matrix in enumerate(A):
+        cross = V[:, :, k, None] * matrix[None, None, l, :] + V[:, :, l, None] * matrix[None, None, k, :] * off_diagonal
+        for other, table in enumerate((cross % p).astype(np.int8)):
+            groups.setdefault(table.tobytes(), []).append((index, other))
+    zero = np.zeros((d_out, len(k), d), dtype=np.int8).tobytes()
+    good = all((not A[i].any()) or (not V[j].any()) for i, j in groups[zero])
+    for key, members in groups.items():
+        if key == zero:
+            continue
+        i, j = members[0]
+        classes = {min(((s * A[i]) % p).tobytes() for s in range(1, p)) for i, _ in members}
+        pair = _has_rank_one(A[i], p) and _has_rank_one(V[j], p)
+        limit = 2 if pair and not _is_parallel(A[i], V[j], p) else 1
+        good &= len(classes) == limit and len(members) == limit * (p - 1)
+    return good, len(A) * len(V)
+
+
+def _has_rank_one(matrix: Array, p: int) -> bool:
+    minors = matrix[:, None, :, None] * matrix[None, :, None, :] - matrix[:, None, None, :] * matrix[None, :, :, None]
+    return bool(matrix.any()) and not np.any(minors % p)
+
+
+def _is_parallel(A: Array, V: Array, p: int) -> bool:
+    """Whether the column space of A and the row space of V, both of dimension one, agree."""
+    k, v = A[:, np.flatnonzero(A.any(axis=0))[0]], V[np.flatnonzero(V.any(axis=1))[0]]
+    return not np.any((k[:, None] * v[None, :] - k[None, :] * v[:, None]) % p)
+
+
+def run_dimension(work: Work) -> Finding:
+    """[G] Corollary 3.3: dim = 2αd − α² + d d' − 1, proven by bounds that meet and certificates that verify."""
+    most = work.choose(3, 5)
+    wrong, unproven, invalid, beyond = [], [], [], True
+    for d, d_out, a in product(range(1, most + 1), repeat=3):
+        architecture = Architecture((d, d_out), a, tokens=2)
+        answer = dimension(architecture, prove=True, seed=work.seed)
+        alpha = min(a, d)
+        expected = 2 * alpha * d - alpha**2 + d * d_out - 1
+        holds = d >= 2 and (d_out >= 2 or a >= 2)
+        if not holds:
+            beyond &= answer.dimension == expected
+            continue
+        if answer.dimension != expected:
+            wrong.append((d, d_out, a))
+        if not answer.is_proven:
+            unproven.append((d, d_out, a))
+        elif not verify(certify_dimension(answer)).valid:
+            invalid.append((d, d_out, a))
+    checks = (
+        Check(f"the formula gives the dimension for all d, d', a ≤ {most} with d, d' ≥ 2 or d, a ≥ 2", not wrong),
+        Check("every value is proven: a nonzero minor mod p meets the count of parameters", not unproven, "support"),
+        Check("every certificate passes the independent verifier", not invalid, "support"),
+        Check("the formula also holds where the hypotheses fail", beyond, "support"),
+    )
+    return Finding(f"certificates for all architectures with d, d', a ≤ {most}, t = 2", checks, primes=(BLAS_PRIME,))
+
+
+@cache
+def run_closed(work: Work) -> Finding:
+    """[G] Corollary A.1: the projective parametrization has no base points, so the image is closed."""
+    checks = []
+    for d, d_out in work.choose(((2, 1),), ((2, 1), (2, 2))):
+        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
+        table = quadric_table(ring.matrix("A", d, d), ring.matrix("V", d_out, d), ring)
+        names = [sympy.Symbol(name) for name in ring.names]
+        equations = [sympy.sympify(str(f).replace("^", "**")) for f in table.ravel() if f != 0]
+        basis = sympy.groebner(equations, *names, order="grevlex")
+        products = [x * y for x in names[: d * d] for y in names[d * d :]]
+        inside = all(basis.contains(sympy.expand(f**2)) for f in products)
+        checks.append(Check(f"d = {d}, d' = {d_out}: φ = 0 forces (a_ij v_kl)² = 0 for all entries", inside))
+    evidence = (
+        "a Gröbner basis over Q shows that A ≠ 0 and V ≠ 0 give φ ≠ 0; the map on the compact product of projective"
+        " spaces (and of its closed subset rk A ≤ a) is then defined everywhere, and its image is closed"
+    )
+    return Finding(evidence, tuple(checks))
+
+
+def run_birational(work: Work) -> Finding:
+    """[G] Corollary A.2: generically one-to-one, with special fibers of two points."""
+    rng = np.random.default_rng(work.seed)
+    checks = []
+    for d, d_out, a in work.choose(
+        ((2, 1, 2), (2, 2, 1), (3, 2, 2)), ((2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 1, 2), (3, 2, 2), (4, 3, 1), (5, 5, 3))
+    ):
+        sizes = set()
+        for _ in range(5):
+            sizes.add(
+                len(fiber_points(random_rank(d, d, min(a, d), rng), random_rank(d_out, d, min(d, d_out), rng)).points)
+            )
+        checks.append(Check(f"d = {d}, d' = {d_out}, a = {a}: generic fibers have one point", sizes == {1}))
+        pairs = {
+            len(fiber_points(sample.A, sample.V).points) for sample in (swap_sample(d, d_out, rng) for _ in range(5))
+        }
+        checks.append(Check(f"d = {d}, d' = {d_out}: fibers for ranks 1 and 1 have two points", pairs == {2}))
+    generic = swap_sample(3, 1, rng)
+    outside = len(fiber_points(generic.A, generic.V).points)
+    checks.append(
+        Check(
+            "d, d' ≥ 2 or d, a ≥ 2 is needed: for d' = a = 1 the generic fiber has two points", outside == 2, "support"
+        )
+    )
+    return Finding("fibers found by exact factorization at random rational weights", tuple(checks))
+
+
+def run_table(work: Work) -> Finding:
+    """[G] Proposition A.5: φ is a linear image of the table of quadrics α_m ν_n, and determines it."""
+    checks = []
+    for d, d_out in work.choose(((2, 1), (2, 2)), ((2, 1), (2, 2), (3, 2), (4, 3))):
+        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
+        A, V = ring.matrix("A", d, d), ring.matrix("V", d_out, d)
+        single, cross = expand_matrices(A, V, ring)
+        table = quadric_table(A, V, ring)
+        same = ring.equal(np.swapaxes(cross, 1, 2), table)
+        label = f"d = {d}, d' = {d_out}"
+        checks.append(Check(f"{label}: the part linear in x₁ and quadratic in x₂ is (α_m ν_n) in Q[A, V]", same))
+        from_table = symmetrize(np.swapaxes(table, 1, 2), d, ring)
+        checks.append(Check(f"{label}: the part in x₁ alone is a linear image of it", ring.equal(single, from_table)))
+    return Finding("identities of coefficients on generic weights; all columns and contexts are copies", tuple(checks))

@@ -1,0 +1,188 @@
+"""Tangent spaces of the variety of one layer, t ≥ 2, at given weights: bounded below by curves, above by equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from attngeom.equations import Variety, families
+from attngeom.equations.families.cross_rows import SegreQuadrics
+from attngeom.equations.family import Family
+from attngeom.equations.variety import place
+from attngeom.exact import GF, QQ, WORD_PRIME, nullspace, rank, rank_mod_p
+from attngeom.exact.domains import Array
+from attngeom.layer.coefficients import expand_matrices
+from attngeom.layer.labels import pairs
+from attngeom.layer.splitting import quadric_table, split_layer
+
+FIELD = GF(WORD_PRIME)
+MAX_DEGREE = 4
+COMBINATIONS = 6
+SEVERAL_ROWS = (8, 10, 11)
+"""Families that add nothing to the others here, or that are treated apart."""
+
+Equation = tuple[tuple[tuple[int, ...], int], ...]
+
+
+def random_rank(rows: int, columns: int, size: int, rng: np.random.Generator) -> Array:
+    """A rational matrix of exactly this rank, by rejection."""
+    while True:
+        matrix = QQ.matmul(QQ.random((rows, size), rng), QQ.random((size, columns), rng))
+        if rank(matrix, QQ) == size:
+            return matrix
+
+
+def units(rows: int, columns: int) -> Iterator[Array]:
+    """The elementary matrices of a shape, over Q."""
+    for i, j in np.ndindex(rows, columns):
+        matrix = QQ.zeros((rows, columns))
+        matrix[i, j] += 1
+        yield matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Weights of one type, with their ranks; ``kind`` is generic, swap (two points), boundary or zero."""
+
+    kind: str
+    A: Array
+    V: Array
+    ranks: tuple[int, int]
+
+
+def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[Sample]:
+    """One random sample for every type of point of the layer d → d_out with attention width a."""
+    for size_A in range(min(a, d) + 1):
+        for size_V in range(min(d, d_out) + 1):
+            A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
+            if 0 in (size_A, size_V):
+                yield Sample("zero", A, V, (size_A, size_V))
+            elif (size_A, size_V) == (1, 1):
+                yield swap_sample(d, d_out, rng)
+                k, q, h = random_rank(d, 1, 1, rng), random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
+                yield Sample("boundary", QQ.matmul(k, q), QQ.matmul(h, k.T), (1, 1))
+            else:
+                yield Sample("generic", A, V, (size_A, size_V))
+
+
+def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> Sample:
+    """Weights (k qᵀ, h vᵀ) with k and v independent, d ≥ 2."""
+    k, v = random_rank(2, d, 2, rng)
+    q, h = random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
+    return Sample("swap", QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), (1, 1))
+
+
+def cross_vector(A: Array, V: Array) -> Array:
+    """The cross-column coefficients of a layer over Q as one vector; they determine the function for t ≥ 2."""
+    return expand_matrices(A, V, QQ)[1].ravel()
+
+
+def differential(A: Array, V: Array, a: int | None = None) -> Array:
+    """Rows: the derivatives of φ along all V̇, and along the span of tangent vectors Ȧ of curves of rank ≤ a at A.
+
+    If rk A < a these span all matrices, because A + s E has rank ≤ a for E of rank one; else they are A E and E A.
+    """
+    d = A.shape[0]
+    rows = [cross_vector(A, E) for E in units(*V.shape)]
+    if a is None or a >= d or rank(A, QQ) < a:
+        rows += [cross_vector(E, V) for E in units(d, d)]
+    else:
+        rows += [cross_vector(QQ.matmul(A, E), V) for E in units(d, d)]
+        rows += [cross_vector(QQ.matmul(E, A), V) for E in units(d, d)]
+    return np.stack(rows)
+
+
+def tangent_lower_bound(sample: Sample, a: int) -> int:
+    """A lower bound for the dimension of the Zariski tangent space, exact over Q.
+
+    Tangent vectors of curves, at both points of a two-point fiber. At 0 the variety is a cone, so its points are
+    tangent vectors. A boundary point (k qᵀ, h kᵀ) is a limit of (k qᵀ, h (k + s w)ᵀ), and the dimension of the tangent
+    space can only jump up in a limit.
+    """
+    A, V, d = sample.A, sample.V, sample.A.shape[0]
+    rng = np.random.default_rng(0)
+    if sample.kind == "zero":
+        number = V.shape[0] * d * len(pairs(d)) + 3
+        points = [cross_vector(random_rank(d, d, min(a, d), rng), QQ.random(V.shape, rng)) for _ in range(number)]
+        return rank(np.stack(points), QQ)
+    if sample.kind == "generic":
+        return rank(differential(A, V, a), QQ)
+    if sample.kind == "boundary":
+        row = next(row for row in V if any(row != 0))
+        w = next(e for e in QQ.eye(d) if rank(np.stack([row, e]), QQ) == 2)
+        V = V + V[:, [next(i for i in range(d) if row[i] != 0)]] * w
+    fiber = split_layer(quadric_table(A, V, QQ), QQ).points
+    return rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]), QQ)
+
+
+def _residues(family: Family, position: Mapping[Any, int]) -> Iterator[Equation]:
+    for index in range(family.count):
+        terms = family.terms(index).items()
+        yield tuple((tuple(position[v] for v in m), int(FIELD.array([c])[0])) for m, c in terms)
+
+
+@cache
+def row_equations(d: int, a: int, targets: int) -> tuple[Equation, ...]:
+    """Equations of degree ≤ 4 of one output row, as terms (places of the variables y_{S,m}, residue mod p)."""
+    position = {("y", 0, k, l, m): s * targets + m for s, (k, l) in enumerate(pairs(d)) for m in range(targets)}
+    known = families(Variety(d, a, targets=targets))
+    chosen = [f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS]
+    return tuple(equation for family in chosen for equation in _residues(family, position))
+
+
+@cache
+def segre_equations(d: int, d_out: int) -> tuple[Equation, ...]:
+    """The Segre quadrics across output rows, in the places of y_{n,S,m}."""
+    position = {
+        ("y", n, k, l, m): (n * len(pairs(d)) + s) * d + m
+        for n in range(d_out)
+        for s, (k, l) in enumerate(pairs(d))
+        for m in range(d)
+    }
+    return tuple(_residues(SegreQuadrics(Variety(d, d, d_out=d_out)), position))
+
+
+def gradients(equations: tuple[Equation, ...], y: Array) -> Array:
+    """The gradients of equations at a point mod p, as rows."""
+    p, values = WORD_PRIME, y.tolist()
+    rows = np.zeros((len(equations), len(values)), dtype=np.int64)
+    for row, terms in zip(rows, equations):
+        for monomial, c in terms:
+            for i, variable in enumerate(monomial):
+                product = c
+                for j, other in enumerate(monomial):
+                    if i != j:
+                        product = product * values[other] % p
+                row[variable] = (row[variable] + product) % p
+    return rows
+
+
+def tangent_upper_bound(sample: Sample, a: int) -> int:
+    """Coordinates minus the rank mod p of the gradients of equations at the point: at least dim T, exactly.
+
+    Equations of one row hold for every combination of rows, and with the roles of A and Vᵀ exchanged for every
+    combination of targets; the flattening with all rows has rank ≤ a.
+    """
+    d, d_out, p = sample.A.shape[0], sample.V.shape[0], WORD_PRIME
+    A, V = FIELD.array(sample.A), FIELD.array(sample.V)
+    y = place(A, V, Variety(d, d, d_out=d_out), FIELD).first_cross
+    rng = np.random.default_rng(1)
+    rows = [gradients(segre_equations(d, d_out), y.ravel())]
+    for _ in range(COMBINATIONS):
+        c = FIELD.random((d_out,), rng)
+        inner = gradients(row_equations(d, a, d), (y * c[:, None, None] % p).sum(axis=0).ravel() % p)
+        rows.append((inner[:, None, :] * c[None, :, None] % p).reshape(len(inner), y.size))
+        e = FIELD.random((d,), rng)
+        swapped = (y * e % p).sum(axis=2).T % p
+        inner = gradients(row_equations(d, min(d, d_out), d_out), swapped.ravel()).reshape(-1, len(pairs(d)), d_out)
+        turned = np.moveaxis(inner, 2, 1)[..., None] * e % p
+        rows.append(turned.reshape(len(inner), y.size))
+    flat = y.reshape(-1, d)
+    if rank_mod_p(flat, p) == a < d:
+        left, right = nullspace(flat.T, FIELD), nullspace(flat, FIELD)
+        rows.append((left[:, None, :, None] * right[None, :, None, :] % p).reshape(len(left) * len(right), y.size))
+    return y.size - rank_mod_p(np.concatenate(rows), p)

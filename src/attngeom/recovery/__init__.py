@@ -1,0 +1,1 @@
+"""Weights from coefficients, from queries, from black boxes."""

@@ -1,0 +1,274 @@
+"""The virtual weights (M_1..M_l, L) of a deep lightning network from its values alone, one layer after another.
+
+Two tokens are nonzero, x and y. The output at the token of x is odd in x and its linear part is F(y) (yᵀ M_1 x) with
+F(y) ∥ L y: over many y this determines M_1 up to scale. A known virtual layer X ↦ X (Xᵀ M_1 X) is undone on the span
+of x and y, and the rest of the network is a black box with one layer less. At the end L
+enters linearly, all scales included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
+from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.network import Architecture, VirtualWeights
+from attngeom.network.virtual import forward_virtual
+from attngeom.recovery.blackbox import BlackBox
+from attngeom.recovery.layer_inverse import CAUSAL_MASK, FULL_MASK, invert_layer, refine_inverse
+
+MIN_SEPARATION = 1e-9
+OVERSAMPLING = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Peeled:
+    """Virtual weights found, and the smallest separation of the linear systems that gave them."""
+
+    virtual: VirtualWeights
+    separation: float
+
+
+@dataclass(frozen=True)
+class NotPeeled:
+    """Which stage failed and why; ``is_hypothesis``: the function itself does not determine its weights."""
+
+    layer: int
+    reason: str
+    is_hypothesis: bool = True
+
+
+class Peeler:
+    """One run of the algorithm over floats or balls; every random choice comes from ``rng``.
+
+    Points at which a layer is undone with a condition above ``max_condition`` are not used.
+    """
+
+    def __init__(
+        self,
+        box: BlackBox,
+        architecture: Architecture,
+        domain: Domain,
+        rng: np.random.Generator,
+        max_condition: float = 300.0,
+    ) -> None:
+        self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
+        self.max_condition = max_condition
+        self.d, self.layers = architecture.widths[0], architecture.num_layers
+        self.mask = CAUSAL_MASK if architecture.causal else FULL_MASK
+        self.known: list[Array] = []
+        self.separation = 1.0
+
+    def run(self) -> Peeled | NotPeeled:
+        for layer in range(self.layers):
+            found = self._first_layer() if layer == 0 else self._next_layer(layer)
+            if isinstance(found, NotPeeled) and 0 < layer == self.layers - 1:
+                found = found if (last := self._last_layer()) is None else last
+            if isinstance(found, NotPeeled):
+                return found
+            self.known.append(found)
+        return self._values()
+
+    def _place(self, x: Array, y: Array) -> Array:
+        """Inputs with the pairs (x, y) of columns, other tokens zero; under a causal mask x comes last."""
+        count = x.shape[0]
+        X = self.domain.zeros((count, self.d, self.architecture.tokens))
+        first, second = (1, 0) if self.architecture.causal else (0, 1)
+        X[:, :, first], X[:, :, second] = x, y
+        return X
+
+    def _ask(self, x: Array, y: Array) -> Array:
+        """The outputs (N, d_l) at the token of x."""
+        answers = self.box(self._place(x, y))
+        return answers[:, :, 1 if self.architecture.causal else 0]
+
+    def _odd_linear(self, values: Array, nodes: Array) -> Array:
+        """The linear coefficient of an odd polynomial from its values at nodes ε (axis 0), of degree 2·len − 1."""
+        K = len(nodes)
+        largest = nodes[-1]
+        powers = np.stack([(nodes / largest) ** (2 * k + 1) for k in range(K)], axis=1)
+        weights = self.domain.inverse(powers)[0] / largest
+        shape = values.shape[1:]
+        return self.domain.matmul(weights[None, :], values.reshape(K, -1)).reshape(shape)
+
+    def _solve(self, rows: Array) -> Array | None:
+        """The d×d matrix annihilated by the equations, or None if it is not unique."""
+        found = null_vector(rows, self.domain)
+        self.separation = min(self.separation, found.separation)
+        if found.separation < MIN_SEPARATION:
+            return None
+        return found.vector.reshape(self.d, self.d)
+
+    def _equations(self, y: Array, xs: Array, values: Array) -> Array:
+        """Equations for M: the vector (yᵀ M x_i)_i is parallel to the given values."""
+        domain = self.domain
+        lead = int(np.argmax(np.abs(to_float(values))))
+        products = (y[None, :, None] * xs[:, None, :]).reshape(len(xs), -1)
+        rows = products * values[lead] - products[lead][None, :] * values[:, None]
+        return domain.reduce(np.delete(rows, lead, axis=0))
+
+    def _first_layer(self) -> Array | NotPeeled:
+        """M_1 from the linear part in x at small x, at the points y where that part is largest."""
+        domain, d = self.domain, self.d
+        count = OVERSAMPLING * (2 * d + 4)
+        directions = self.rng.standard_normal((count, d))
+        y = domain.array(directions / np.linalg.norm(directions, axis=1, keepdims=True))
+        step = 2.0**-14 if domain == RR else 2.0 ** -(getattr(domain, "precision", 53) // 7)
+        nodes = domain.array([step, 2 * step, 3 * step])
+        x = domain.eye(d)
+        batch_x = np.concatenate([np.tile(x * node, (count, 1)) for node in nodes])
+        batch_y = np.tile(np.repeat(y, d, axis=0), (3, 1))
+        answers = self._ask(batch_x, batch_y).reshape(3, count, d, -1)
+        G = midpoints(self._odd_linear(answers, nodes))
+        sizes = np.linalg.norm(to_float(G).reshape(count, -1), axis=1)
+        if not np.all(np.isfinite(sizes)) or not np.any(sizes):
+            return NotPeeled(0, "the linear part of the function vanishes: L or some M_i is zero or skew-symmetric")
+        rows = []
+        for index in np.argsort(-sizes)[: 2 * d + 4]:
+            column = int(np.argmax(np.linalg.norm(to_float(G[index]), axis=0)))
+            if sizes[index] > 0:
+                rows.append(self._equations(y[index], x, G[index][:, column]))
+        M = self._solve(np.concatenate(rows))
+        return NotPeeled(0, "M_1 is not determined by the linear part: its rank is below 2") if M is None else M
+
+    def _forward(self, X: Array) -> Array:
+        """X pushed through the known virtual layers."""
+        for M in self.known:
+            scores = self.domain.matmul(X.T, self.domain.matmul(M, X))
+            if self.architecture.causal:
+                scores = scores * np.triu(np.ones(scores.shape, dtype=int))
+            X = self.domain.matmul(X, scores)
+        return X
+
+    def _next_layer(self, layer: int) -> Array | NotPeeled:
+        """M of a later layer, by undoing the known ones on spans of two vectors."""
+        domain, d = self.domain, self.d
+        count = (3 ** (self.layers - layer) + 1) // 2
+        # Chebyshev nodes: interpolation of the odd polynomial of degree 3^(l - layer) then amplifies errors least.
+        nodes = np.cos((2 * np.arange(count)[::-1] + 1) * np.pi / (4 * count))
+        jobs: list[tuple[Array, Array, Array]] = []
+        wanted = OVERSAMPLING * (d + 4)
+        for _ in range(4 * wanted):
+            found = self._invert_around(nodes)
+            if found is not None:
+                jobs.append(found)
+            if len(jobs) == wanted:
+                break
+        if len(jobs) < d + 2:
+            return NotPeeled(layer, "the known layers could not be undone at enough points", False)
+        batch = np.concatenate([inputs for _, _, inputs in jobs])
+        answers = self._ask(batch[:, :, 0], batch[:, :, 1])
+        systems, start = [], 0
+        for y, xs, inputs in jobs:
+            values = answers[start : start + len(inputs)].reshape(len(xs), count, -1)
+            start += len(inputs)
+            linear = midpoints(self._odd_linear(np.moveaxis(values, 1, 0), domain.array(nodes)))
+            column = int(np.argmax(np.linalg.norm(to_float(linear), axis=0)))
+            size = np.linalg.norm(to_float(linear))
+            loss = float(np.abs(to_float(values)).max() / size) if size else np.inf
+            systems.append((loss, self._equations(domain.array(y), domain.array(xs), linear[:, column])))
+        # Interpolation loses as many digits as the linear part is smaller than the values: keep the best points.
+        systems.sort(key=lambda system: system[0])
+        M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
+        return NotPeeled(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
+
+    def _invert_around(self, nodes: Array) -> tuple[Array, Array, Array] | None:
+        """A point y, vectors x and the inputs whose image under the known layers is (ε x, y), for each x and node ε."""
+        y = self._direction()
+        xs, inputs = [], []
+        for _ in range(3 * self.d):
+            x = self._direction()
+            found = self._undo(x, y, nodes)
+            if found is not None:
+                xs.append(x)
+                inputs += found
+            if len(xs) == self.d:
+                break
+        return (y, np.array(xs), np.concatenate(inputs)) if len(xs) >= 2 else None
+
+    def _direction(self) -> Array:
+        x = self.rng.standard_normal(self.d)
+        return np.asarray(x / np.linalg.norm(x))
+
+    def _undo(self, x: Array, y: Array, nodes: Array) -> list[Array] | None:
+        """One input (1, d, 2) for each node, or None if a layer cannot be undone stably."""
+        P = np.stack([x, y], axis=1)
+        exact_P = self.domain.array(P)
+        scores = [self.domain.matmul(exact_P.T, self.domain.matmul(M, exact_P)) for M in self.known][::-1]
+        floats = [to_float(S) for S in scores]
+        path: list[list[Array]] = []
+        # From the largest node down, each solution is the start for the next one.
+        for node in nodes[::-1]:
+            target = np.diag([node, 1.0])
+            solutions = []
+            for place, S in enumerate(floats):
+                start = path[-1][place] if path else None
+                N = invert_layer(target, S, self.mask, self.rng, start)
+                if N is None and start is not None:
+                    N = invert_layer(target, S, self.mask, self.rng)
+                if N is None or np.linalg.cond(N) > self.max_condition:
+                    return None
+                solutions.append(N)
+                target = N
+            path.append(solutions)
+        inputs = []
+        for node, solutions in zip(nodes, path[::-1]):
+            exact = self.domain.array(np.diag([node, 1.0]))
+            for N, S in zip(solutions, scores):
+                exact = refine_inverse(N, exact, S, self.mask, self.domain)
+            inputs.append(self.domain.matmul(exact_P, exact)[None])
+        return inputs
+
+    def _last_layer(self) -> Array | None:
+        """M_l without undoing layers: the last layer is a table of quadrics, linear in the answers, that is split.
+
+        Less well conditioned, for images under known layers are almost parallel; a fallback, over floats only.
+        """
+        d = self.d
+        if self.domain != RR:
+            return None
+        k, l = np.triu_indices(d)
+        X = self.rng.standard_normal((d * d * (d + 1), d, self.architecture.tokens))
+        rows, right = [], []
+        for x, answer in zip(X, self.box(X)):
+            Y = self._forward(x)
+            size = float(np.abs(Y).max()) or 1.0
+            squares = (Y / size)[k] * (Y / size)[l]
+            for i in range(Y.shape[1]):
+                context = squares[:, : i + 1 if self.architecture.causal else None].sum(axis=1)
+                rows.append(np.outer(Y[:, i] / size, context).ravel())
+                right.append(answer[:, i] / size**3)
+        table = np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0].T
+        split = split_layer_floats(table.reshape(-1, d, len(k)), tolerance=1e-2)
+        return split.points[0].A if split.points else None
+
+    def _values(self) -> Peeled:
+        """L, with all scales, from φ(X) = L Y with Y the image of X under all virtual layers."""
+        domain, d = self.domain, self.d
+        X = domain.array(self.rng.standard_normal((2 * d + 4, d, self.architecture.tokens)))
+        answers = self.box(X)
+        rows, right = [], []
+        for x, answer in zip(X, answers):
+            Y = midpoints(self._forward(x))
+            size = domain.array([float(np.abs(to_float(Y)).max()) or 1.0])[0]
+            rows.append(Y.T / size)
+            right.append(answer.T / size)
+        L = least_squares(np.concatenate(rows), np.concatenate(right), domain).T
+        kind, causal = self.architecture.kind, self.architecture.causal
+        return Peeled(VirtualWeights(tuple(self.known), L, domain, kind, causal), self.separation)
+
+
+def held_out_error(virtual: VirtualWeights, box: BlackBox, tokens: int, rng: np.random.Generator) -> float:
+    """The largest relative error of the outputs at fresh random inputs."""
+    domain = virtual.domain
+    X = domain.array(rng.standard_normal((6, virtual.L.shape[1], tokens)))
+    worst = 0.0
+    for x, answer in zip(X, box(X)):
+        found = forward_virtual(virtual, x)
+        size = np.abs(to_float(answer)).max()
+        gap = np.abs(to_float(midpoints(found - answer))).max()
+        worst = max(worst, float(gap / size) if size else float(gap > 0))
+    return worst if np.isfinite(worst) else np.inf

@@ -1,0 +1,185 @@
+"""Which weights give this function? From coefficients, or from a black box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR, Array, Balls, Domain
+from attngeom.exact.quadratic import QuadraticField
+from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.layer.interpolation import interpolate
+from attngeom.layer.splitting import LayerMatrices, split_layer
+from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
+from attngeom.recovery.blackbox import BlackBox
+from attngeom.recovery.recover_deep import check_identifiable, recover_deep
+from attngeom.recovery.results import Recovery
+from attngeom.recovery.virtual_lift import lift_virtual
+
+
+def recover(
+    source: Coefficients | BlackBox | Callable[[Array], Array],
+    architecture: Architecture | None = None,
+    seed: int = 0,
+    tolerance: float = 1e-6,
+) -> Recovery:
+    """Weights that give the function described by coefficients (one layer) or by a black box (any depth).
+
+    Coefficients over Q give exact weights over Q or Q(√D), and both points of a two-point fiber ([G] Theorem 3.2).
+    Without an architecture, the attention width is the rank of A. A callable is taken as a black box over floats.
+
+    >>> from attngeom.layer.coefficients import expand
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import random_weights
+    >>> found = recover(expand(random_weights(Architecture((3, 2), 2), QQ, seed=0)))
+    >>> found.outcome, found.is_exact
+    ('recovered', True)
+    """
+    if isinstance(source, Coefficients):
+        return recover_layer(source, architecture, seed, tolerance)
+    box = source if isinstance(source, BlackBox) else BlackBox(source)
+    if architecture is None:
+        raise InputError("a black box without an architecture was given; its widths and tokens are required")
+    if architecture.num_layers > 1 or isinstance(box.domain, Balls):
+        return recover_deep(box, architecture, seed, tolerance)
+    obstacle = check_identifiable(architecture)
+    if obstacle is not None:
+        return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
+    d, d_out = architecture.widths
+    found = interpolate(box, d, d_out, architecture.tokens, box.domain, seed, tolerance=tolerance)
+    result = recover_layer(found.coefficients, architecture, seed, tolerance)
+    error = found.residual if found.residual is not None else result.error_estimate
+    return Recovery(
+        result.outcome,
+        result.reason,
+        result.weights,
+        error if result.error_estimate is None or error is None else max(error, result.error_estimate),
+        found.queries,
+        seed,
+        result.domain,
+        None,
+        result.separation,
+        result.is_exact,
+    )
+
+
+def recover_layer(
+    coefficients: Coefficients, architecture: Architecture | None = None, seed: int = 0, tolerance: float = 1e-6
+) -> Recovery:
+    """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats."""
+    domain = coefficients.domain
+    if coefficients.t < 2:
+        reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
+        return Recovery("not identifiable", reason, (), None, 0, seed, domain)
+    causal = architecture.causal if architecture is not None else _looks_causal(coefficients)
+    # Token 1 attends to token 0 with and without causal mask.
+    table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
+    obstacle = _check_copies(coefficients, causal, tolerance)
+    if obstacle is not None:
+        return Recovery("failed", obstacle, (), None, 0, seed, domain)
+    if domain == RR:
+        floats = split_layer_floats(np.ascontiguousarray(table), tolerance, seed)
+        if floats.status == "zero":
+            return _zero(coefficients, architecture, causal, seed)
+        if floats.status == "complex":
+            reason = "the quadrics have definite common factors: only complex weights give them"
+            return Recovery("closure only", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
+        if floats.status == "none":
+            reason = f"the closest layer misses the coefficients by {floats.residual:.1e}, more than {tolerance:.0e}"
+            return Recovery("failed", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
+        return _build(coefficients, architecture, causal, RR, floats.points, floats.residual, seed, floats.separation)
+    split = split_layer(table, domain)
+    if split.status == "zero":
+        return _zero(coefficients, architecture, causal, seed)
+    if split.status == "none":
+        return Recovery("failed", split.obstructions[0].reason, (), None, 0, seed, domain)
+    if split.status == "complex":
+        reason = f"the factors are conjugate over Q(√{getattr(split.domain, 'D', '?')}): there are no real weights"
+        return Recovery("closure only", reason, (), None, 0, seed, split.domain)
+    return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
+
+
+def _looks_causal(coefficients: Coefficients) -> bool:
+    """Whether token 0 sees no other token although token 1 does."""
+    domain = coefficients.domain
+    return domain.is_zero(coefficients.cross[:, 0]) and not domain.is_zero(coefficients.cross[:, 1, 0])
+
+
+def _check_copies(coefficients: Coefficients, causal: bool, tolerance: float) -> str | None:
+    """All columns must carry the same layer: cross parts are copies, single parts their symmetrization."""
+    domain = coefficients.domain
+    if coefficients.outside:
+        return f"the monomial {coefficients.outside[0].monomial} does not occur in a layer of attention"
+    block = coefficients.cross[:, 1, 0]
+    single = symmetrize(block, coefficients.d, domain)
+
+    def same(a: Array, b: Array) -> bool:
+        if domain == RR:
+            return bool(np.linalg.norm(a - b) <= tolerance * max(float(np.linalg.norm(block)), 1e-300))
+        return domain.equal(a, b)
+
+    for j in range(coefficients.t):
+        if not same(coefficients.single[:, j], single):
+            return f"the coefficients of token {j} alone do not fit those of pairs of tokens (symmetrization)"
+        for n in range(coefficients.t - 1):
+            expected = block - block if causal and n >= j else block
+            if not same(coefficients.cross[:, j, n], expected):
+                return f"the coefficients of target token {j} are no copy of those of token 1 (sequence copy)"
+    return None
+
+
+def _zero(coefficients: Coefficients, architecture: Architecture | None, causal: bool, seed: int) -> Recovery:
+    domain, d = coefficients.domain, coefficients.d
+    point = LayerMatrices(domain.zeros((d, d)), domain.zeros((coefficients.d_out, d)))
+    built = _build(coefficients, architecture, causal, domain, (point,), 0.0, seed, None, 0)
+    reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
+    return Recovery(built.outcome, reason, built.weights, 0.0, 0, seed, domain, is_exact=domain.is_exact)
+
+
+def _build(
+    coefficients: Coefficients,
+    architecture: Architecture | None,
+    causal: bool,
+    domain: Domain,
+    points: tuple[LayerMatrices, ...],
+    error: float,
+    seed: int,
+    separation: float | None,
+    rank_A: int | None = None,
+) -> Recovery:
+    """The record with weights for each point, if the attention width allows it."""
+    d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
+    if rank_A is None:
+        values = np.linalg.svd(points[0].A, compute_uv=False)
+        rank_A = int(np.sum(values > max(1e-10, 100 * error) * values[0]))
+    if architecture is None:
+        architecture = Architecture((d, d_out), max(1, rank_A), tokens=t, causal=causal)
+    if architecture.widths != (d, d_out) or architecture.tokens != t or architecture.is_factored:
+        raise InputError(
+            f"coefficients of a map {d}×{t} → {d_out}×{t} given; one unfactored layer of that size is required"
+        )
+    if rank_A > architecture.attention[0]:
+        reason = f"A has rank {rank_A}, attention width {architecture.attention[0]} is too small"
+        return Recovery("failed", reason, (), error, 0, seed, domain, separation=separation)
+    weights = tuple(_weights(architecture, point, domain) for point in points)
+    exact = domain.is_exact
+    count = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
+    return Recovery("recovered", count, weights, error, 0, seed, domain, separation=separation, is_exact=exact)
+
+
+def _weights(architecture: Architecture, point: LayerMatrices, domain: Domain) -> Weights:
+    if not isinstance(domain, QuadraticField):
+        if domain == RR:
+            return lift_virtual(VirtualWeights((point.A,), point.V, RR, causal=architecture.causal), architecture)
+        return weights_from_matrices(architecture, [point.A], [point.V], domain)
+    # Over Q(√D) both matrices have rank one: A = k qᵀ.
+    row = next(i for i in range(len(point.A)) if any(bool(x) for x in point.A[i]))
+    column = next(j for j in range(len(point.A)) if bool(point.A[row, j]))
+    shape = (architecture.attention[0], len(point.A))
+    K, Q = domain.zeros(shape), domain.zeros(shape)
+    K[0] = point.A[:, column]
+    Q[0] = point.A[row] * point.A[row, column].inverse()
+    return Weights(architecture, domain, ((Head(Q, K, point.V),),))

@@ -1,0 +1,218 @@
+"""Deep lightning networks from black boxes: floats with a final fit, any precision for more layers, exactly over Q."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.errors import InputError, SingularError
+from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField, Rationals
+from attngeom.exact.matrices import solve
+from attngeom.exact.precise import dyadic, to_float
+from attngeom.network import Architecture, VirtualWeights, Weights
+from attngeom.network.virtual import forward_virtual
+from attngeom.recovery.blackbox import BlackBox
+from attngeom.recovery.peeling import NotPeeled, Peeled, Peeler, held_out_error
+from attngeom.recovery.polish import polish, relative_residual
+from attngeom.recovery.recover_field import recover_field
+from attngeom.recovery.results import Outcome, Recovery
+from attngeom.recovery.virtual_lift import lift_virtual
+
+FLOAT_ATTEMPTS = 8
+PRECISIONS = (192, 384, 768, 1536)
+CONDITIONS = (300.0, 300.0, 1e4, 1e6)
+EXACT_CHECKS = 4
+HELD_OUT = 32
+
+
+def check_identifiable(architecture: Architecture) -> str | None:
+    """Why the peeling algorithm does not apply to an architecture, or None if it does."""
+    if architecture.kind != "lightning":
+        return "softmax attention: the algorithm uses that the function is a polynomial"
+    if not architecture.has_virtual_weights:
+        return "several heads or a skip connection: the function does not depend on (M, L) alone"
+    if architecture.tokens < 2:
+        return "t = 1: only the symmetric parts of the attention matrices are visible ([G] Theorem 3.7 needs t ≥ 3)"
+    return None
+
+
+def recover_floats(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
+    """Peeling in double precision and a least squares fit, with several random starts; checked at held-out inputs."""
+    best: Recovery | None = None
+    reasons = []
+    for attempt in range(FLOAT_ATTEMPTS):
+        rng = np.random.default_rng([seed, attempt])
+        with np.errstate(all="ignore"):
+            try:
+                found = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)]).run()
+            except (np.linalg.LinAlgError, SingularError, ValueError):
+                reasons.append(NotPeeled(0, "the linear systems are singular in double precision", False))
+                continue
+        if isinstance(found, NotPeeled):
+            reasons.append(found)
+            if found.is_hypothesis and attempt >= 2:
+                break
+            continue
+        weights, error = _fit(found, box, architecture, rng)
+        if best is None or best.error_estimate is None or error < best.error_estimate:
+            best = Recovery("recovered", "", (weights,), error, box.queries, seed, RR, separation=found.separation)
+        if error <= min(tolerance, 1e-10):
+            break
+    if best is not None and best.error_estimate is not None and best.error_estimate <= tolerance:
+        reason = f"held-out outputs agree to {best.error_estimate:.1e}"
+        return Recovery(
+            "recovered", reason, best.weights, best.error_estimate, box.queries, seed, RR, separation=best.separation
+        )
+    if best is None:
+        reason = f"layer {reasons[-1].layer + 1}: {reasons[-1].reason}"
+        return Recovery(_outcome(reasons[-1]), reason, (), None, box.queries, seed, RR)
+    reason = (
+        f"held-out outputs differ by {best.error_estimate:.1e}, more than {tolerance:.0e}: double precision does not"
+        " suffice, or the function is not of this architecture"
+    )
+    return Recovery("failed", reason, (), best.error_estimate, box.queries, seed, RR)
+
+
+def _outcome(failure: NotPeeled) -> Outcome:
+    return "not identifiable" if failure.is_hypothesis else "failed"
+
+
+def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> tuple[Weights, float]:
+    """Weights fitted to random values of the box, and their largest relative error at other inputs."""
+    weights = lift_virtual(found.virtual, architecture)
+    count = architecture.num_parameters // architecture.widths[-1] + 8
+    X = rng.standard_normal((count + HELD_OUT, architecture.widths[0], architecture.tokens))
+    # Tokens of unit size keep the outputs of deep networks in the range of floats.
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    # The sizes of tokens relative to each other matter, a common factor does not: the function is homogeneous.
+    X[count:] *= 2.0 ** rng.uniform(-2, 2, size=(HELD_OUT, 1, architecture.tokens))
+    Y = box(X)
+    with np.errstate(all="ignore"):
+        fitted = polish(weights, X[:count], Y[:count])
+        candidates = [(w, _error(w, X[count:], Y[count:])) for w in (fitted, weights)]
+    return min(candidates, key=lambda pair: pair[1])
+
+
+def _error(weights: Weights, X: Array, Y: Array) -> float:
+    """The largest ‖φ(X) − Y‖ / ‖Y‖ of all inputs."""
+    error = float(np.linalg.norm(relative_residual(weights, X, Y).reshape(len(X), -1), axis=1).max())
+    return error if np.isfinite(error) else float("inf")
+
+
+def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
+    """Peeling in balls: the precision is doubled until held-out outputs agree far below the tolerance, then a fit.
+
+    Boxes over Q are asked at dyadic numbers; the result is then rounded to rationals and checked exactly.
+    """
+    exact = isinstance(box.domain, Rationals)
+    failure: NotPeeled | None = None
+    error = np.inf
+    for place, precision in enumerate(PRECISIONS):
+        domain = Balls(precision)
+        rng = np.random.default_rng([seed, precision])
+        with domain.working(), np.errstate(all="ignore"):
+            asked = _as_balls(box, domain) if exact else box
+            try:
+                found = Peeler(asked, architecture, domain, rng, CONDITIONS[place]).run()
+            except SingularError:
+                failure = NotPeeled(0, "the linear systems are singular at this precision", False)
+                continue
+            if isinstance(found, NotPeeled):
+                failure = found
+                continue
+            failure = None
+            if exact:
+                rational = _rationalise(found.virtual, box, architecture, precision, rng)
+                if rational is not None:
+                    reason = f"rational weights, equal outputs at {EXACT_CHECKS} random inputs ({precision} bits used)"
+                    return Recovery(
+                        "recovered", reason, (rational,), 0.0, box.queries, seed, QQ, precision, found.separation, True
+                    )
+                continue
+            error = held_out_error(found.virtual, asked, architecture.tokens, rng)
+            if error < min(tolerance, 1e-12):
+                virtual = VirtualWeights(
+                    tuple(to_float(M) for M in found.virtual.M),
+                    to_float(found.virtual.L),
+                    RR,
+                    "lightning",
+                    architecture.causal,
+                )
+                # The weights that are returned are floats, so they are fitted and checked as floats.
+                rounded = Peeled(virtual, found.separation)
+                weights, error = _fit(rounded, _as_floats(asked, domain), architecture, rng)
+                if error <= tolerance:
+                    reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
+                    return Recovery(
+                        "recovered", reason, (weights,), error, box.queries, seed, RR, precision, found.separation
+                    )
+    if failure is not None:
+        reason = f"layer {failure.layer + 1}: {failure.reason}"
+        return Recovery(_outcome(failure), reason, (), None, box.queries, seed, box.domain, PRECISIONS[-1])
+    reason = f"no weights of this architecture fit up to {PRECISIONS[-1]} bits"
+    return Recovery(
+        "failed", reason, (), None if exact else float(error), box.queries, seed, box.domain, PRECISIONS[-1]
+    )
+
+
+def _as_balls(box: BlackBox, domain: Balls) -> BlackBox:
+    return BlackBox(lambda X: domain.array(box(dyadic(X))), domain)
+
+
+def _as_floats(box: BlackBox, domain: Balls) -> BlackBox:
+    return BlackBox(lambda X: to_float(box(domain.array(X))), RR)
+
+
+def _rationalise(
+    virtual: VirtualWeights, box: BlackBox, architecture: Architecture, precision: int, rng: np.random.Generator
+) -> Weights | None:
+    """The rational virtual weights near the given ones, with L solved for exactly; None unless every check passes."""
+    M = []
+    for matrix in virtual.M:
+        entries = [_simplest(x.mid().fmpq(), precision // 4) for x in matrix.ravel()]
+        if any(entry is None for entry in entries):
+            return None
+        rounded = np.empty(len(entries), dtype=object)
+        rounded[:] = entries
+        M.append(rounded.reshape(matrix.shape))
+    d, t = architecture.widths[0], architecture.tokens
+    images, outputs = [], []
+    X = QQ.array(rng.integers(-9, 10, size=(d + 2 + EXACT_CHECKS, d, t)))
+    Y = box(X)
+    pushed = VirtualWeights(tuple(M), QQ.eye(d), QQ, "lightning", architecture.causal)
+    for x, y in zip(X[: d + 2], Y[: d + 2]):
+        images.append(forward_virtual(pushed, x).T)
+        outputs.append(y.T)
+    L = solve(np.concatenate(images), np.concatenate(outputs), QQ)
+    if L is None:
+        return None
+    exact = VirtualWeights(tuple(M), L.T, QQ, "lightning", architecture.causal)
+    for x, y in zip(X[d + 2 :], Y[d + 2 :]):
+        if not QQ.equal(forward_virtual(exact, x), y):
+            return None
+    try:
+        return lift_virtual(exact, architecture)
+    except InputError:
+        return None
+
+
+def _simplest(x: fmpq, bits: int) -> fmpq | None:
+    """The fraction of denominator at most 2^bits next to x, if it is within 2^(-2 bits) of x."""
+    value = Fraction(int(x.p), int(x.q))
+    guess = value.limit_denominator(2**bits)
+    return fmpq(guess.numerator, guess.denominator) if abs(guess - value) < Fraction(1, 4**bits) else None
+
+
+def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = 1e-6) -> Recovery:
+    """Weights of a deep lightning network from values, over floats, balls (any precision), Q or GF(p)."""
+    obstacle = check_identifiable(architecture)
+    if obstacle is not None:
+        return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
+    domain: Domain = box.domain
+    if domain == RR:
+        return recover_floats(box, architecture, seed, tolerance)
+    if isinstance(domain, PrimeField):
+        return recover_field(box, architecture, seed)
+    return recover_precise(box, architecture, seed, tolerance)

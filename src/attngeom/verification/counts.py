@@ -1,0 +1,170 @@
+"""An upper bound for the dimension by counting, written independently of :mod:`attngeom.dimensions` for rechecks.
+
+The set of functions of a layer is parametrized by its heads' pairs (A_h, V_h) of matrices of bounded rank, so its
+dimension is at most Σ_h (dim A + dim V), minus the directions along which the map stays the same; the network is
+parametrized by its layers modulo linear changes of the hidden spaces.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network.architecture import Architecture
+from attngeom.network.forward import forward
+from attngeom.network.weights import random_weights
+
+
+def _cubics(d: int, parallel: bool) -> int:
+    """Cubics of one output row: quadratic in one token and linear in another, or of a single token."""
+    return comb(d + 2, 3) if parallel else d * comb(d + 1, 2)
+
+
+def _bounded_rank(rows: int, columns: int, rank: int) -> int:
+    """The dimension of the matrices of rank at most ``rank``.
+
+    >>> _bounded_rank(3, 3, 1)
+    5
+    """
+    rank = min(rank, rows, columns)
+    return rank * (rows + columns - rank)
+
+
+def _symmetric_rank(d: int, rank: int) -> int:
+    """The dimension of the symmetric d×d matrices of rank at most ``rank``."""
+    rank = min(rank, d)
+    return rank * d - comb(rank, 2)
+
+
+def reached_widths(architecture: Architecture) -> list[int]:
+    """How many dimensions the inputs of each layer, and the outputs of the last one, can span.
+
+    >>> reached_widths(Architecture((2, 5, 3), 2))
+    [2, 2, 2]
+    """
+    spans = [architecture.widths[0]]
+    for layer in architecture.layers:
+        d = spans[-1]
+        if architecture.residual:
+            spans.append(layer.d_out)
+            continue
+        reach = d if layer.value_width is None else layer.heads * min(layer.value_width, d)
+        if architecture.kind == "lightning":
+            reach = min(reach, _cubics(d, architecture.tokens == 1))
+        elif architecture.tokens == 1:
+            reach = min(reach, d)
+        spans.append(min(layer.d_out, reach))
+    return spans
+
+
+def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
+    """The spans, cut to what the next layer can read of them; the output width stays."""
+    widths = list(spans)
+    for i in reversed(range(1, architecture.num_layers)):
+        layer = architecture.layers[i]
+        values = min(layer.d_out if layer.value_width is None else layer.value_width, widths[i], widths[i + 1])
+        widths[i] = min(widths[i], layer.heads * (2 * min(layer.attention, widths[i]) + values))
+    return [*widths[:-1], architecture.widths[-1]]
+
+
+def count_upper_bound(architecture: Architecture) -> int:
+    """An upper bound for the dimension of the set of functions.
+
+    >>> count_upper_bound(Architecture((6, 5, 4, 3, 6), 2))
+    82
+    """
+    spans = reached_widths(architecture)
+    ends = architecture.widths[0], architecture.widths[-1]
+    if architecture.kind == "softmax" and architecture.tokens == 1:
+        # Attention over one token is 1: the network is linear, or the identity plus a matrix of bounded rank.
+        if architecture.residual:
+            ranks = [layer.heads * min(layer.value_width or layer.d_out, layer.d_in) for layer in architecture.layers]
+            return _bounded_rank(*ends, sum(ranks))
+        return _bounded_rank(*ends, min(spans))
+    widths = spans if architecture.residual else _read_widths(architecture, spans)
+    parallel = architecture.tokens == 1
+    blind = not architecture.causal and not architecture.residual and architecture.kind == "lightning"
+    total = hidden = 0
+    for i in range(architecture.num_layers):
+        d, d_out = widths[i], widths[i + 1]
+        attention = min(architecture.attention[i], d)
+        total += _count_layer(architecture, i, d, d_out, parallel, 0 if parallel else hidden)
+        hidden = _hidden_forms(architecture, i, d, d_out) if blind and attention == 1 else 0
+        if i < architecture.num_layers - 1 and not architecture.residual and _spans(architecture, i, d, d_out):
+            total -= d_out**2
+        parallel = parallel or (blind and architecture.heads == 1 and attention == 1)
+    return total
+
+
+def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int:
+    """Bilinear forms that vanish on all pairs of tokens Σ_h u_h s_hᵀ, u_h in the image W_h of head h, of rank one.
+
+    These are the forms that alternate on each W_h and vanish between them: counted if the W_h form a direct sum, and
+    for two heads modulo their intersection.
+    """
+    layer = architecture.layers[i]
+    if layer.heads == 1 or layer.value_width is None:
+        return 0
+    v = min(layer.value_width, d, d_out)
+    shared = layer.heads * v - d_out
+    if shared == 0:
+        return layer.heads * comb(v, 2)
+    return 2 * comb(v - shared, 2) if layer.heads == 2 and shared < v else 0
+
+
+def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool, hidden: int) -> int:
+    """The dimension of the set of maps of one layer, at most; ``hidden`` forms of A have no effect."""
+    layer = architecture.layers[i]
+    H, alpha = layer.heads, min(layer.attention, d)
+    nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
+    values = _bounded_rank(d_out, d, nu)
+    if architecture.kind == "softmax":
+        return H * (_bounded_rank(d, d, alpha) + values)
+    all_scores = comb(d + 1, 2) if parallel else d * d - hidden
+    scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), all_scores)
+    free = H * (scores + values)
+    stays = H
+    if max(d * d_out, all_scores) >= H:
+        lost_A, lost_V = all_scores - scores, d * d_out - values
+        stays = max(stays, H * H - H * (lost_A + lost_V))
+        # Two generic vectors v_k span no form that alternates on blocks, so nothing is lost modulo hidden forms.
+        if not hidden or H <= 3:
+            stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, parallel))
+    read = min(d, H * (2 * alpha + nu))
+    cubics = _cubics(read, parallel)
+    reach = min(d_out, H * nu, cubics)
+    return min(free - stays, _bounded_rank(d_out, cubics, reach) + read * (d - read))
+
+
+def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, parallel: bool) -> int:
+    """Tangent directions of (A_h, V_h) that keep Σ V_h ⊗ A_h when d_out = 1: mixing by gl_H and Koszul syzygies.
+
+    A skew H×H matrix of vectors in R^d besides the H² of mixing, with lost_A conditions for each head; or, without
+    mixing beyond scales, min(H−1, d−α) (d−α) conditions for each head.
+    """
+    if d_out != 1 or d < H:
+        return 0
+    skew = d * comb(H, 2)
+    if parallel:
+        return H * H + skew - comb(H, 3) - H * lost_A
+    return max(H * H + skew - H * lost_A, H + skew - H * min(H - 1, d - alpha) * (d - alpha))
+
+
+def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:
+    """Whether outputs of a generic layer of these sizes span R^d_out; shown at one point mod p by the forward pass."""
+    layer = architecture.layers[i]
+    if layer.value_width is None:
+        return d_out <= d
+    # For H ≤ d rank-one heads A_h = e_h q_hᵀ already reach everything that the O_h V_h allow.
+    if architecture.kind == "softmax" or layer.heads <= d:
+        return d_out <= layer.heads * min(layer.value_width, d)
+    tokens = min(architecture.tokens, 2)
+    small = Architecture((d, d_out), min(layer.attention, d), tokens, heads=layer.heads, value_width=layer.value_width)
+    field = GF(WORD_PRIME)
+    X = field.random((d_out, d, tokens), np.random.default_rng(1))
+    outputs = forward(random_weights(small, field, seed=0), X)
+    return rank_mod_p(outputs.transpose(1, 0, 2).reshape(d_out, -1), field.p) == d_out

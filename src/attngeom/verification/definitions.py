@@ -1,0 +1,291 @@
+"""The invariants that refutations name, from their definitions: scalar code that shares nothing with the search.
+
+An :class:`Accessor` gives scaled coefficients one by one, of a given cubic map or of a random attention layer. Each
+definition reads its JSON data strictly (canonical order, ranges) and returns the value of the invariant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, permutations
+from typing import Any
+
+from attngeom.errors import FormatError
+from attngeom.verification.reading import (
+    Accessor,
+    Data,
+    Definition,
+    determinant,
+    read_index,
+    read_indices,
+    read_integers,
+)
+
+
+def _slice(data: Data, accessor: Accessor) -> tuple[Callable[[int, int, int], Any], int]:
+    """The quadrics of one output row (over targets) or of one target (over output rows), and their number.
+
+    The table α_m(z) ν_n(z) is symmetric in the two roles, so each equation of a row holds for a target as well.
+    """
+    place = data.get("slice")
+    if type(place) is not dict or set(place) != {"side", "index"}:
+        raise FormatError("a slice with side and index is required")
+    if place["side"] == "row":
+        i = read_index(place["index"], accessor.d_out)
+        return (lambda k, l, m: accessor.y(i, k, l, m)), accessor.d
+    if place["side"] == "target":
+        m = read_index(place["index"], accessor.d)
+        return (lambda k, l, n: accessor.y(n, k, l, m)), accessor.d_out
+    raise FormatError(f"side {str(place['side'])[:40]!r} found; row or target is required")
+
+
+def _keys(data: Data, *names: str) -> None:
+    if set(data) != set(names):
+        raise FormatError(f"keys {sorted(map(str, data))} found; {sorted(names)} are required")
+
+
+def support(data: Data, accessor: Accessor) -> Any:
+    """The coefficient of a monomial that no attention layer contains."""
+    _keys(data, "output", "monomial")
+    output, monomial = data["output"], data["monomial"]
+    row, column = _pair(output, accessor.d_out, accessor.t)
+    if type(monomial) is not list or len(monomial) != 3:
+        raise FormatError("a monomial of three [row, column] entries is required")
+    entries = [_pair(entry, accessor.d, accessor.t) for entry in monomial]
+    if entries != sorted(entries):
+        raise FormatError("the entries of the monomial must be in increasing order")
+    others = [c for _, c in entries if c != column]
+    if not others or (len(others) == 2 and others[0] == others[1]):
+        raise FormatError("the monomial lies in the support of attention")
+    return accessor.outside((row, column), tuple(entries))
+
+
+def _pair(value: Any, rows: int, columns: int) -> tuple[int, int]:
+    if type(value) is not list or len(value) != 2:
+        raise FormatError(f"{str(value)[:40]} found; [row, column] is required")
+    return read_index(value[0], rows), read_index(value[1], columns)
+
+
+def sequence_copy(data: Data, accessor: Accessor) -> Any:
+    """A copy of a coefficient at another column minus the first one."""
+    if "R" in data:
+        _keys(data, "row", "column", "R")
+        i, j = read_index(data["row"], accessor.d_out), read_index(data["column"], accessor.t)
+        k, l, m = read_indices(data["R"], 3, accessor.d, strict=False)
+        return accessor.single(i, j, k, l, m) - accessor.single(i, 0, k, l, m)
+    _keys(data, "row", "column", "context", "S", "m")
+    i, j = read_index(data["row"], accessor.d_out), read_index(data["column"], accessor.t)
+    n, m = read_index(data["context"], accessor.t), read_index(data["m"], accessor.d)
+    if n == j:
+        raise FormatError("context and target column must differ")
+    k, l = read_indices(data["S"], 2, accessor.d, strict=False)
+    return accessor.cross(i, j, n, k, l, m) - accessor.y(i, k, l, m)
+
+
+def symmetrization(data: Data, accessor: Accessor) -> Any:
+    """|orb R| y_R − Σ |orb S| y_{S,m}: as sums over all orders of R, each divided by its number of repetitions."""
+    _keys(data, "row", "column", "R")
+    i, j = read_index(data["row"], accessor.d_out), read_index(data["column"], accessor.t)
+    R = read_indices(data["R"], 3, accessor.d, strict=False)
+    if accessor.t < 2:
+        raise FormatError("symmetrization needs two tokens")
+    n = 1 if j == 0 else 0
+    orders = set(permutations(R))
+    return sum(
+        (accessor.single(i, j, *R) - accessor.cross(i, j, n, min(k, l), max(k, l), m) for k, l, m in orders),
+        start=accessor.single(i, j, *R) * 0,
+    )
+
+
+def attention_rank(data: Data, accessor: Accessor) -> Any:
+    """A minor of the flattening (y_{S,m}) of one output row."""
+    _keys(data, "row", "pairs", "targets")
+    i = read_index(data["row"], accessor.d_out)
+    pairs = data["pairs"]
+    if type(pairs) is not list or not pairs:
+        raise FormatError("a list of pairs is required")
+    rows = [read_indices(pair, 2, accessor.d, strict=False) for pair in pairs]
+    if rows != sorted(rows) or any(x == y for x, y in pairwise(rows)):
+        raise FormatError("pairs in increasing order are required")
+    targets = read_indices(data["targets"], len(rows), accessor.d)
+    return determinant([[accessor.y(i, k, l, m) for m in targets] for k, l in rows])
+
+
+def segre_quadric(data: Data, accessor: Accessor) -> Any:
+    """The coefficient of z^W in T_nm T_sr − T_nr T_sm, as a sum over the distinct orders of W."""
+    _keys(data, "rows", "targets", "W")
+    n, s = read_indices(data["rows"], 2, accessor.d_out)
+    m, r = read_indices(data["targets"], 2, accessor.d)
+    W = read_indices(data["W"], 4, accessor.d, strict=False)
+    y = accessor.y
+    total = y(n, W[0], W[0], m) * 0
+    for p, q, u, v in set(permutations(W)):
+        total += y(n, p, q, m) * y(s, u, v, r) - y(n, p, q, r) * y(s, u, v, m)
+    return total
+
+
+def slice_pencil(data: Data, accessor: Accessor) -> Any:
+    """The coefficient of c^K in the minor (I, J) of the pencil Σ c_m T^(m)."""
+    _keys(data, "slice", "I", "J", "K")
+    y, number = _slice(data, accessor)
+    I, J = read_indices(data["I"], 3, accessor.d), read_indices(data["J"], 3, accessor.d)
+    K = read_indices(data["K"], 3, number, strict=False)
+    minors = [
+        determinant([[y(i, j, m) for j in J] for i, m in zip(I, order)]) for order in sorted(set(permutations(K)))
+    ]
+    return sum(minors[1:], start=minors[0])
+
+
+def _on_line(data: Data, accessor: Accessor) -> tuple[Callable[[int], tuple[Any, Any, Any]], int]:
+    """m ↦ (q_m(p), B_m(p, r), q_m(r)) on the line through p and r."""
+    y, number = _slice(data, accessor)
+    p, r = read_integers(data["line"], 2, accessor.d)
+
+    def restricted(m: int) -> tuple[Any, Any, Any]:
+        def form(u: list[int], w: list[int]) -> Any:
+            total = y(0, 0, m) * 0
+            for k in range(accessor.d):
+                for l in range(accessor.d):
+                    if u[k] and w[l]:
+                        total += y(k, l, m) * (u[k] * w[l])
+            return total
+
+        return form(p, p), form(p, r), form(r, r)
+
+    return restricted, number
+
+
+def binary_restriction(data: Data, accessor: Accessor) -> Any:
+    """A 3×3 minor of the quadrics restricted to a line."""
+    _keys(data, "slice", "line", "targets")
+    restricted, number = _on_line(data, accessor)
+    return determinant(list(zip(*(restricted(m) for m in read_indices(data["targets"], 3, number)))))
+
+
+def sylvester_resultant(data: Data, accessor: Accessor) -> Any:
+    """Σ over products of 2-subsets b, c of the polarized resultant of the quadrics restricted to a line."""
+    _keys(data, "slice", "line", "square")
+    restricted, number = _on_line(data, accessor)
+    square = data["square"]
+    if type(square) is not list or not 1 <= len(square) <= 2 or any(type(x) is not list for x in square):
+        raise FormatError("one or two products of 2-subsets are required")
+    total: Any = None
+    for product in square:
+        if len(product) != 2:
+            raise FormatError("products of two 2-subsets are required")
+        b, c = (read_indices(x, 2, number) for x in product)
+        if b > c:
+            raise FormatError("the 2-subsets must be in increasing order")
+        (p, q), (r, s) = (tuple(restricted(m) for m in x) for x in (b, c))
+
+        def minor(x: Any, z: Any, i: int, j: int) -> Any:
+            return x[i] * z[j] - x[j] * z[i]
+
+        value = minor(p, q, 0, 2) * minor(r, s, 0, 2) - 2 * (
+            minor(p, q, 0, 1) * minor(r, s, 1, 2) + minor(r, s, 0, 1) * minor(p, q, 1, 2)
+        )
+        total = value if total is None else total + value
+    return total
+
+
+def cubic_on_plane(i: list[Any], plane: list[list[int]], accessor: Accessor) -> dict[tuple[int, int, int], Any]:
+    """The ternary cubic Σ_n i_n F_n on the plane spanned by three rows, as scaled coefficients by sorted triple."""
+    d = accessor.d
+    cubic = {}
+    for triple in ((u, v, w) for u in range(3) for v in range(u, 3) for w in range(v, 3)):
+        p, q, r = (plane[x] for x in triple)
+        total = accessor.single(0, 0, 0, 0, 0) * 0
+        for n, factor in enumerate(i):
+            if not factor:
+                continue
+            for k in range(d):
+                for l in range(d):
+                    if p[k] and q[l]:
+                        for m in range(d):
+                            if r[m]:
+                                total += accessor.single(n, 0, *sorted((k, l, m))) * (factor * p[k] * q[l] * r[m])
+        cubic[triple] = total
+    return cubic
+
+
+def lie_plane(data: Data, accessor: Accessor) -> Any:
+    """A maximal minor of the Lie flattening sl_3 → S³ of a combination of output rows restricted to a plane."""
+    _keys(data, "combination", "plane", "rows")
+    combination = read_integers([data["combination"]], 1, accessor.d_out)[0]
+    plane = read_integers(data["plane"], 3, accessor.d)
+    rows = read_indices(data["rows"], 8, 10)
+    cubic = cubic_on_plane(combination, plane, accessor)
+    labels = list(cubic)
+    matrix = []
+    for place in rows:
+        R = labels[place]
+        entries = []
+        # Coefficient at x^R of x_u ∂F/∂x_v, with ordinary coefficient (number of orders) × y.
+        for u, v in permutations(range(3), 2):
+            if u in R:
+                rest = list(R)
+                rest[rest.index(u)] = v
+                source = tuple(sorted(rest))
+                entries.append(cubic[source] * (rest.count(v) * len(set(permutations(source)))))  # type: ignore[index]
+            else:
+                entries.append(cubic[R] * 0)
+        orders = len(set(permutations(R)))
+        entries += [cubic[R] * ((R.count(u) - R.count(u + 1)) * orders) for u in range(2)]
+        matrix.append(entries)
+    return determinant(matrix)
+
+
+def shared_quadric(data: Data, accessor: Accessor) -> Any:
+    """A maximal minor of the 2d quartics z_k F, z_k G for two combinations F, G of output rows.
+
+    If F = ν q and G = μ q then μ F = ν G is a relation among them, so all minors of size 2d vanish.
+    """
+    _keys(data, "combinations", "monomials")
+    d = accessor.d
+    combinations_given = read_integers(data["combinations"], 2, accessor.d_out)
+    monomials = data["monomials"]
+    if type(monomials) is not list or len(monomials) != 2 * d:
+        raise FormatError(f"{2 * d} quartic monomials are required")
+    columns = [read_indices(W, 4, d, strict=False) for W in monomials]
+    if columns != sorted(columns) or any(x == y for x, y in pairwise(columns)):
+        raise FormatError("monomials in increasing order are required")
+    zero = accessor.single(0, 0, 0, 0, 0) * 0
+    matrix = []
+    for combination in combinations_given:
+        for k in range(d):
+            row = []
+            for W in columns:
+                rest = list(W)
+                if k in rest:
+                    rest.remove(k)
+                    orders = len(set(permutations(rest)))
+                    terms = (accessor.single(n, 0, *rest) * (c * orders) for n, c in enumerate(combination) if c)
+                    row.append(sum(terms, start=zero))
+                else:
+                    row.append(zero)
+            matrix.append(row)
+    return determinant(matrix)
+
+
+DEFINITIONS: dict[str, Definition] = {
+    "support": Definition(support, lambda data: 1),
+    "sequence-copy": Definition(sequence_copy, lambda data: 1),
+    "symmetrization": Definition(symmetrization, lambda data: 1),
+    "attention-rank": Definition(attention_rank, lambda data: len(data["targets"])),
+    "segre-quadric": Definition(segre_quadric, lambda data: 2),
+    "slice-pencil": Definition(slice_pencil, lambda data: 3),
+    "binary-restriction": Definition(binary_restriction, lambda data: 3),
+    "sylvester-resultant": Definition(sylvester_resultant, lambda data: 4),
+    "lie-plane": Definition(lie_plane, lambda data: 8),
+    "shared-quadric": Definition(shared_quadric, lambda data: len(data["monomials"])),
+}
+
+NEEDS_TWO_TOKENS = {
+    "sequence-copy",
+    "symmetrization",
+    "attention-rank",
+    "segre-quadric",
+    "slice-pencil",
+    "binary-restriction",
+    "sylvester-resultant",
+}

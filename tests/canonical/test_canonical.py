@@ -1,0 +1,117 @@
+"""Canonical forms: invariant, idempotent, faithful; their free entries number the dimensions of the function space."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attngeom.canonical.compact import coordinates, with_coordinates
+from attngeom.canonical.form import canonical, canonical_form, restore
+from attngeom.comparison.align import align
+from attngeom.comparison.float_matching import relative_distance
+from attngeom.errors import FormatError, InputError
+from attngeom.exact import QQ, RR
+from attngeom.inspection.local_rank import local_rank
+from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
+from tests.network.strategies import architectures
+
+GENERIC = [
+    Architecture((3, 2), 2),
+    Architecture((3, 3), 1),
+    Architecture((2, 3), 4),
+    Architecture((4, 3, 3, 5), 2),
+    Architecture((3, 2, 4), 2, causal=True),
+    Architecture((3, 3, 3), 2, residual=True),
+    Architecture((4, 4, 4), 2, heads=2, residual=True),
+    Architecture((3, 2, 3), 2, kind="softmax"),
+    Architecture((4, 4), 1, heads=2, value_width=1),
+    Architecture((4, 4, 4), 1, heads=2, value_width=2),
+    Architecture((2, 3, 2), 2),
+]
+
+
+@settings(max_examples=80)
+@given(architecture=architectures(max_width=3, kinds=("lightning",)), seed=st.integers(0, 1000))
+def test_exact_form_is_invariant_idempotent_and_has_the_same_function(architecture, seed):
+    weights = random_weights(architecture, QQ, seed)
+    moved = weights.act(random_symmetry(architecture, QQ, seed + 1))
+    found = canonical(weights)
+    assert found.equals(canonical(found))
+    X = QQ.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
+    assert QQ.equal(forward(found, X), forward(weights, X))
+    A = [x for heads in canonical_form(weights).layers for x in heads.heads]
+    if len({str(QQ.matmul(head.K.T, head.Q).tolist()) for head in A}) == len(A):
+        assert found.equals(canonical(moved))
+
+
+@pytest.mark.parametrize("architecture", GENERIC, ids=str)
+def test_number_of_free_entries_is_the_proven_dimension(architecture):
+    form = canonical_form(random_weights(architecture, QQ, 5))
+    point = random_weights(architecture, QQ, 5)
+    if architecture.kind == "softmax":
+        assert len(coordinates(form)) == local_rank(point).value
+        return
+    rank = local_rank(point)
+    # With a hidden width above the input width the symmetries seen at a point are not all of the fiber.
+    assert rank.is_proven or architecture.widths == (2, 3, 2)
+    assert len(coordinates(form)) == rank.value
+    assert len(coordinates(canonical_form(random_weights(architecture, RR, 5)))) == rank.value
+
+
+@pytest.mark.parametrize("gauge", ["balanced", "echelon"])
+@pytest.mark.parametrize("architecture", GENERIC, ids=str)
+def test_float_form_is_invariant_to_rounding(architecture, gauge):
+    for seed in range(5):
+        weights = random_weights(architecture, RR, seed)
+        found = canonical(weights, gauge)
+        moved = weights.act(random_symmetry(architecture, RR, seed + 100))
+        assert relative_distance(found, canonical(moved, gauge)) < 1e-10
+        assert relative_distance(found, canonical(found, gauge)) < 1e-10
+        assert align(weights, found, tolerance=1e-10).same_function is True
+
+
+def test_balanced_factors_are_balanced():
+    head = canonical(random_weights(Architecture((4, 4), 3), RR, 0)).layers[0][0]
+    np.testing.assert_allclose(head.K @ head.K.T, head.Q @ head.Q.T, atol=1e-14)
+    np.testing.assert_allclose(head.Q @ head.Q.T, np.diag(np.diagonal(head.Q @ head.Q.T)), atol=1e-14)
+
+
+def test_balanced_factors_of_exact_weights_are_refused():
+    with pytest.raises(InputError, match="square roots"):
+        canonical(random_weights(Architecture((2, 2), 1), QQ, 0), "balanced")
+
+
+@pytest.mark.parametrize("domain", [QQ, RR], ids=["QQ", "RR"])
+@pytest.mark.parametrize("architecture", GENERIC, ids=str)
+def test_coordinates_restore_the_form(architecture, domain):
+    form = canonical_form(random_weights(architecture, domain, 1))
+    vector = coordinates(form)
+    blank = with_coordinates(form, vector)
+    assert restore(blank).equals(restore(form))
+    changed = vector.copy()
+    changed[0] = changed[0] + 1
+    assert not restore(with_coordinates(form, changed)).equals(restore(form))
+    with pytest.raises(FormatError, match="coordinates"):
+        with_coordinates(form, vector[1:])
+
+
+def test_deep_float_networks_do_not_overflow():
+    architecture = Architecture((4,) * 13, 4)
+    weights = random_weights(architecture, RR, 0)
+    found = canonical(Weights.from_vector(architecture, weights.vector() * 5, RR))
+    assert np.all(np.isfinite(found.vector()))
+    assert 1e-3 < np.abs(found.vector()).max() < 1e3
+
+
+def test_different_functions_have_different_forms():
+    architecture = Architecture((3, 2, 3), 2)
+    weights = random_weights(architecture, QQ, 0)
+    vector = weights.vector().copy()
+    vector[3] += 1
+    assert not canonical(weights).equals(canonical(Weights.from_vector(architecture, vector, QQ)))
+
+
+def test_zero_heads_are_removed():
+    architecture = Architecture((2, 2), 2)
+    zero = weights_from_matrices(architecture, [QQ.zeros((2, 2))], [QQ.eye(2)], QQ)
+    assert QQ.is_zero(canonical(zero).vector())

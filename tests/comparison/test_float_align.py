@@ -1,0 +1,153 @@
+"""Float alignment of deep networks: the symmetry of all layers is found together, so errors do not multiply."""
+
+import numpy as np
+import pytest
+
+from attngeom.canonical.float_gauge import balanced_gauge
+from attngeom.comparison.align import align
+from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
+from attngeom.comparison.float_refinement import _Action, refine
+from attngeom.comparison.matching import NoMatch
+from attngeom.exact import RR
+from attngeom.network import Architecture, Symmetry, Weights, identity_symmetry, random_symmetry, random_weights
+from attngeom.network.symmetries import HeadSymmetry
+
+ARCHITECTURES = [
+    Architecture((4, 3, 3, 5), 2),
+    Architecture((3, 3, 3), 2, residual=True),
+    Architecture((4, 4, 4), 2, heads=2),
+    Architecture((4, 4, 4), 1, heads=3, value_width=2, residual=True, causal=True),
+    Architecture((3, 2, 3), 2, kind="softmax"),
+    Architecture((2, 2, 2), 5),
+]
+
+
+def noisy(weights, noise, seed):
+    vector = weights.vector()
+    factor = 1 + noise * np.random.default_rng(seed).standard_normal(len(vector))
+    return Weights.from_vector(weights.architecture, vector * factor, RR)
+
+
+def equal_pair(architecture, noise, seed):
+    first = random_weights(architecture, RR, seed)
+    return first, noisy(first.act(random_symmetry(architecture, RR, seed + 1000)), noise, seed)
+
+
+@pytest.mark.parametrize("layers", [2, 5, 8, 12])
+def test_misfit_of_equal_pairs_stays_at_the_noise_whatever_the_depth(layers):
+    for seed in range(3):
+        first, second = equal_pair(Architecture((6,) * (layers + 1), 4), 1e-9, seed)
+        found = match_floats(first, second)
+        assert isinstance(found, FloatMatch)
+        assert found.residual < 1e-8
+
+
+@pytest.mark.parametrize("attention", [3, 10])
+def test_deep_networks_are_told_apart_although_their_functions_are_too_sensitive(attention):
+    architecture = Architecture((10,) * 10, attention)
+    for seed in range(2):
+        first, second = equal_pair(architecture, 1e-6, seed)
+        assert align(first, second, tolerance=3e-6, seed=seed).same_function is True
+        assert align(first, noisy(second, 0.1, seed), tolerance=3e-6, seed=seed).same_function is False
+
+
+def test_change_of_the_last_layer_of_a_deep_network_is_seen():
+    first, second = equal_pair(Architecture((8,) * 11, 5), 1e-6, 0)
+    vector = second.vector()
+    vector[-64:] *= 1 + 0.1 * np.random.default_rng(0).standard_normal(64)
+    found = align(first, Weights.from_vector(second.architecture, vector, RR), tolerance=3e-6)
+    assert found.same_function is False
+
+
+def test_change_that_amplified_errors_would_explain_is_not_called_equal():
+    first, second = equal_pair(Architecture((8,) * 9, 7, heads=2, value_width=8), 1e-7, 12)
+    tensors, name = dict(second.tensors()), "layers.3.heads.0.V"
+    tensors[name] = tensors[name] * (1 + 1e-4 * np.random.default_rng(0).standard_normal(tensors[name].shape))
+    changed = Weights.from_tensors(second.architecture, tensors, RR)
+    assert align(first, second, tolerance=3e-7).same_function is True
+    assert align(first, changed, tolerance=3e-7).same_function is not True
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_refinement_reaches_the_symmetry_from_nearby(architecture):
+    first = random_weights(architecture, RR, 3)
+    g = random_symmetry(architecture, RR, 4)
+    second = g.apply(first)
+    rng = np.random.default_rng(5)
+
+    def near(matrix):
+        return matrix @ (np.eye(len(matrix)) + 1e-3 * rng.standard_normal(matrix.shape))
+
+    heads = tuple(
+        tuple(HeadSymmetry(near(x.C), x.scale, None if x.B is None else near(x.B)) for x in layer) for layer in g.heads
+    )
+    start = Symmetry(architecture, RR, heads, tuple(near(D) for D in g.between), g.permutations)
+    before, after = (
+        np.abs(x.apply(first).vector() - second.vector()).max() for x in (start, refine(start, first, second))
+    )
+    assert before > 1e-5 and after < 1e-8
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_derivative_of_the_action_is_that_of_the_group_and_its_transpose_is_adjoint(architecture):
+    weights = random_weights(architecture, RR, 0)
+    rng = np.random.default_rng(1)
+    tensors = [array for _, array in weights.tensors()]
+    action = _Action(weights, [1.0] * len(tensors))
+    changes = [rng.standard_normal(array.shape) for array in tensors]
+    shapes = [x.shape for x in action.pull(changes)]
+    softmax = architecture.kind == "softmax"
+    tangent = [np.zeros(s) if softmax and s == (1, 1) else rng.standard_normal(s) for s in shapes]
+    inner = sum(np.vdot(a, b) for a, b in zip(action.push(tangent), changes))
+    assert inner == pytest.approx(sum(np.vdot(a, b) for a, b in zip(tangent, action.pull(changes))))
+    identity, step = identity_symmetry(architecture, RR), 1e-6
+    factors = iter([np.eye(len(x)) + step * x for x in tangent])
+    heads = tuple(
+        tuple(HeadSymmetry(next(factors), next(factors), None if x.B is None else next(factors)) for x in layer)
+        for layer in identity.heads
+    )
+    g = Symmetry(architecture, RR, heads, tuple(factors), identity.permutations)
+    moved = [array for _, array in g.apply(weights).tensors()]
+    for a, b, change in zip(moved, tensors, action.push(tangent)):
+        assert np.allclose((a - b) / step, change, atol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_gauge_of_least_norm_does_not_depend_on_the_given_gauge(architecture):
+    weights = random_weights(architecture, RR, 1)
+    moved = weights.act(random_symmetry(architecture, RR, 2))
+    sizes = []
+    for point in (weights, moved):
+        balanced = balanced_gauge(point).apply(point)
+        values = [np.linalg.svd(x, compute_uv=False) for heads in balanced.value_matrices() for x in heads]
+        sizes.append(sorted(float(value) for x in values for value in x))
+    assert np.allclose(*sizes, rtol=0.01, atol=1e-3)
+    assert not np.allclose(np.linalg.norm(moved.vector()), np.linalg.norm(weights.vector()), rtol=0.01)
+
+
+def test_weights_without_a_gauge_of_least_norm_are_still_matched():
+    architecture = Architecture((3, 3, 3), 2)
+    tensors = dict(random_weights(architecture, RR, 0).tensors())
+    tensors["layers.0.K"] = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    first = Weights.from_tensors(architecture, tensors, RR)
+    second = first.act(random_symmetry(architecture, RR, 1))
+    assert balanced_gauge(first) is None
+    assert match_floats(first, second).residual < 1e-10
+    assert align(first, second).same_function is True
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_distance_to_weights_beyond_the_range_of_floats_is_infinite(value):
+    weights = random_weights(Architecture((2, 2), 1), RR, 0)
+    vector = weights.vector()
+    vector[3] = value
+    broken = Weights.from_vector(weights.architecture, vector, RR)
+    assert relative_distance(broken, weights) == np.inf
+    assert relative_distance(weights, weights) == 0.0
+
+
+def test_zero_attention_has_no_match():
+    architecture = Architecture((2, 2), 1)
+    zero = Weights.from_vector(architecture, np.zeros(architecture.num_parameters), RR)
+    assert isinstance(match_floats(zero, zero), NoMatch)
+    assert align(zero, zero).same_function is True

@@ -1,0 +1,152 @@
+"""Bounds: never contradictory, sharp where they should be, and honest where they are not."""
+
+import pytest
+from hypothesis import assume, given, settings
+
+from attngeom.dimensions import dimension, symmetry_upper_bound, upper_bound
+from attngeom.dimensions.bounds import balls_lower_bound, entry_degree, estimate_dimension, minor_lower_bound
+from attngeom.dimensions.checkpoint import coefficient_jacobian
+from attngeom.dimensions.formulas import layers_of_heads
+from attngeom.errors import InputError, SizeError
+from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
+from attngeom.exact.modular import rank_mod_p
+from attngeom.network import Architecture, random_weights
+
+from .strategies import architectures
+
+
+@settings(max_examples=200)
+@given(architectures())
+def test_lower_bound_never_exceeds_upper_bound(architecture):
+    upper = upper_bound(architecture)
+    assume(upper.value <= 250)
+    assert sum(upper.parts.values()) == architecture.num_parameters - upper.value
+    assert all(loss >= 0 for loss in upper.parts.values())
+    assert minor_lower_bound(architecture, upper.value + 2, seed=7).value <= upper.value
+
+
+@settings(max_examples=60)
+@given(architectures(max_layers=2))
+def test_counting_is_at_least_as_good_as_symmetries(architecture):
+    assume(architecture.num_parameters <= 150)
+    assert upper_bound(architecture).value <= symmetry_upper_bound(architecture)
+
+
+ALL_KINDS = [
+    Architecture((3, 3, 3), 2),
+    Architecture((3, 3, 3), 2, causal=True),
+    Architecture((3, 3), 2, 2, residual=True),
+    Architecture((4, 4), 2, 2, heads=2),
+    Architecture((2, 2, 2), 1, 2, "softmax"),
+    Architecture((3, 2), 2, 3, "softmax", causal=True),
+    Architecture((1, 2), 1, 3, "softmax"),
+    Architecture((2, 1, 2), 2, 4, "softmax"),
+    Architecture((2, 2, 2), 2, 2, "softmax", heads=2, value_width=1, residual=True),
+]
+
+
+@pytest.mark.parametrize("architecture", ALL_KINDS, ids=str)
+def test_balls_agree_with_the_minor(architecture):
+    upper = upper_bound(architecture).value
+    assert balls_lower_bound(architecture, upper).value == upper == minor_lower_bound(architecture, upper + 2).value
+
+
+@pytest.mark.parametrize("prime", [101, BLAS_PRIME, WORD_PRIME])
+def test_every_prime_gives_a_lower_bound(prime):
+    found = minor_lower_bound(Architecture((3, 3, 3), 2), 27, seed=1, p=prime)
+    assert found.value == len(found.rows) == len(found.columns) <= 23
+
+
+def test_fewer_rows_than_the_dimension_bound_the_rank():
+    assert minor_lower_bound(Architecture((3, 3, 3), 2), 10).value == 10
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 5, 50])
+def test_samples_with_few_tokens_suffice_for_many(tokens):
+    for kind in ("lightning", "softmax"):
+        for causal in (False, True):
+            answer = dimension(Architecture((3, 2, 3), 2, tokens, kind, causal=causal), prove=True)
+            assert answer.is_proven and answer.dimension == (18 if kind == "lightning" else 20)
+
+
+@pytest.mark.parametrize(
+    "d, d_out, heads, a, v",
+    [
+        (2, 2, 2, 2, 2),
+        (3, 2, 2, 3, 2),
+        (2, 1, 2, 2, 1),
+        (3, 1, 3, 3, 1),
+        (5, 1, 2, 3, 1),
+        (2, 4, 3, 2, 1),
+        (3, 3, 3, 1, 1),
+    ],
+)
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_one_layer_agrees_with_the_rank_of_its_coefficients(d, d_out, heads, a, v, tokens):
+    architecture = Architecture((d, d_out), a, tokens, heads=heads, value_width=v)
+    answer = dimension(architecture, prove=True)
+    matrix = coefficient_jacobian(random_weights(architecture, GF(WORD_PRIME), seed=3))
+    assert answer.is_proven and answer.dimension == rank_mod_p(matrix, WORD_PRIME)
+
+
+def test_five_rank_one_heads_with_two_outputs_are_defective():
+    """Widths 3 → 2, five heads of rank one: the count fills all 36 cubics, but the maps form a hypersurface."""
+    architecture = Architecture((3, 2), 1, 2, heads=5, value_width=1)
+    answer = dimension(architecture, prove=True)
+    assert (answer.lower_bound, answer.dimension, answer.upper_bound) == (35, 35, 36)
+    assert not answer.is_proven and answer.error_probability < 1e-15
+    assert answer.fiber["unexplained"] == 1 and "between 35 and 36" in answer.status
+    assert rank_mod_p(coefficient_jacobian(random_weights(architecture, GF(WORD_PRIME), seed=3)), WORD_PRIME) == 35
+
+
+@pytest.mark.parametrize(
+    "widths, attention, heads, value_width, value",
+    [
+        ((4, 4, 2), (1, 3), 2, 2, 60),
+        ((5, 5, 2), (1, 3), 2, 3, 93),
+        ((6, 6, 2), (1, 6), 3, 2, 180),
+        ((4, 4, 1), (1, 3), 2, 2, 48),
+    ],
+)
+def test_heads_of_rank_one_hide_alternating_parts_from_the_next_layer(widths, attention, heads, value_width, value):
+    """Tokens Σ u_h s_hᵀ with u_h in the image of head h: matrices that alternate on these images are not seen."""
+    architecture = Architecture(widths, attention, 3, heads=heads, value_width=value_width)
+    answer = dimension(architecture, prove=True)
+    assert answer.is_proven and answer.dimension == value
+    claim = layers_of_heads(architecture)
+    assert not claim.applies and claim.value >= value
+
+
+def test_widening_hidden_width_with_heads_leaves_a_gap_that_is_reported():
+    answer = dimension(Architecture((2, 4, 4), (2, 3), 3, heads=2, value_width=2), prove=True)
+    assert not answer.is_proven and answer.lower_bound == answer.dimension < answer.upper_bound
+    assert answer.witness.value == answer.lower_bound
+
+
+def test_fiber_split_names_the_symmetries():
+    fiber = dimension(Architecture((3, 3, 3), 2), prove=True).fiber
+    assert fiber == {"query-key": 8, "between": 9, "scale": 2, "unexplained": 0}
+    fiber = dimension(Architecture((2, 2), 2, 2, heads=2, value_width=2), prove=True).fiber
+    assert fiber["mixing"] == 2
+    fiber = dimension(Architecture((3, 5, 3), 2), prove=True).fiber
+    assert fiber["unseen"] == 20
+    fiber = dimension(Architecture((3, 3), 3, tokens=1), prove=True).fiber
+    assert fiber["antisymmetric"] == 3
+
+
+def test_estimate_uses_the_degree_of_the_entries():
+    architecture = Architecture((2, 2), 2, 2)
+    estimate = estimate_dimension(architecture, 7, trials=2)
+    assert estimate.value == 7
+    assert estimate.error_probability == pytest.approx((7 * entry_degree(architecture) / WORD_PRIME) ** 2)
+
+
+def test_bad_requests_are_refused():
+    with pytest.raises(InputError, match="one of auto"):
+        dimension(Architecture((2, 2), 1), method="magic")
+    with pytest.raises(SizeError, match="balls"):
+        dimension(Architecture((2, 2), 1, 10**6, "softmax"), method="balls")
+    with pytest.raises(SizeError, match="krylov"):
+        minor_lower_bound(Architecture((300, 300), 200), 90_000)
+    with pytest.raises(SizeError):
+        symmetry_upper_bound(Architecture((300, 300, 300), 200))

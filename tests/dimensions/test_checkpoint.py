@@ -1,0 +1,71 @@
+"""The rank at given weights: generic points reach the dimension, special points fall short by a known amount."""
+
+import numpy as np
+import pytest
+
+from attngeom.dimensions import dimension, rank_at
+from attngeom.errors import DomainError
+from attngeom.exact import GF, QQ, RR
+from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices
+
+ONE = Architecture((3, 2), 2, 3)
+
+
+@pytest.mark.parametrize("domain", [QQ, RR], ids=["rational", "float"])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        ONE,
+        Architecture((3, 2, 3), 2, 3),
+        Architecture((3, 3), 2, 2, heads=3, residual=True),
+        Architecture((2, 3), 1, 1),
+    ],
+    ids=str,
+)
+def test_generic_points_reach_the_dimension(architecture, domain):
+    point = rank_at(random_weights(architecture, domain, seed=1))
+    assert point.is_exact and point.defect == 0
+    assert point.rank == dimension(architecture, prove=True).dimension
+
+
+def test_softmax_points_are_certified_by_balls():
+    point = rank_at(random_weights(Architecture((3, 2, 2), 2, 2, "softmax"), RR, seed=1))
+    assert point.method == "balls" and point.is_exact and point.defect == 0
+
+
+def test_defect_at_rank_one_points():
+    """A = k qᵀ, V = h kᵀ is critical; a rank-one A beside V of rank two loses less."""
+    k, q, h = QQ.array([[1], [2], [3]]), QQ.array([[1, -1, 2]]), QQ.array([[2], [5]])
+    A = QQ.matmul(k, q)
+    boundary = rank_at(weights_from_matrices(ONE, [A], [QQ.matmul(h, k.T)], QQ))
+    other = rank_at(weights_from_matrices(ONE, [A], [QQ.array([[1, 0, 3], [2, 4, 6]])], QQ))
+    assert boundary.is_exact and other.is_exact
+    assert 0 < other.defect < boundary.defect
+    assert boundary.method == "coefficients over Q"
+
+
+def test_zero_weights_have_rank_zero():
+    zero = Weights.from_vector(ONE, QQ.zeros((ONE.num_parameters,)), QQ)
+    point = rank_at(zero)
+    assert point.is_exact and (point.rank, point.defect) == (0, 13)
+
+
+def test_deep_special_points_are_bounded_on_both_sides():
+    architecture = Architecture((2, 2, 2), 2, 3)
+    weights = random_weights(architecture, QQ, seed=2)
+    tensors = dict(weights.tensors())
+    tensors["layers.1.V"] = QQ.array([[1, 2], [2, 4]])
+    point = rank_at(Weights.from_tensors(architecture, tensors, QQ))
+    assert point.lower_bound <= point.upper_bound <= point.generic
+    assert point.is_exact or point.error_probability < 1e-3
+
+
+def test_denominators_that_contain_the_prime_are_avoided():
+    tensors = {name: np.array(array) for name, array in random_weights(ONE, QQ, seed=3).tensors()}
+    tensors["layers.0.Q"][0, 0] = QQ.array(["1/8388593"])[0]
+    assert rank_at(Weights.from_tensors(ONE, tensors, QQ)).rank == 13
+
+
+def test_other_domains_are_refused():
+    with pytest.raises(DomainError, match="rational or float"):
+        rank_at(random_weights(ONE, GF(7), seed=0))

@@ -1,0 +1,46 @@
+"""The last map eliminated by hand: the same rank as the whole Jacobian."""
+
+import pytest
+from hypothesis import assume, given, settings
+
+from attngeom.dimensions import dimension, upper_bound
+from attngeom.dimensions.answer import choose_method
+from attngeom.dimensions.bounds import minor_lower_bound, sample_tokens
+from attngeom.dimensions.schur import count_remaining, schur_applies, schur_rank
+from attngeom.exact import SMALL_PRIME
+from attngeom.network import Architecture
+
+from .strategies import architectures
+
+
+@settings(max_examples=100)
+@given(architectures())
+def test_schur_rank_is_the_rank_of_the_whole_jacobian(architecture):
+    upper = upper_bound(architecture).value
+    assume(upper <= 150 and schur_applies(architecture))
+    tokens = sample_tokens(architecture)
+    whole = minor_lower_bound(architecture, upper + 2).value
+    assert schur_rank(architecture, upper, tokens) == whole
+    # Points mod a small prime may be degenerate: never more, and the same at one of a few points.
+    ranks = [schur_rank(architecture, upper, tokens, seed, SMALL_PRIME) for seed in range(6)]
+    assert max(ranks) == whole
+
+
+def test_dependent_features_are_noticed():
+    """Three heads of width one see the same cubic: the features repeat, and the bound is empty instead of wrong."""
+    architecture = Architecture((1, 3), 1, 2, heads=3)
+    assert not schur_applies(architecture) and schur_rank(architecture, 3, 2) == 0
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax"])
+def test_medium_networks_are_proven_by_the_smaller_matrix(kind):
+    architecture = Architecture((14, 14, 14), 7, 4, kind)
+    answer = dimension(architecture, prove=True)
+    assert answer.is_proven and answer.method == "schur" and answer.dimension == answer.formula.value
+    assert count_remaining(architecture, answer.dimension) < answer.dimension**2 / 2
+
+
+def test_methods_are_chosen_by_size():
+    small, large, huge = (Architecture((d, d, d), d // 2, 4) for d in (4, 30, 150))
+    chosen = [choose_method(architecture, upper_bound(architecture).value) for architecture in (small, large, huge)]
+    assert chosen == ["minor", "schur", "krylov"]

@@ -1,0 +1,84 @@
+"""Runs: budgets, resuming, tasks for other processes, and the second prime."""
+
+import json
+import pickle
+
+import pytest
+
+from attngeom.equations.ideal import Budget, CrossColumn, LayerCoefficients, Run, Task, implicitize, run_task
+from attngeom.equations.ideal.degrees import SECOND_PRIME, choose_method
+from attngeom.equations.ideal.partitions import predicted_dimension
+from attngeom.errors import FormatError, InputError
+
+METHODS = ["weights", "highest"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_a_budget_ended_resumes_to_the_same_answer(tmp_path, method) -> None:
+    model = CrossColumn(3, 2)
+    state = tmp_path / "run.json"
+    ended = Run(model, 4, method, budget=Budget(seconds=0), state=state).summary()
+    assert not ended.is_finished and ended.degrees == ()
+    partial = Run(model, 3, method, state=state).summary()
+    assert partial.is_finished
+    kept = len(json.loads(state.read_text())["results"])
+    resumed = Run(model, 4, method, state=state)
+    assert len(resumed.results) == kept > 0
+    fresh = Run(model, 4, method).summary()
+    strip = [(d.hilbert_function, d.ideal_dimension, d.modules) for d in resumed.summary().degrees]
+    assert strip == [(d.hilbert_function, d.ideal_dimension, d.modules) for d in fresh.degrees]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_memory_budget_refuses_large_weights(method) -> None:
+    summary = Run(CrossColumn(3, 3), 5, method, budget=Budget(megabytes=0.002)).summary()
+    assert not summary.is_finished and 0 < len(summary.degrees) < 5
+
+
+def test_a_state_file_of_another_run_or_a_damaged_one_is_refused(tmp_path) -> None:
+    state = tmp_path / "run.json"
+    Run(CrossColumn(2, 1), 2, state=state).summary()
+    with pytest.raises(InputError, match="parameters"):
+        Run(CrossColumn(2, 2), 2, state=state)
+    record = json.loads(state.read_text())
+    record["results"][0] = ["broken"]
+    state.write_text(json.dumps(record))
+    with pytest.raises(FormatError, match="damaged"):
+        Run(CrossColumn(2, 1), 2, state=state)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tasks_travel_and_give_the_results_of_a_run(method) -> None:
+    model = CrossColumn(3, 1)
+    run = Run(model, 3, method)
+    run.summary()
+    found = {}
+    for (degree, weight), result in run.results.items():
+        predicted = 0
+        if method == "weights" and degree == 3:
+            predicted = predicted_dimension(found, weight)
+        task = pickle.loads(pickle.dumps(Task(model, method, degree, weight, predicted=predicted)))
+        assert run_task(task) == result
+        if degree == 3 and method == "weights":
+            new = result.ideal_dimension - result.generated - predicted
+            found.update({weight: new} if new else {})
+
+
+def test_unproven_degrees_are_checked_with_a_second_prime() -> None:
+    model = CrossColumn(2, 2, d_out=2)
+    assert SECOND_PRIME in implicitize(model, 2).primes
+    assert implicitize(model, 2, check=False).primes == implicitize(CrossColumn(2, 2), 4).primes
+
+
+def test_progress_counts_every_weight() -> None:
+    seen: list[tuple[int, int, int]] = []
+    implicitize(CrossColumn(2, 1), 2, progress=lambda degree, done, total: seen.append((degree, done, total)))
+    assert seen[-1][1] == seen[-1][2] and {degree for degree, _, _ in seen} == {1, 2}
+
+
+def test_method_highest_is_refused_where_it_does_not_apply() -> None:
+    assert choose_method(LayerCoefficients(2, 1, tokens=1)) == "weights"
+    with pytest.raises(InputError, match="one row"):
+        implicitize(CrossColumn(2, 1, d_out=2), 2, "highest")
+    with pytest.raises(InputError, match="max_degree"):
+        implicitize(CrossColumn(2, 1), 0)

@@ -1,0 +1,194 @@
+"""The two engines: held to each other, to closed formulas, to known values, and away from the variety."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from attngeom.equations.ideal import CrossColumn, DegreeSummary, Run, implicitize, monomials
+from attngeom.equations.ideal.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
+from attngeom.equations.ideal.brackets import bracket_forms
+from attngeom.equations.ideal.formulas import (
+    degree,
+    dimension,
+    generator_degree_bound,
+    hilbert_function,
+    is_known_module,
+    minimal_generators,
+)
+from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.monomials import evaluate_monomials
+from attngeom.equations.ideal.partitions import count_monomials, module_dimension, pad, partitions, predicted_dimension
+from attngeom.equations.ideal.tableaux import TableauBasis, plethysm
+from attngeom.equations.ideal.weight_spaces import WeightEngine
+from attngeom.errors import SizeError
+from attngeom.exact import WORD_PRIME
+from attngeom.exact.modular import rank_mod_p
+
+SIZES = [(2, 1, 2, 6), (2, 2, 2, 6), (2, 2, 3, 5), (3, 1, 3, 5), (3, 2, 3, 5), (3, 3, 3, 5), (3, 2, 2, 5), (4, 1, 4, 3)]
+SIZES += [(4, 2, 2, 4), (4, 3, 4, 4), (4, 4, 4, 4), (5, 5, 2, 4)]
+
+
+def figures(summary: DegreeSummary) -> tuple[object, ...]:
+    return summary.monomials, summary.hilbert_function, summary.ideal_dimension, set(summary.modules)
+
+
+@pytest.mark.parametrize(("d", "a", "targets", "n"), SIZES)
+def test_both_engines_agree(d: int, a: int, targets: int, n: int) -> None:
+    model = CrossColumn(d, a, targets)
+    by_weights = implicitize(model, n, "weights", check=False)
+    by_vectors = implicitize(model, n, "highest")
+    assert [figures(x) for x in by_weights.degrees] == [figures(x) for x in by_vectors.degrees]
+    assert all(x.is_dimension_proven and x.is_generation_proven for x in by_vectors.degrees)
+
+
+@pytest.mark.parametrize(("d", "targets"), [(1, 2), (2, 3), (3, 2), (3, 3), (3, 4), (4, 3), (4, 4)])
+def test_formulas_hold_in_every_degree_reached(d: int, targets: int) -> None:
+    for a in range(1, 5):
+        conjectured = minimal_generators(d, a, targets)
+        for x in implicitize(CrossColumn(d, a, targets), 5).degrees:
+            assert x.hilbert_function == hilbert_function(d, a, targets, x.degree)
+            assert set(x.modules) == set(conjectured.get(x.degree, ()))
+            assert x.monomials == count_monomials(d * (d + 1) // 2 * targets, x.degree)
+            assert all(is_known_module(m.shapes, d, a, targets) for m in x.modules)
+
+
+def test_minimal_generators_have_the_known_numbers() -> None:
+    known = {
+        (2, 1): {2: 3},
+        (2, 2): {4: 1},
+        (3, 1): {2: 45, 3: 10},
+        (3, 2): {3: 30, 4: 90},
+        (4, 1): {2: 270, 3: 200},
+        (4, 3): {3: 400, 4: 2535},
+        (5, 4): {3: 3500, 4: 35000, 5: 126},
+    }
+    for (d, a), counts in known.items():
+        found = implicitize(CrossColumn(d, a), 5).degrees
+        assert {x.degree: x.minimal_generators for x in found if x.minimal_generators} == counts
+        assert generator_degree_bound(d, a, d).value == max(counts)
+
+
+def test_degree_and_dimension_are_the_leading_term_of_the_hilbert_function() -> None:
+    """The k-th difference of HF is constant and equal to the degree, k one less than the affine dimension."""
+    for d, a, targets in [(2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 2, 3), (3, 3, 3), (2, 2, 3), (4, 1, 2), (3, 2, 2)]:
+        k = dimension(d, a, targets) - 1
+        values = [hilbert_function(d, a, targets, n) for n in range(12, 12 + k + 3)]
+        for _ in range(k):
+            values = [y - x for x, y in pairwise(values)]
+        assert set(values) == {degree(d, a, targets)}
+
+
+def test_dimension_is_the_rank_of_the_parametrization() -> None:
+    """Tangent vectors v'·a + v·a' at a random point mod p."""
+    p = WORD_PRIME
+    for d, targets in [(2, 2), (3, 3), (3, 2), (2, 4)]:
+        rng = np.random.default_rng(d)
+        V, A = rng.integers(0, p, d), rng.integers(0, p, (d, targets))
+        rows = []
+        for direction in np.eye(d + d * targets, dtype=np.int64):
+            dV, dA = direction[:d], direction[d:].reshape(d, targets)
+            change = np.einsum("k,lm->klm", dV, A) + np.einsum("k,lm->klm", V, dA)
+            rows.append((change + change.transpose(1, 0, 2)).ravel() % p)
+        assert rank_mod_p(np.array(rows), p) == dimension(d, d, targets)
+
+
+def test_borel_orbit_is_dense() -> None:
+    for d in range(1, 6):
+        for targets in range(1, 6):
+            for a in range(1, 6):
+                assert borel_orbit_dimension(d, targets, a) == dimension(d, a, targets)
+
+
+def test_borel_point_lies_on_the_variety() -> None:
+    """All kernels of engine W vanish there; the point with a larger rank of A is not on the smaller variety."""
+    d, p = 3, WORD_PRIME
+    scale = np.array([1 if i == j else (p + 1) // 2 for i in range(d) for j in range(i, d)])
+    for a in (1, 2, 3):
+        engine = WeightEngine(CrossColumn(d, a))
+        for weight in engine.weights(3):
+            basis = engine.kernel(3, weight).basis.astype(object)
+            factors = engine.table.space(3, weight).factors
+            y = (borel_point(d, d, a) * scale[:, None] % p).reshape(1, -1)
+            assert not np.any(evaluate_monomials(factors, y, p).astype(object) @ basis.T % p)
+
+
+def test_kernel_polynomials_vanish_on_the_variety_and_not_off_it() -> None:
+    model = CrossColumn(3, 2)
+    engine = WeightEngine(model)
+    rng = np.random.default_rng(7)
+    on, off = model.sample(3, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (3, 18))
+    for weight in engine.weights(3):
+        basis = engine.kernel(3, weight).basis.astype(object)
+        factors = engine.table.space(3, weight).factors
+        assert not np.any(evaluate_monomials(factors, on, WORD_PRIME).astype(object) @ basis.T % WORD_PRIME)
+        assert np.all(evaluate_monomials(factors, off, WORD_PRIME).astype(object) @ basis.T % WORD_PRIME)
+
+
+def test_early_stop_does_not_change_the_generated_dimension() -> None:
+    engine = WeightEngine(CrossColumn(3, 3))
+    for weight in engine.weights(4):
+        size = len(engine.kernel(4, weight).free)
+        exact = engine.generated_dimension(4, weight)
+        assert engine.generated_dimension(4, weight, size - exact) == exact
+
+
+def test_tableaux_are_counted_by_the_plethysm() -> None:
+    """The number of tableaux of each dominant weight is the character of S_μ(S²V)."""
+    basis = TableauBasis(3)
+    for mu in partitions(4, 3):
+        multiplicities = {(pad(lam, 3),): p for lam, p in plethysm(mu, 3).items()}
+        for lam in partitions(8, 3):
+            assert len(basis.tableaux(mu, lam)) == predicted_dimension(multiplicities, (pad(lam, 3),))
+
+
+def test_raising_operator_is_a_derivation_of_the_pairs() -> None:
+    """exp of the raising operators of C² acts on (y_11, 2 y_12, y_22) as on the square of a linear form."""
+    N = raising_matrix(2)
+    x, y = 5, 7
+    quadric = np.array([x * x, 2 * x * y, y * y])
+    moved = np.array([x * x, 2 * x * (y + x), (y + x) ** 2])
+    assert np.array_equal(quadric + N @ quadric + N @ N @ quadric // 2, moved)
+
+
+def test_excluded_modules_are_exactly_those_that_vanish() -> None:
+    """Where a module of R_n is not excluded, some highest weight vector of it is nonzero on the variety."""
+    engine = HighestWeightEngine(3, 3)
+    for n in range(1, 6):
+        for lam, mu in engine.weights(n):
+            for a in (1, 2, 3):
+                vanishing = len(engine.ideal(lam, mu, a)) == engine.space(lam, mu).multiplicity
+                assert vanishing == is_excluded(lam, mu, a)
+
+
+def test_highest_weight_vectors_fill_the_polynomial_ring() -> None:
+    engine = HighestWeightEngine(3, 2)
+    for n in range(1, 6):
+        total = sum(engine.space(*w).multiplicity * module_dimension(w, (3, 2)) for w in engine.weights(n))
+        assert total == count_monomials(12, n)
+
+
+def test_bracket_forms_of_the_new_modules() -> None:
+    """[11,12,22] is binary restriction; the Plücker quartic is a combination of products of two 2-minors."""
+    assert bracket_forms(HighestWeightEngine(4, 3), (3, 3), (1, 1, 1), 3) == ["[11,12,22]"]
+    (text,) = bracket_forms(HighestWeightEngine(4, 2), (3, 3, 1, 1), (2, 2), 2)
+    assert "[11,12][23,24]" in text and text.count("[") == 2 * (text.count(" + ") + text.count(" - ") + 1)
+
+
+def test_degrees_that_cannot_be_encoded_are_refused() -> None:
+    with pytest.raises(SizeError, match="at most 255 variables"):
+        HighestWeightEngine(8, 8).encode(np.zeros((1, 8), dtype=np.int64))
+
+
+def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> None:
+    variables = np.random.default_rng(0).integers(0, 126, (50, 12))
+    codes = HighestWeightEngine(6, 6).encode(variables)
+    assert [tuple(x) for x in variables[np.argsort(codes)].tolist()] == sorted(map(tuple, variables.tolist()))
+    found = []
+    for limit in (2**63, 30):
+        monkeypatch.setattr(monomials, "CODE_LIMIT", limit)
+        monomials.monomial_table.cache_clear()
+        runs = [Run(CrossColumn(3, 3), 4, method) for method in ("highest", "weights")]
+        found.append([(run.summary(), run.results)[1] for run in runs])
+    monomials.monomial_table.cache_clear()
+    assert found[0] == found[1]

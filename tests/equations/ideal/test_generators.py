@@ -1,0 +1,177 @@
+"""Explicit generators: integral, verified, as many as they should be, and readable by other systems."""
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model, implicitize
+from attngeom.equations.ideal.completeness import last_degree
+from attngeom.equations.ideal.export import module_spaces, to_text, write_generators
+from attngeom.equations.ideal.formulas import degree, dimension, hilbert_function
+from attngeom.equations.ideal.generators import (
+    HighestWeightVector,
+    ModuleExpansion,
+    highest_weight_vectors,
+    minimal_generators,
+    prove_dimensions,
+)
+from attngeom.equations.ideal.monomials import evaluate_monomials
+from attngeom.equations.ideal.partitions import module_dimension, pad
+from attngeom.equations.ideal.subideals import Subideal
+from attngeom.equations.ideal.substitution import vanishes_on
+from attngeom.errors import InputError
+from attngeom.exact import WORD_PRIME
+
+CASES: list[tuple[Model, int]] = [
+    (CrossColumn(2, 1), 2),
+    (CrossColumn(3, 2), 4),
+    (CrossColumn(4, 4, targets=2), 4),
+    (CrossColumn(2, 2, d_out=2), 4),
+    (CrossColumn(3, 1, heads=2), 3),
+    (LayerCoefficients(3, 1, tokens=1), 4),
+    (LayerCoefficients(2, 1, tokens=2, causal=True), 2),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=repr)
+def case(request: pytest.FixtureRequest) -> tuple[Model, list[HighestWeightVector], list[int]]:
+    model, n = request.param
+    summary = implicitize(model, n, check=False)
+    return model, minimal_generators(model, summary), [d.minimal_generators for d in summary.degrees]
+
+
+def test_generators_are_verified_by_substitution(case) -> None:
+    model, vectors, counts = case
+    assert vectors and all(v.is_verified for v in vectors)
+    assert sum(module_dimension(v.shapes, model.groups) for v in vectors) == sum(counts)
+
+
+def test_modules_have_their_dimension_and_vanish_on_the_variety_only(case) -> None:
+    model, vectors, counts = case
+    rng = np.random.default_rng(11)
+    on, off = model.sample(2, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (2, len(model.coordinates)))
+    found = 0
+    for _, space in module_spaces(model, vectors, whole=True):
+        found += len(space.coefficients)
+        rows = space.coefficients.astype(object).T
+        assert not np.any(evaluate_monomials(space.factors, on, WORD_PRIME) @ rows % WORD_PRIME)
+        assert np.all(np.any(evaluate_monomials(space.factors, off, WORD_PRIME) @ rows % WORD_PRIME, axis=0))
+    assert found == sum(counts)
+
+
+def test_a_changed_coefficient_fails_the_substitution(case) -> None:
+    model, vectors, _ = case
+    for vector in vectors:
+        terms = vector.terms
+        terms[next(iter(terms))] += 1
+        assert not vanishes_on(model, terms)
+
+
+def test_modules_generate_the_ideal_up_to_the_computed_degree() -> None:
+    """A lower bound for dim I_n from explicit polynomials meets the upper bound from evaluation."""
+    for d, a, n in [(2, 1, 5), (2, 2, 6), (3, 1, 5), (3, 2, 5), (3, 3, 5)]:
+        model = CrossColumn(d, a)
+        summary = implicitize(model, n)
+        ideal = Subideal(model, minimal_generators(model, summary))
+        assert [ideal.dimension(x.degree) for x in summary.degrees] == [x.ideal_dimension for x in summary.degrees]
+
+
+def test_verified_generators_prove_the_dimensions_of_engine_w() -> None:
+    model = LayerCoefficients(3, 1, tokens=1)
+    summary = implicitize(model, 5, check=False)
+    assert not summary.degrees[3].is_dimension_proven
+    vectors = minimal_generators(model, summary)
+    assert all(d.is_dimension_proven for d in prove_dimensions(summary, vectors).degrees)
+    assert not prove_dimensions(summary, []).degrees[3].is_dimension_proven
+
+
+def test_highest_weight_vectors_of_the_new_modules() -> None:
+    """The Plücker quartic at d = 4 is not in the span of products: the ideal has no cubic of that kind."""
+    model = CrossColumn(4, 4, targets=2)
+    weight = (pad((3, 3, 1, 1), 4), (2, 2))
+    (vector,) = highest_weight_vectors(model, 4, weight, 1)
+    assert vector.is_verified and set(map(abs, vector.coefficients)) <= {1, 2, 4}
+    assert ModuleExpansion(model, vector).basis(weight).shape[0] == 1
+
+
+def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
+    model = CrossColumn(2, 1)
+    vectors = minimal_generators(model, implicitize(model, 2))
+    for name in ("g.json", "g.m2", "g.sing"):
+        write_generators(tmp_path / name, model, vectors)
+    record = json.loads((tmp_path / "g.json").read_text())
+    assert record["format"] == "attngeom/generators" and len(record["generators"]) == 3
+    for generator in record["generators"]:
+        assert vanishes_on(model, {tuple(factors): c for c, factors in generator["terms"]})
+    assert "y_(0,0,0)*y_(0,1,1)-y_(0,0,1)*y_(0,1,0)" in (tmp_path / "g.m2").read_text()
+    assert "y(0)(0)(0)*y(0)(1)(1)-y(0)(0)(1)*y(0)(1)(0)" in (tmp_path / "g.sing").read_text()
+    with pytest.raises(InputError, match=r"\.json, \.m2 or \.sing"):
+        write_generators(tmp_path / "g.txt", model, vectors)
+
+
+def run_macaulay2(script: str) -> list[str]:
+    result = subprocess.run(["M2", "--stop", "-q", "--silent", "-e", script + "exit 0"], capture_output=True, text=True)
+    return result.stdout.split()
+
+
+needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaulay2 is not installed")
+
+
+@needs_macaulay2
+@pytest.mark.parametrize("a", [1, 2, 3])
+def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
+    """Dimension, degree and Hilbert function of the ideal that our polynomials generate."""
+    model = CrossColumn(3, a)
+    text = to_text(model, minimal_generators(model, implicitize(model, 4)), "m2").replace("QQ[", "ZZ/32003[")
+    out = run_macaulay2(text + "print dim I; print degree I; scan(1..7, n -> print hilbertFunction(n, R/I));")
+    assert list(map(int, out)) == [
+        dimension(3, a, 3),
+        degree(3, a, 3),
+        *[hilbert_function(3, a, 3, n) for n in range(1, 8)],
+    ]
+
+
+PARAMETERS = {
+    1: ("k_1, k_2, q_0..q_2", "(if i == 0 then 1_S else k_i) * q_j"),
+    2: ("a_(0,0)..a_(2,1), s, t", "if j < 2 then a_(i,j) else s*a_(i,0) + t*a_(i,1)"),
+    3: ("a_(0,0)..a_(2,2)", "a_(i,j)"),
+}
+"""A dense part of the 3×3 matrices of rank ≤ a: parameters, and the entry (i, j)."""
+
+
+@needs_macaulay2
+@pytest.mark.parametrize("a", [1, 2, 3])
+def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int) -> None:
+    """ker of y ↦ v_k A_lm + v_l A_km, d = 3, with v_0 = 1, which the common scale of v and A allows."""
+    parameters, entry = PARAMETERS[a]
+    out = run_macaulay2(
+        f"S = ZZ/32003[v_1, v_2, {parameters}]; A = (i, j) -> {entry}; w = i -> if i == 0 then 1_S else v_i;"
+        "P = {(0,0),(0,1),(0,2),(1,1),(1,2),(2,2)};"
+        "R = ZZ/32003[flatten apply(P, p -> apply(3, m -> y_(p_0, p_1, m)))];"
+        "F = flatten apply(P, p -> apply(3, m -> w(p_0)*A(p_1, m) + w(p_1)*A(p_0, m)));"
+        "scan(flatten degrees source mingens ker map(S, R, F), print);"
+    )
+    expected = {x.degree: x.minimal_generators for x in implicitize(CrossColumn(3, a), 5).degrees}
+    assert Counter(map(int, out)) == {n: count for n, count in expected.items() if count}
+
+
+@pytest.mark.skipif(shutil.which("Singular") is None, reason="Singular is not installed")
+def test_singular_reads_our_generators(tmp_path) -> None:
+    model = CrossColumn(3, 3)
+    write_generators(tmp_path / "g.sing", model, minimal_generators(model, implicitize(model, 4)))
+    script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
+    result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
+    assert result.stdout.split() == [str(dimension(3, 3, 3)), str(degree(3, 3, 3))]
+
+
+@needs_macaulay2
+def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
+    """docs/completeness.md: for d = 3, m = 2 the layer l = 2 of N gives R/I the regularity 5 and one trivial syzygy."""
+    model = CrossColumn(3, 3, targets=2)
+    text = to_text(model, minimal_generators(model, implicitize(model, 4)), "m2").replace("QQ[", "ZZ/32003[")
+    out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
+    assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6

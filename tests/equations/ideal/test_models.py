@@ -1,0 +1,95 @@
+"""Models: coordinates of real layers, symmetric under permutations of the indices."""
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model
+from attngeom.equations.ideal.models import evaluate_layer
+from attngeom.equations.ideal.monomials import MonomialTable, evaluate_monomials
+from attngeom.equations.ideal.partitions import count_monomials, orbit_size
+from attngeom.equations.ideal.substitution import symbolic_coordinates
+from attngeom.equations.ideal.weight_spaces import WeightEngine
+from attngeom.errors import InputError
+from attngeom.exact import GF, WORD_PRIME
+from attngeom.layer.coefficients import expand
+from attngeom.network import Architecture, random_weights
+
+MODELS: list[Model] = [
+    CrossColumn(2, 1),
+    CrossColumn(3, 2, targets=2),
+    CrossColumn(2, 1, d_out=2, heads=2, value_width=1),
+    LayerCoefficients(3, 1, tokens=1),
+    LayerCoefficients(2, 2, tokens=2, causal=True),
+    LayerCoefficients(2, 1, tokens=2, d_out=2, residual=True),
+]
+
+
+def test_cross_column_coordinates_are_the_scaled_coefficients_of_a_layer() -> None:
+    field = GF(WORD_PRIME)
+    weights = random_weights(Architecture((3, 2), 2, tokens=2), field, seed=1)
+    head = weights.layers[0][0]
+    V, A = head.value_matrix(field), head.attention_matrix(field)
+    ours = evaluate_layer(V[None], A[None], WORD_PRIME)
+    theirs = expand(weights).scaled_cross
+    assert np.array_equal(ours, theirs[:, 0, 0])
+
+
+def test_single_column_coordinates_are_the_scaled_coefficients_of_a_layer() -> None:
+    model = LayerCoefficients(3, 3, tokens=1)
+    p = WORD_PRIME
+    rng = np.random.default_rng(5)
+    point = model.sample(1, p, rng)[0]
+    rng = np.random.default_rng(5)
+    A, V = rng.integers(0, p, (1, 1, 3, 3))[0, 0], rng.integers(0, p, (1, 1, 1, 3))[0, 0, 0]
+    x = [3, 5, 7]
+    direct = (
+        sum(int(V[k]) * int(A[l, m]) * x[k] * x[l] * x[m] for k in range(3) for l in range(3) for m in range(3)) % p
+    )
+    orbit = {1: 1, 2: 3, 3: 6}
+    triples = combinations_with_replacement(range(3), 3)
+    total = sum(int(y) * orbit[len(set(t))] * x[t[0]] * x[t[1]] * x[t[2]] for y, t in zip(point, triples))
+    assert total % p == direct
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_permuting_indices_preserves_the_ideal(model: Model) -> None:
+    """Kernels of dominant weights, carried to other weights by a permutation, vanish on fresh points of the variety."""
+    engine = WeightEngine(model, seed=3)
+    degree = next(n for n in range(1, 7) if any(len(engine.kernel(n, w).free) for w in engine.weights(n)))
+    points = model.sample(4, WORD_PRIME, np.random.default_rng(99))
+    (moved,) = model.permute([np.arange(size)[None, ::-1] for size in model.groups])
+    for weight in engine.weights(degree):
+        basis = engine.kernel(degree, weight).basis
+        factors = moved[engine.table.space(degree, weight).factors]
+        values = evaluate_monomials(factors, points, WORD_PRIME).astype(object)
+        assert not np.any(values @ basis.T.astype(object) % WORD_PRIME)
+
+
+def test_permutations_are_one_to_one_for_many_targets() -> None:
+    model = CrossColumn(2, 1, targets=1100)
+    (moved,) = model.permute([np.arange(size)[None, ::-1] for size in model.groups])
+    assert sorted(moved.tolist()) == list(range(len(model.coordinates)))
+    label = model.coordinates[int(moved[0])].label
+    assert model.coordinates[0].label == ((0, 0), (0,)) and label == ((1, 1), (1099,))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_dominant_weights_and_their_orbits_hold_all_monomials(model: Model) -> None:
+    table = MonomialTable(model)
+    for degree in (1, 2, 3):
+        total = sum(len(table.space(degree, w)) * orbit_size(w) for w in table.dominant_weights(degree))
+        assert total == count_monomials(len(model.coordinates), degree)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_symbolic_coordinates_have_the_weights_of_the_coordinates(model: Model) -> None:
+    assert len(symbolic_coordinates(model)) == len(model.coordinates) == len(set(model.coordinates))
+
+
+def test_models_refuse_impossible_sizes() -> None:
+    with pytest.raises(InputError, match="a = 0"):
+        CrossColumn(3, 0)
+    with pytest.raises(InputError, match="equal widths"):
+        LayerCoefficients(3, 2, tokens=2, d_out=2, residual=True)

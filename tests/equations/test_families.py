@@ -1,0 +1,152 @@
+"""Every family vanishes on its variety, is nonzero off it, and says the same as its polynomials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attngeom.equations import Family, Points, Variety, families, family, random_points
+from attngeom.errors import InputError, SizeError
+from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.labels import pair_index, triple_index
+
+VARIETIES = [
+    Variety(2, 1),
+    Variety(2, 2, tokens=3, d_out=2),
+    Variety(2, 1, d_out=3),
+    Variety(3, 1),
+    Variety(3, 2, d_out=2),
+    Variety(3, 3),
+    Variety(4, 1, tokens=1),
+    Variety(3, 2, tokens=1, d_out=4),
+    Variety(4, 2, targets=2),
+    Variety(4, 4),
+    Variety(4, 3, targets=5),
+    Variety(5, 2, targets=3),
+]
+CASES = [(variety, f.name) for variety in VARIETIES for f in families(variety)]
+FIELD = GF(WORD_PRIME)
+
+
+def random_ambient(variety: Variety, domain: Domain, rng: np.random.Generator) -> Points:
+    on = random_points(variety, 1, domain, rng)
+    single = None if on.single is None else domain.random(on.single.shape, rng)
+    return Points(single, None if on.cross is None else domain.random(on.cross.shape, rng), domain)
+
+
+def look_up(variable: tuple, points: Points, d: int) -> int:
+    kind, row, *rest = variable
+    assert points.cross is not None
+    if kind == "y":
+        k, l, m = rest
+        return points.cross[0, row, 0, 0, pair_index(d)[k, l], m]
+    if kind == "yc":
+        column, context, k, l, m = rest
+        return points.cross[0, row, column, context - (context > column), pair_index(d)[k, l], m]
+    assert points.single is not None
+    column, R = (0, rest) if kind == "s" else (rest[0], rest[1:])
+    return points.single[0, row, column, triple_index(tuple(R), d)]
+
+
+def sample_indices(f: Family, rng: np.random.Generator, size: int = 4) -> list[int]:
+    return sorted({0, f.count - 1, *(int(x) for x in rng.integers(0, min(f.count, 2**62), size))})
+
+
+def evaluate_at(f: Family, points: Points, indices: list[int]) -> Array:
+    return np.concatenate([f.evaluate(points, k, k + 1) for k in indices], axis=-1)
+
+
+@pytest.mark.parametrize(("variety", "name"), CASES, ids=str)
+def test_family_vanishes_on_the_image(variety: Variety, name: str) -> None:
+    f, rng = family(variety, name), np.random.default_rng(1)
+    points = random_points(variety, 2, FIELD, rng)
+    assert not f.evaluate(points, 0, min(f.count, 500)).any()
+    assert not evaluate_at(f, points, sample_indices(f, rng)).any()
+
+
+@pytest.mark.parametrize(("variety", "name"), CASES, ids=str)
+def test_family_is_nonzero_off_the_variety(variety: Variety, name: str) -> None:
+    f, rng = family(variety, name), np.random.default_rng(2)
+    points = random_ambient(variety, FIELD, rng)
+    assert f.evaluate(points, 0, min(f.count, 200)).any()
+
+
+@pytest.mark.parametrize(("variety", "name"), CASES, ids=str)
+def test_polynomials_agree_with_evaluation(variety: Variety, name: str) -> None:
+    f, rng = family(variety, name), np.random.default_rng(3)
+    points = random_ambient(variety, FIELD, rng)
+    for k in sample_indices(f, rng, 2):
+        try:
+            invariant = f[k]
+        except SizeError:
+            assert f.degree > 9
+            continue
+        total = 0
+        for monomial, c in invariant.terms.items():
+            assert len(monomial) == f.degree
+            assert list(monomial) == sorted(monomial)
+            value = int(FIELD.array([c])[0])
+            for variable in monomial:
+                value = value * int(look_up(variable, points, variety.d)) % WORD_PRIME
+            total += value
+        assert total % WORD_PRIME == int(f.evaluate(points, k, k + 1)[0, 0])
+        assert invariant.label.startswith(name)
+
+
+SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.dimension is not None and f.count < 250]
+
+
+@pytest.mark.parametrize(("variety", "name"), SMALL, ids=str)
+def test_listed_dimension_is_the_rank_of_the_values(variety: Variety, name: str) -> None:
+    f, rng = family(variety, name), np.random.default_rng(4)
+    assert f.dimension is not None
+    points = [random_ambient(variety, FIELD, rng) for _ in range(f.dimension + 5)]
+    values = np.concatenate([f.evaluate(p) for p in points])
+    assert rank_mod_p(values, WORD_PRIME) == f.dimension
+
+
+@pytest.mark.parametrize("domain", [QQ, RR, FIELD, GF(2**61 - 1)], ids=["QQ", "RR", "GF", "big GF"])
+def test_every_domain_gives_the_same_values(domain: Domain) -> None:
+    variety = Variety(3, 2, d_out=2)
+    rng = np.random.default_rng(5)
+    exact = random_ambient(variety, QQ, rng)
+    assert exact.single is not None and exact.cross is not None
+    points = Points(domain.array(exact.single), domain.array(exact.cross), domain)
+    for f in families(variety):
+        stop = min(f.count, 30)
+        expected = domain.array(f.evaluate(exact, 0, stop))
+        found = f.evaluate(points, 0, stop)
+        if domain is RR:
+            assert np.allclose(found.astype(float), expected.astype(float), rtol=1e-9, atol=1e-6)
+        else:
+            assert domain.equal(found, expected)
+
+
+def test_ranges_are_slices_of_the_whole() -> None:
+    variety = Variety(3, 2, d_out=2)
+    points = random_ambient(variety, FIELD, np.random.default_rng(6))
+    for f in families(variety):
+        if f.count > 2000:
+            continue
+        whole = f.evaluate(points)
+        start, stop = f.count // 3, f.count // 3 + max(1, f.count // 2)
+        assert np.array_equal(f.evaluate(points, start, stop), whole[..., start:stop])
+        assert f.evaluate(points, 0, 0).shape == (1, 0)
+
+
+def test_late_members_are_reached_directly() -> None:
+    for f in families(Variety(12, 3, d_out=2)):
+        if f.degree <= 9:
+            assert f[f.count - 1].degree == f.degree
+
+
+@pytest.mark.parametrize("index", [-1, 10])
+def test_member_out_of_range_is_an_input_error(index: int) -> None:
+    with pytest.raises(InputError, match="numbered from 0"):
+        family(Variety(3, 3), "slice-pencil")[index]
+
+
+def test_unknown_family_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="slice-pencil"):
+        family(Variety(3, 3), "nonsense")

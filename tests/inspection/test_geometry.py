@@ -1,0 +1,118 @@
+"""Strata of one layer, hypotheses of the theorems, local ranks."""
+
+import numpy as np
+import pytest
+
+from attngeom.exact import QQ, RR
+from attngeom.exact.matrices import rank
+from attngeom.inspection.geometry import inspect, layer_stratum
+from attngeom.inspection.local_rank import local_rank
+from attngeom.inspection.ranks import measured_rank
+from attngeom.layer.splitting import quadric_table, split_layer
+from attngeom.network import Architecture, random_weights, weights_from_matrices
+
+K, Q, H, U = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+RANK_ONE = np.outer(K, Q)
+RANK_TWO = RANK_ONE + np.outer(U, U)
+RANK_THREE = RANK_TWO + QQ.eye(3) * 7
+V_SAME, V_OTHER, V_FULL = np.outer(H, K), np.outer(H, U), QQ.array([[1, 0, 2], [0, 1, 1]])
+
+STRATA = [
+    (RANK_THREE, V_FULL, 3, "generic", "one point"),
+    (RANK_TWO, V_FULL, 2, "generic", "one point"),
+    (RANK_TWO, V_FULL, 3, "generic", "one point"),
+    (RANK_TWO, V_OTHER, 2, "generic", "one point"),
+    (RANK_ONE, V_FULL, 2, "singular", "one point"),
+    (RANK_ONE, V_FULL, 3, "generic", "one point"),
+    (RANK_ONE, V_FULL, 1, "generic", "one point"),
+    (RANK_ONE, V_OTHER, 3, "singular", "two points"),
+    (RANK_ONE, V_SAME, 3, "boundary", "one point"),
+    (QQ.zeros((3, 3)), V_FULL, 3, "zero", "zero function"),
+    (RANK_TWO, QQ.zeros((2, 3)), 2, "zero", "zero function"),
+]
+
+
+@pytest.mark.parametrize(("A", "V", "attention", "name", "fiber"), STRATA)
+def test_stratum_and_fiber_agree_with_the_exact_splitting(A, V, attention, name, fiber):
+    stratum = layer_stratum(A, V, attention, 2, QQ)
+    assert (stratum.name, stratum.fiber) == (name, fiber)
+    split = split_layer(quadric_table(A, V, QQ), QQ)
+    assert len(split.points) == {"one point": 1, "two points": 2, "zero function": 0}[fiber]
+    assert (stratum.distance < 1e-12) == stratum.is_singular
+
+
+@pytest.mark.parametrize(("A", "V", "attention", "name", "fiber"), STRATA)
+def test_critical_points_are_where_the_derivative_in_A_and_V_has_a_larger_kernel(A, V, attention, name, fiber):
+    rows = [quadric_table(unit.reshape(3, 3), V, QQ).ravel() for unit in QQ.eye(9)]
+    rows += [quadric_table(A, unit.reshape(2, 3), QQ).ravel() for unit in QQ.eye(6)]
+    stratum = layer_stratum(A, V, attention, 2, QQ)
+    assert (rank(np.stack(rows), QQ) < 14) == stratum.is_critical
+
+
+def test_low_rank_attention_is_singular_because_its_tangent_vectors_span_too_much():
+    # Curves A + s B with rk B = 1 stay in rank ≤ 2 and their directions span all matrices: 14 > 13 dimensions.
+    rows = [quadric_table(unit.reshape(3, 3), V_FULL, QQ).ravel() for unit in QQ.eye(9)]
+    rows += [quadric_table(RANK_ONE, unit.reshape(2, 3), QQ).ravel() for unit in QQ.eye(6)]
+    generic = local_rank(random_weights(Architecture((3, 2), 2, tokens=2), QQ, 0))
+    assert generic.is_proven and generic.value == 13
+    assert rank(np.stack(rows), QQ) == 14
+    assert layer_stratum(RANK_ONE, V_FULL, 2, 2, QQ).is_singular
+
+
+@pytest.mark.parametrize(("A", "V", "attention", "name", "fiber"), STRATA)
+def test_float_strata_show_their_gaps(A, V, attention, name, fiber):
+    stratum = layer_stratum(RR.array(A), RR.array(V), attention, 2, RR)
+    assert stratum.name == name and stratum.fiber == fiber
+    assert len(stratum.rank_A.singular_values) == 3
+
+
+def test_float_rank_without_gap_is_not_decided():
+    A = np.diag([1.0, 1e-14, 3e-17])
+    stratum = layer_stratum(A, np.eye(3)[:2], 2, 2, RR)
+    assert stratum.is_singular is None and stratum.name == "undecided"
+    assert not measured_rank(A, RR).is_clear
+
+
+def test_distance_is_reached_by_a_singular_point():
+    rng = np.random.default_rng(0)
+    A, V = rng.standard_normal((3, 3)), rng.standard_normal((2, 3))
+    A, V = A / np.linalg.norm(A), V / np.linalg.norm(V)
+    distance = layer_stratum(A, V, 2, 2, RR).distance
+    left, values, right = np.linalg.svd(A)
+    nearest = left @ np.diag([values[0], 0, 0]) @ right
+    truncated = left @ np.diag([values[0], values[1], 0]) @ right
+    assert layer_stratum(nearest, V, 2, 2, RR).is_singular
+    assert distance == pytest.approx(values[1])
+    assert layer_stratum(truncated, V, 2, 2, RR).distance == pytest.approx(
+        np.linalg.svd(truncated / np.linalg.norm(truncated), compute_uv=False)[1]
+    )
+
+
+def test_deep_hypotheses_name_what_fails():
+    architecture = Architecture((3, 3, 3), 3, tokens=2)
+    weights = random_weights(architecture, QQ, 0)
+    A = [heads[0] for heads in weights.attention_matrices()]
+    V = [heads[0] for heads in weights.value_matrices()]
+    skew = QQ.array([[0, 1, 2], [-1, 0, 3], [-2, -3, 0]])
+    found = inspect(weights_from_matrices(architecture, [A[0], skew], [V[0], V[1]], QQ))
+    failing = {hypothesis.statement for hypothesis in found.hypotheses if not hypothesis.holds}
+    assert failing == {"t ≥ 3", "M_2 not skew-symmetric", "rk A_2 = a_2 ≤ d_1"}
+    assert [rank.value for rank in found.ranks.M] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [Architecture((3, 2), 2), Architecture((2, 2, 2), 2, residual=True), Architecture((4, 4), 2, heads=2)],
+    ids=str,
+)
+def test_local_rank_at_a_random_point_is_generic_and_matches_floats(architecture):
+    exact = local_rank(random_weights(architecture, QQ, 3))
+    assert exact.is_proven and exact.defect == 0
+    measured = local_rank(random_weights(architecture, RR, 3))
+    assert measured.value == exact.value and measured.measured.is_clear
+
+
+def test_local_rank_drops_at_a_critical_point():
+    architecture = Architecture((3, 2), 3, tokens=2)
+    boundary = weights_from_matrices(architecture, [RANK_ONE], [V_SAME], QQ)
+    assert local_rank(boundary).defect > 0

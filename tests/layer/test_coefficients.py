@@ -1,0 +1,203 @@
+"""Coefficients: closed counts, agreement with the function, files that round-trip, black boxes that are checked."""
+
+from itertools import combinations_with_replacement, permutations, product
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
+from attngeom.layer.coefficients import Coefficients, Term, expand, locate
+from attngeom.layer.interpolation import interpolate
+from attngeom.layer.labels import (
+    count_cross,
+    count_cubics,
+    count_output,
+    count_single,
+    count_support,
+    pair_orbits,
+    pairs,
+    splits,
+    triple_index,
+    triple_orbits,
+    triples,
+)
+from attngeom.layer.symbolic import flint_polynomial, sympy_polynomial, variable_names
+from attngeom.network import Architecture, Weights, forward, random_weights
+
+DOMAINS = [QQ, GF(101), GF(WORD_PRIME), GF(BIG_PRIME), RR]
+SHAPES = [(1, 1, 1), (2, 1, 1), (1, 2, 3), (2, 2, 2), (3, 2, 2), (3, 1, 4), (4, 3, 2)]
+
+
+def close(domain, a, b):
+    return domain.equal(a, b) if domain.is_exact else np.allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("d, t", [(1, 1), (1, 3), (2, 2), (3, 2), (3, 4), (4, 3)])
+def test_counts_equal_enumeration(d, t):
+    entries = list(product(range(d), range(t)))
+    monomials = list(combinations_with_replacement(entries, 3))
+    assert count_cubics(d, t) == len(monomials)
+    inside = [m for m in monomials if locate((0, 0), m, d) is not None]
+    assert count_output(d, t) == len(inside) == count_single(d) + count_cross(d, t)
+    assert count_support(d, t) == sum(locate((0, j), m, d) is not None for m in monomials for j in range(t))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_orbits_and_indices_equal_enumeration(d):
+    assert pair_orbits(d).tolist() == [len(set(permutations(s))) for s in pairs(d)]
+    assert triple_orbits(d).tolist() == [len(set(permutations(r))) for r in triples(d)]
+    for place, rows in enumerate(triples(d)):
+        assert all(triple_index(order, d) == place for order in permutations(rows))
+    rows, parts, ends = splits(d)
+    found = sorted((int(r), tuple(sorted((*pairs(d)[s], int(m))))) for r, s, m in zip(rows, parts, ends))
+    assert found == sorted((r, rows) for r, rows in enumerate(triples(d)) for _ in set(rows))
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda x: f"{x.name}{getattr(x, 'p', '')}")
+@pytest.mark.parametrize("d, d_out, t", SHAPES)
+@pytest.mark.parametrize("causal, heads", [(False, 1), (True, 1), (False, 2)])
+def test_polynomial_equals_the_layer(domain, d, d_out, t, causal, heads):
+    architecture = Architecture(
+        (d, d_out), 2, tokens=t, causal=causal, heads=heads, value_width=2 if heads > 1 else None
+    )
+    weights = random_weights(architecture, domain, seed=d + t)
+    coefficients = expand(weights)
+    X = domain.random((4, d, t), np.random.default_rng(7))
+    assert close(domain, coefficients.evaluate(X), forward(weights, X))
+
+
+def test_scaled_coordinates_are_symmetrised_products():
+    d = 3
+    weights = random_weights(Architecture((d, 2), 2, tokens=2), QQ, seed=1)
+    ((A,),), ((V,),) = weights.attention_matrices(), weights.value_matrices()
+    y = expand(weights).scaled_cross
+    for i, (s, (k, l)), m in product(range(2), enumerate(pairs(d)), range(d)):
+        assert y[i, 0, 0, s, m] == (V[i, k] * A[l, m] + V[i, l] * A[k, m]) / 2
+    single = expand(weights).scaled_single
+    for r, (k, l, m) in enumerate(triples(d)):
+        orders = list(permutations((k, l, m)))
+        assert single[1, 0, r] == sum(V[1, a] * A[b, c] for a, b, c in orders) / len(orders)
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda x: f"{x.name}{getattr(x, 'p', '')}")
+@pytest.mark.parametrize("d, d_out, t", SHAPES)
+def test_interpolation_recovers_the_coefficients(domain, d, d_out, t):
+    weights = random_weights(Architecture((d, d_out), 2, tokens=t), domain, seed=5)
+    expected = expand(weights)
+    result = interpolate(lambda X: forward(weights, X), d, d_out, t, domain, seed=1)
+    assert close(domain, result.coefficients.single, np.array(expected.single))
+    assert close(domain, result.coefficients.cross, np.array(expected.cross))
+    assert result.queries > 0
+    assert (result.residual is None) == domain.is_exact
+
+
+NOT_LAYERS = {
+    "quintic": lambda X: X**3 * X**2,
+    "linear term": lambda X: X**3 + X,
+    "three columns": lambda X: X**3 + (X[..., :1] * X[..., 1:2] * X[..., 2:3]),
+    "square of the target": lambda X: X * X * X[..., ::-1],
+}
+
+
+@pytest.mark.parametrize("name", NOT_LAYERS)
+@pytest.mark.parametrize("domain", [QQ, GF(WORD_PRIME), RR], ids=lambda x: x.name)
+def test_maps_outside_the_support_are_refused_with_an_input(name, domain):
+    def box(X):
+        # Python integers and fractions do not overflow.
+        return domain.array(NOT_LAYERS[name](X if domain == RR else X.astype(object)))
+
+    with pytest.raises(InputError, match="at X = "):
+        interpolate(box, 2, 2, 3, domain)
+
+
+def test_black_box_of_wrong_shape_is_refused():
+    with pytest.raises(InputError, match="answered with shape"):
+        interpolate(lambda X: X[:, :1], 2, 2, 2, RR)
+
+
+@pytest.mark.parametrize("domain", [GF(2), GF(3), Balls(64)], ids=str)
+def test_interpolation_refuses_domains_without_halves(domain):
+    with pytest.raises(DomainError):
+        interpolate(lambda X: X, 1, 1, 1, domain)
+
+
+@pytest.mark.parametrize("output", [(0, 0), (1, 1)])
+def test_flint_and_sympy_polynomials_equal_the_layer(output):
+    weights = random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=3)
+    coefficients = expand(weights)
+    X = [[2, -3], [5, 7]]
+    expected = forward(weights, QQ.array(X))[output]
+    flat = [x for row in X for x in row]
+    assert flint_polynomial(coefficients, output)(*flat) == expected
+    value = sympy_polynomial(coefficients, output).eval(dict(zip(sympy.symbols(variable_names(2, 2)), flat)))
+    assert str(value) == str(expected)
+
+
+def test_large_layers_expand_without_copies():
+    weights = random_weights(Architecture((20, 20), 10, tokens=8), RR, seed=0)
+    coefficients = expand(weights)
+    assert coefficients.cross.size == 20 * 8 * 7 * 210 * 20
+    assert coefficients.cross.strides[1:3] == (0, 0)
+    X = RR.random((20, 8), np.random.default_rng(0))
+    assert np.allclose(coefficients.evaluate(X), forward(weights, X))
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((2, 2, 2), 1),
+        Architecture((2, 2), 1, kind="softmax"),
+        Architecture((2, 2), 1, residual=True),
+    ],
+)
+def test_networks_without_cubic_coefficients_are_refused(architecture):
+    with pytest.raises(InputError, match="one plain lightning layer"):
+        expand(random_weights(architecture, QQ, 0))
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, -1, 1), (1, 1, True), (2.0, 1, 1)])
+def test_bad_sizes_are_refused(sizes):
+    with pytest.raises(InputError):
+        Coefficients(*sizes, np.zeros((1, 1, 1)), np.zeros((1, 1, 0, 1, 1)), RR)
+
+
+def test_absurd_sizes_are_refused_before_memory_is_taken():
+    with pytest.raises(SizeError):
+        interpolate(lambda X: X, 10**5, 10**5, 10**5, RR)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 3), st.integers(2, 3), st.data())
+def test_terms_outside_the_support_are_kept_and_evaluated(d, t, data):
+    entry = st.tuples(st.integers(0, d - 1), st.integers(0, t - 1))
+    monomial = tuple(sorted(data.draw(st.tuples(entry, entry, entry))))
+    if locate((0, 0), monomial, d) is not None:
+        return
+    weights = random_weights(Architecture((d, 1), 1, tokens=t), QQ, seed=2)
+    plain = expand(weights)
+    changed = Coefficients(d, 1, t, plain.single, plain.cross, QQ, (Term((0, 0), monomial, QQ.array([5])[0]),))
+    X = QQ.random((d, t), np.random.default_rng(1))
+    extra = changed.evaluate(X) - plain.evaluate(X)
+    assert extra[0, 0] == 5 * X[monomial[0]] * X[monomial[1]] * X[monomial[2]]
+    assert changed.coefficient((0, 0), monomial) == 5
+    assert plain.coefficient((0, 0), monomial) == 0
+
+
+def test_coefficient_looks_up_every_monomial_of_the_polynomial():
+    weights = Weights.from_tensors(
+        Architecture((2, 1), 1, tokens=2),
+        {"layers.0.Q": [[1, 2]], "layers.0.K": [[3, 5]], "layers.0.V": [[7, 11]]},
+        QQ,
+    )
+    coefficients = expand(weights)
+    polynomial = flint_polynomial(coefficients, (0, 1)).to_dict()
+    entries = list(product(range(2), range(2)))
+    for monomial in combinations_with_replacement(entries, 3):
+        powers = [0] * 4
+        for row, column in monomial:
+            powers[row * 2 + column] += 1
+        assert coefficients.coefficient((0, 1), monomial) == polynomial.get(tuple(powers), 0)

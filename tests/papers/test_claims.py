@@ -1,0 +1,132 @@
+"""Every numbered result of both papers has a row, and the rows come out as recorded."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from attngeom.cli.app import run
+from attngeom.errors import InputError
+from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, find_claims
+
+GEOMETRY = [
+    *(f"Lemma {n}" for n in ("3.1", "3.5", "3.6", "A.3")),
+    *(f"Theorem {n}" for n in ("3.2", "3.4", "3.7", "3.9")),
+    *(f"Corollary {n}" for n in ("3.3", "3.8", "A.1", "A.2", "A.4", "A.6")),
+    *("Proposition A.5", "Equation 12", "Equation 13", "Conjecture 3.10", "Section 3.3, after Corollary 3.8"),
+    *(f"Figure {n}" for n in (1, 2, 3)),
+]
+INVARIANTS = [
+    *(f"Proposition {n}" for n in (2, 3, 5, 6, 9, 17, 24, 39, 44)),
+    *(f"Corollary {n}" for n in (10, 22, 32, 33)),
+    *(f"Example {n}" for n in (12, 13, 19, 21, 26, 28, 29, 31, 36, 41, 42)),
+    *("Lemma 16", "Theorem 25", "Theorem 27", "Theorem 30", "Theorem 40", "Remark 23", "Remark 35", "Figure 1"),
+]
+
+
+@pytest.fixture(scope="module")
+def quick_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduce")
+    code = run(["reproduce", "--quick", "--out", str(folder)])
+    return code, folder
+
+
+def stored(folder):
+    lines = (folder / "claims.jsonl").read_text().splitlines()
+    return json.loads(lines[0]), [json.loads(line) for line in lines[1:]]
+
+
+@pytest.mark.parametrize(("paper", "places"), [("G", GEOMETRY), ("I", INVARIANTS)])
+def test_every_numbered_result_has_one_row(paper, places):
+    rows = [claim.place for claim in CLAIMS if claim.paper == paper]
+    assert len(rows) == len(set(rows))
+    assert set(places) <= set(rows)
+
+
+def test_ids_are_unique_and_name_their_paper():
+    ids = [claim.id for claim in CLAIMS]
+    assert len(set(ids)) == len(ids)
+    assert all(claim.id.startswith(f"{claim.paper}-") for claim in CLAIMS)
+    assert set(FIGURES) <= set(ids)
+
+
+def test_claims_that_need_a_correction_say_which():
+    for claim in CLAIMS:
+        assert claim.expected in OUTCOMES
+        if claim.expected != "confirmed":
+            assert claim.correction, claim.id
+
+
+def test_quick_run_gives_the_recorded_outcomes(quick_run):
+    code, folder = quick_run
+    header, rows = stored(folder)
+    assert header["quick"] is True
+    assert {row["id"]: row["outcome"] for row in rows} == {claim.id: claim.expected for claim in CLAIMS}
+    assert code == 0
+
+
+def test_quick_run_shows_a_counterexample_for_every_correction(quick_run):
+    _, rows = stored(quick_run[1])
+    for row in rows:
+        assert row["checks"], row["id"]
+        if row["outcome"] != "confirmed":
+            assert row["counterexample"], row["id"]
+            assert any(not check["holds"] for check in row["checks"] if check["part"] == "claim")
+
+
+def test_quick_run_draws_all_figures(quick_run):
+    _, folder = quick_run
+    for name in FIGURES:
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / "figures" / f"{name}.svg").read_text()
+    page = (folder / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == len(FIGURES)
+    assert str(folder) not in page
+
+
+def test_second_run_takes_up_finished_claims(quick_run, capfd):
+    _, folder = quick_run
+    _, before = stored(folder)
+    assert run(["reproduce", "--quick", "--out", str(folder), "--json"]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert [row["seconds"] for row in answer["claims"]] == [row["seconds"] for row in before]
+    assert answer["unexpected"] == []
+    assert {"id", "paper", "place", "outcome", "evidence", "seconds"} <= set(answer["claims"][0])
+
+
+def test_unknown_claim_is_refused():
+    with pytest.raises(InputError, match="claim 'G-theorem-99'"):
+        find_claims(["G-theorem-99"])
+
+
+def test_documents_name_every_claim_and_every_function_exists():
+    docs = Path(__file__).parents[2] / "docs"
+    papers, differences = (docs / "papers.md").read_text(), (docs / "differences.md").read_text()
+    for claim in CLAIMS:
+        row = f"| {claim.place} | {claim.expected} | `{claim.command}` | `{claim.function}` | `{claim.id}` |"
+        assert row in papers
+        assert claim.correction is None or f"`{claim.id}`" in differences, claim.id
+        assert resolve(claim.function) is not None
+
+
+def resolve(name):
+    """The object of a dotted name: a module and attributes of it."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:size]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[size:]:
+            found = getattr(found, part)
+        return found
+    return None
+
+
+@pytest.mark.parametrize("arguments", [["--claim", "G-theorem-99"], ["--out", "a-file"]])
+def test_bad_input_is_one_line_and_exit_code_2(arguments, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("")
+    assert run(["reproduce", "--quick", *arguments]) == 2
+    assert capfd.readouterr().err.count("\n") == 1

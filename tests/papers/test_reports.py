@@ -1,0 +1,93 @@
+"""Reports are complete, self-contained, escaped, and free of the machine they were made on."""
+
+import getpass
+import platform
+from html.parser import HTMLParser
+
+import pytest
+
+from attngeom.papers import Check, Record
+from attngeom.papers.reports import Figure, Report, summary_rows, to_html, to_markdown, write_report
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def make_record(name="one", outcome="confirmed", expected=None, **more):
+    fields = {
+        "id": f"G-{name}", "paper": "G", "place": f"Lemma <{name}>", "statement": "a < b & c", "kind": "exact proof",
+        "expected": expected or outcome, "outcome": outcome, "evidence": "counted", "values": {"n": [1, 2]},
+        "checks": (Check("x < y", True), Check("y < x", outcome == "confirmed"), Check("z", True, "correction")),
+        "counterexample": "d = 1", "correction": "the other way", "primes": (7,), "error_bound": 1e-9, "seconds": 0.25,
+    }  # fmt: skip
+    return Record(**{**fields, **more})
+
+
+@pytest.fixture
+def report():
+    records = [make_record(), make_record("two", "refuted"), make_record("three", "refuted", "confirmed")]
+    figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("figures/G-figure-1.png",), "plotly is missing.")
+    return Report(records, [figure], quick=True, seed=5)
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.sources, self.targets, self.ids = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.sources += [found[name] for name in ("src",) if name in found]
+        self.targets += [found["href"]] if "href" in found else []
+        self.ids += [found["id"]] if "id" in found else []
+
+
+def test_html_is_self_contained_and_links_resolve(report):
+    links = Links()
+    links.feed(to_html(report))
+    assert all(source.startswith("data:image/png;base64,") for source in links.sources)
+    anchors = [target[1:] for target in links.targets if target.startswith("#")]
+    assert anchors == [record.id for record in report.records]
+    assert set(anchors) <= set(links.ids)
+    assert not [target for target in links.targets if "://" in target]
+
+
+def test_text_is_escaped(report):
+    page = to_html(report)
+    assert "Lemma &lt;one&gt;" in page
+    assert "<one>" not in page
+    assert "a &lt; b &amp; c" in page
+
+
+def test_reports_name_every_claim_seed_prime_and_unexpected_outcome(report):
+    for text in (to_html(report), to_markdown(report)):
+        assert "1 outcomes differ" in text
+        assert "seed 5" in text
+        assert "plotly is missing." in text
+        assert "2147483629" in text
+        assert text.count("counted") == 3
+    assert [record.id for record in report.unexpected] == ["G-three"]
+
+
+def test_reports_say_nothing_of_the_machine(report):
+    for text in (to_html(report), to_markdown(report)):
+        assert platform.node() not in text or len(platform.node()) < 4
+        assert f"/{getpass.getuser()}/" not in text
+
+
+def test_summary_counts(report):
+    rows = dict(summary_rows(report))
+    assert rows["both"] == {"confirmed": 1, "confirmed with a correction": 0, "refuted": 2, "not run": 0}
+    assert sum(rows["[I]"].values()) == 0
+
+
+def test_counterexample_is_shown_only_where_something_fails(report):
+    text = to_markdown(Report([make_record()]))
+    assert "smallest example" not in text
+    assert "remark: the other way" in text
+    assert "smallest example: d = 1" in to_markdown(report)
+
+
+def test_write_report_makes_both_files(report, tmp_path):
+    page, text = write_report(report, tmp_path)
+    assert page.read_text() == to_html(report)
+    assert text.read_text() == to_markdown(report)

@@ -1,0 +1,109 @@
+"""Runs keep what is finished, continue after an interrupt, and notice an outcome that differs."""
+
+import pytest
+
+from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_outcomes, run_claims
+from attngeom.papers.records import make_record
+from attngeom.papers.symbolic import PolynomialDomain
+
+
+def make_claim(name, run, expected="confirmed"):
+    return Claim(f"G-{name}", "G", name, "a statement", "exact proof", expected, run, "attngeom info", "nothing")
+
+
+def finding(*checks, **more):
+    return Finding("counted", tuple(checks), **more)
+
+
+TRUE, FALSE = Check("true", True), Check("false", False)
+CORRECTED, SUPPORT_FAILS = Check("instead", True, "correction"), Check("test point", False, "support")
+
+
+@pytest.mark.parametrize(
+    ("checks", "outcome"),
+    [
+        ([TRUE], "confirmed"),
+        ([TRUE, CORRECTED], "confirmed"),
+        ([TRUE, FALSE, CORRECTED], "confirmed with a correction"),
+        ([TRUE, FALSE], "refuted"),
+        ([TRUE, SUPPORT_FAILS], "refuted"),
+        ([FALSE, CORRECTED, SUPPORT_FAILS], "refuted"),
+        ([FALSE, Check("instead", False, "correction")], "refuted"),
+    ],
+)
+def test_outcome_follows_from_the_checks(checks, outcome):
+    assert finding(*checks).outcome == outcome
+
+
+def test_interrupt_keeps_finished_claims_and_the_next_run_continues(tmp_path):
+    calls = []
+
+    def interrupted(work):
+        calls.append("second")
+        if calls.count("second") == 1:
+            raise KeyboardInterrupt
+        return finding(TRUE)
+
+    def first(work):
+        calls.append("first")
+        return finding(TRUE)
+
+    claims = [make_claim("first", first), make_claim("second", interrupted)]
+    with pytest.raises(KeyboardInterrupt):
+        run_claims(claims, Work(), tmp_path)
+    records = run_claims(claims, Work(), tmp_path)
+    assert calls == ["first", "second", "second"]
+    assert [record.outcome for record in records] == ["confirmed", "confirmed"]
+
+
+@pytest.mark.parametrize("work", [Work(quick=True), Work(seed=1)])
+def test_results_of_another_size_or_seed_are_not_taken_up(tmp_path, work):
+    calls = []
+    claims = [make_claim("one", lambda w: calls.append(w) or finding(TRUE))]
+    run_claims(claims, Work(), tmp_path)
+    run_claims(claims, work, tmp_path)
+    assert len(calls) == 2
+
+
+def test_damaged_results_are_computed_again(tmp_path):
+    calls = []
+    claims = [make_claim("one", lambda w: calls.append(w) or finding(TRUE))]
+    run_claims(claims, Work(), tmp_path)
+    path = Store(tmp_path, Work()).path
+    path.write_text(path.read_text()[:-20])
+    assert run_claims(claims, Work(), tmp_path)[0].outcome == "confirmed"
+    assert len(calls) == 2
+
+
+def test_a_part_of_the_claims_keeps_the_others_in_the_store(tmp_path):
+    claims = [make_claim(name, lambda w: finding(TRUE)) for name in ("one", "two")]
+    run_claims(claims, Work(), tmp_path)
+    run_claims(claims[:1], Work(), tmp_path)
+    assert set(Store(tmp_path, Work()).load()) == {"G-one", "G-two"}
+
+
+def test_record_survives_json():
+    claim = make_claim("one", lambda w: finding(TRUE))
+    record = make_record(claim, finding(FALSE, values={"n": [1, 2]}, primes=(7,), counterexample="n = 1"), "", 1.5)
+    assert Record.from_json(record.to_json()) == record
+    assert not record.as_expected
+
+
+def test_claim_without_runner_result_is_not_run_with_a_reason():
+    record = make_record(make_claim("one", lambda w: finding(TRUE)), None, "needs a larger machine", 0.0)
+    assert (record.outcome, record.evidence) == ("not run", "needs a larger machine")
+    assert count_outcomes([record])["not run"] == 1
+
+
+def test_progress_names_the_claim_at_work():
+    seen = []
+    claims = [make_claim(name, lambda w: finding(TRUE)) for name in ("one", "two")]
+    run_claims(claims, Work(), progress=lambda claim, done, total: seen.append((claim.place, done, total)))
+    assert seen == [("one", 0, 2), ("two", 1, 2)]
+
+
+def test_polynomial_domain_tells_equal_from_different():
+    ring = PolynomialDomain.of(x=(2, 2))
+    X = ring.matrix("x", 2, 2)
+    assert ring.equal(ring.matmul(X, X).T, ring.matmul(X.T, X.T))
+    assert not ring.equal(ring.matmul(X, X), ring.matmul(X.T, X.T))

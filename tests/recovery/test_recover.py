@@ -1,0 +1,334 @@
+"""Recovery: the weights that were hidden come back up to their fiber, or the failure is said; never wrong weights."""
+
+import json
+
+import numpy as np
+import pytest
+
+from attngeom.cli.app import run
+from attngeom.comparison.align import align
+from attngeom.errors import FormatError, InputError
+from attngeom.exact import GF, QQ, RR
+from attngeom.exact.domains import Balls
+from attngeom.exact.quadratic import QuadraticField
+from attngeom.interop import read_weights
+from attngeom.layer.coefficients import Coefficients, expand, symmetrize
+from attngeom.layer.files import write_coefficients
+from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.layer.splitting import quadric_table
+from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
+from attngeom.recovery.blackbox import BlackBox, weights_box
+from attngeom.recovery.polish import polish, relative_residual
+from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, read_table, write_table
+from attngeom.recovery.recover import recover
+from attngeom.recovery.results import Recovery
+from attngeom.recovery.virtual_lift import lift_virtual
+
+K, Q, H, U = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("attention", [1, 2, 4])
+def test_exact_layer_comes_back_from_its_coefficients(attention, causal):
+    architecture = Architecture((3, 2), attention, causal=causal)
+    weights = random_weights(architecture, QQ, attention)
+    found = recover(expand(weights), architecture)
+    assert found.outcome == "recovered" and found.is_exact and len(found.weights) == 1
+    assert align(weights, found.weights[0]).same_function is True
+
+
+def test_both_points_of_a_two_point_fiber_come_back():
+    weights = weights_from_matrices(Architecture((3, 2), 1), [np.outer(K, Q)], [np.outer(H, U)], QQ)
+    for source in (expand(weights), expand(weights.to(RR))):
+        found = recover(source)
+        assert len(found.weights) == 2
+        X = found.domain.array(np.arange(9).reshape(3, 3) - 4)
+        for point in found.weights:
+            difference = forward(point, X) - forward(weights.to(found.domain), X)
+            assert np.abs(RR.array(difference)).max() < 1e-9
+
+
+def conjugate_pair(D):
+    field = QuadraticField(D)
+    k = field.array([field.element(1, 2), field.element(0, 1), field.element(-1, 0)])
+    conjugate = np.array([x.conjugate() for x in k], dtype=object)
+    A, V = k[:, None] * field.array([2, 0, 1]), field.array([1, 3])[:, None] * conjugate
+    cross = np.swapaxes(field.parts(quadric_table(A, V, field))[0], 1, 2)
+    return expand_from_cross(cross)
+
+
+def expand_from_cross(cross):
+    d_out, pairs, d = cross.shape
+    single = np.broadcast_to(symmetrize(cross, d, QQ)[:, None], (d_out, 2, d * (d + 1) * (d + 2) // 6))
+    return Coefficients(d, d_out, 2, single, np.broadcast_to(cross[:, None, None], (d_out, 2, 1, pairs, d)), QQ)
+
+
+def test_real_quadratic_weights_are_found_exactly():
+    found = recover(conjugate_pair(2))
+    assert found.outcome == "recovered" and found.is_exact and found.domain == QuadraticField(2)
+    assert len(found.weights) == 2
+    field = found.domain
+    X = field.array([[1, 2], [0, 1], [3, -1]])
+    outputs = [forward(point, X) for point in found.weights]
+    assert field.equal(*outputs) and field.is_zero(field.array(field.parts(outputs[0])[1]))
+
+
+def test_complex_weights_are_reported_as_closure_only():
+    coefficients = conjugate_pair(-3)
+    assert recover(coefficients).outcome == "closure only"
+    floats = Coefficients(3, 2, 2, RR.array(coefficients.single), RR.array(coefficients.cross), RR)
+    assert recover(floats).outcome == "closure only"
+
+
+def test_wrong_coefficients_give_no_weights():
+    exact = expand(random_weights(Architecture((3, 2), 2), QQ, 0))
+    for place in [(0, 0, 0, 1, 1), (1, 1, 0, 0, 0)]:
+        cross = exact.cross.copy()
+        cross[place] += 1
+        found = recover(Coefficients(3, 2, 3, exact.single, cross, QQ))
+        assert found.outcome == "failed" and found.weights == ()
+    single = exact.single.copy()
+    single[0, 0, 0] += 1
+    assert "symmetrization" in recover(Coefficients(3, 2, 3, single, exact.cross, QQ)).reason
+
+
+def test_one_token_and_too_small_attention_are_named():
+    assert recover(expand(random_weights(Architecture((3, 2), 2, tokens=1), QQ, 0))).outcome == "not identifiable"
+    found = recover(expand(random_weights(Architecture((3, 2), 2), QQ, 0)), Architecture((3, 2), 1))
+    assert found.outcome == "failed" and "rank 2" in found.reason
+
+
+def test_zero_function_is_recovered_as_zero():
+    architecture = Architecture((2, 2), 1)
+    zero = weights_from_matrices(architecture, [QQ.zeros((2, 2))], [QQ.eye(2)], QQ)
+    assert "zero function" in recover(expand(zero)).reason
+
+
+def test_float_layers_come_back_near_machine_precision():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        d, d_out = rng.integers(2, 5), rng.integers(1, 4)
+        A = rng.standard_normal((d, rng.integers(1, d + 1)))
+        A = A @ rng.standard_normal((A.shape[1], d))
+        V = rng.standard_normal((d_out, d))
+        table = quadric_table(A, V, RR)
+        split = split_layer_floats(table)
+        assert split.status == "real" and split.residual < 1e-13
+        gaps = [abs(np.vdot(p.A, A)) / np.linalg.norm(p.A) / np.linalg.norm(A) for p in split.points]
+        assert max(gaps) > 1 - 1e-12
+
+
+def test_float_layer_error_is_of_the_size_of_the_noise():
+    rng = np.random.default_rng(1)
+    A, V = rng.standard_normal((3, 3)), rng.standard_normal((3, 3))
+    table = quadric_table(A, V, RR)
+    noisy = table * (1 + 1e-6 * rng.standard_normal(table.shape))
+    split = split_layer_floats(noisy, tolerance=1e-4)
+    assert 1e-8 < split.residual < 1e-5
+    assert split_layer_floats(noisy, tolerance=1e-8).status == "none"
+
+
+@pytest.mark.parametrize("domain", [RR, QQ, GF(2147483629)], ids=["RR", "QQ", "GF"])
+def test_one_layer_comes_back_from_a_black_box(domain):
+    architecture = Architecture((3, 2), 2)
+    weights = random_weights(architecture, QQ, 3)
+    found = recover(weights_box(weights, domain), architecture)
+    assert found.outcome == "recovered" and found.queries > 0
+    X = domain.array(np.arange(9).reshape(3, 3) - 4)
+    outputs = forward(found.weights[0], X), forward(weights.to(domain), X)
+    assert np.allclose(*outputs) if domain == RR else domain.equal(*outputs)
+
+
+DEEP = [
+    (Architecture((3, 3, 3), 3), RR),
+    (Architecture((4, 3, 2), 2), RR),
+    (Architecture((3, 3, 1), 2), RR),
+    (Architecture((3, 3, 3), 2, causal=True), RR),
+    (Architecture((2, 2, 2, 2), 2), RR),
+    (Architecture((3, 2, 2), 2), QQ),
+    (Architecture((2, 2, 2, 1), 2), QQ),
+    (Architecture((2, 2, 2, 2), 2), Balls(64)),
+]
+
+
+@pytest.mark.parametrize(("architecture", "domain"), DEEP, ids=lambda x: str(x)[:60])
+def test_deep_networks_come_back_from_their_values(architecture, domain):
+    weights = random_weights(architecture, QQ if domain == QQ else RR, 1)
+    found = recover(weights_box(weights, domain), architecture, seed=1)
+    assert found.outcome == "recovered", found.reason
+    verdict = align(weights, found.weights[0], tolerance=1e-7)
+    assert verdict.same_function is True
+    assert verdict.is_proven == (domain == QQ)
+    # The estimate is that of the weights that are returned, rounding included.
+    assert domain == QQ or verdict.difference <= 100 * found.error_estimate
+
+
+@pytest.mark.parametrize("seed", [71, 79])
+def test_three_layers_come_back_near_machine_precision(seed):
+    # Functions for which a fit in the scales of the peeled weights stops far from its minimum.
+    architecture = Architecture((3, 3, 3, 1), 2) if seed == 71 else Architecture((2, 2, 2, 2), 2)
+    weights = random_weights(architecture, RR, seed)
+    found = recover(weights_box(weights, RR), architecture, seed=seed)
+    assert found.error_estimate < 1e-11
+    assert align(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
+
+
+def test_fit_does_not_depend_on_where_the_scale_sits():
+    weights = random_weights(Architecture((3, 3, 2), 2), RR, 0)
+    X = np.random.default_rng(1).standard_normal((40, 3, 3))
+    Y = forward(weights, X)
+    tensors = {
+        name: array * (1 + 1e-3 * np.cos(np.arange(array.size)).reshape(array.shape))
+        for name, array in weights.tensors()
+    }
+    for scale in (1.0, 1e12):
+        # λ^3 in the second layer, 1/λ^3 after it: the same function.
+        moved = tensors | {"layers.0.V": tensors["layers.0.V"] * scale, "layers.1.V": tensors["layers.1.V"] / scale**3}
+        fitted = polish(Weights.from_tensors(weights.architecture, moved, RR), X, Y)
+        assert np.abs(relative_residual(fitted, X, Y)).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture((3, 3, 2), 2),
+        Architecture((2, 2, 1), 2),
+        Architecture((3, 3, 3), 3, causal=True),
+        Architecture((3, 3, 3, 2), 2),
+        Architecture((3, 2, 2, 1), 2, causal=True),
+        Architecture((3, 3, 3, 3, 3), 3),
+        Architecture((3, 3, 3, 3, 1), (2, 3, 2, 3), causal=True),
+    ],
+    ids=str,
+)
+def test_deep_networks_come_back_exactly_over_a_prime_field(architecture):
+    field = GF(2147483629)
+    weights = random_weights(architecture, field, 1)
+    found = recover(weights_box(weights, field), architecture, seed=1)
+    assert found.outcome == "recovered" and found.is_exact, found.reason
+    X = field.random((5, architecture.widths[0], 3), np.random.default_rng(5))
+    assert field.equal(forward(found.weights[0], X), forward(weights, X))
+
+
+def test_wrong_functions_over_a_prime_field_are_failures():
+    field = GF(2147483629)
+    box = weights_box(random_weights(Architecture((3, 3, 3), 3, residual=True), field, 1), field)
+    assert recover(box, Architecture((3, 3, 3), 3)).weights == ()
+    four = Architecture((2,) * 5, 2)
+    assert "use a box over Q" in recover(weights_box(random_weights(four, field, 0), field), four).reason
+
+
+def test_skew_attention_over_a_prime_field_ends_without_weights():
+    """Every token is isotropic for a skew M_1: no plane holds finitely many pairs, and the search says so."""
+    field = GF(2147483629)
+    weights = random_weights(Architecture((3, 3, 3, 3), 2), field, 1)
+    tensors = dict(weights.tensors())
+    K = tensors["layers.0.K"]
+    tensors["layers.0.Q"] = field.reduce(np.stack([K[1], -K[0]]))
+    skew = Weights.from_tensors(weights.architecture, tensors, field)
+    found = recover(weights_box(skew, field), weights.architecture)
+    assert found.weights == () and "do not determine" in found.reason
+
+
+def test_other_functions_are_failures_not_wrong_weights():
+    architecture = Architecture((3, 3, 3), 2)
+    deeper = random_weights(Architecture((3, 3, 3), 3), RR, 0)
+    found = recover(weights_box(deeper, RR), architecture)
+    assert found.outcome == "failed" and found.weights == ()
+    residual = random_weights(Architecture((3, 3, 3), 2, residual=True), RR, 0)
+    assert recover(weights_box(residual, RR), architecture).weights == ()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "word"),
+    [
+        (Architecture((3, 3, 3), 2, tokens=1), "t = 1"),
+        (Architecture((3, 3, 3), 2, kind="softmax"), "softmax"),
+        (Architecture((3, 3, 3), 2, residual=True), "skip"),
+    ],
+    ids=str,
+)
+def test_networks_that_are_not_identifiable_are_named(architecture, word):
+    found = recover(weights_box(random_weights(architecture, RR, 0), RR), architecture)
+    assert found.outcome == "not identifiable" and word in found.reason
+
+
+def test_rank_one_attention_is_not_identifiable():
+    architecture = Architecture((3, 3, 3), 1)
+    found = recover(weights_box(random_weights(architecture, RR, 0), RR), architecture)
+    assert found.outcome == "not identifiable" and "rank" in found.reason
+
+
+@pytest.mark.parametrize("widths", [(3, 2, 2, 4), (2, 4, 3), (4, 3, 1)], ids=str)
+def test_virtual_weights_are_lifted_exactly(widths):
+    architecture = Architecture(widths, 2)
+    virtual = random_weights(architecture, QQ, 0).virtual()
+    lifted = lift_virtual(virtual, architecture).virtual()
+    assert all(QQ.equal(a, b) for a, b in zip(lifted.M, virtual.M)) and QQ.equal(lifted.L, virtual.L)
+
+
+@pytest.mark.parametrize("architecture", [Architecture((3, 2), 2, tokens=2), Architecture((2, 2, 2), 2)], ids=str)
+def test_query_tables_lead_to_the_weights(architecture, tmp_path):
+    weights = random_weights(architecture, RR, 2)
+    table = plan_queries(architecture, seed=4)
+    for _ in range(8):
+        assert table.open_rounds == 1
+        inputs = table.rounds[-1][0]
+        table = QueryTable(architecture, 4, (*table.rounds[:-1], (inputs, forward(weights, inputs))))
+        write_table(table, tmp_path / "table.json")
+        found = continue_queries(read_table(tmp_path / "table.json"))
+        if isinstance(found, Recovery):
+            break
+        table = found
+    assert found.outcome == "recovered"
+    assert align(weights, found.weights[0], tolerance=1e-8).same_function is True
+
+
+def test_unanswered_and_damaged_tables_are_refused(tmp_path):
+    table = plan_queries(Architecture((2, 2), 1, tokens=2))
+    with pytest.raises(InputError, match="fill in"):
+        continue_queries(table)
+    write_table(table, tmp_path / "t.json")
+    record = json.loads((tmp_path / "t.json").read_text())
+    record["rounds"][0]["outputs"] = [[[1.0]]]
+    (tmp_path / "t.json").write_text(json.dumps(record))
+    with pytest.raises(FormatError, match="outputs of shape"):
+        read_table(tmp_path / "t.json")
+
+
+def test_box_with_answers_of_wrong_shape_is_refused():
+    with pytest.raises(InputError, match="answer of shape"):
+        BlackBox(lambda X: X[:, 0])(np.zeros((2, 3, 3)))
+
+
+def test_recover_command_writes_exact_weights(tmp_path, capsys):
+    weights = random_weights(Architecture((3, 2), 2), QQ, 0)
+    write_coefficients(expand(weights), tmp_path / "c.json")
+    assert run(["recover", str(tmp_path / "c.json"), "--out", str(tmp_path / "w.json"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["outcome"] == "recovered" and record["exact"] is True
+    assert align(weights, read_weights(tmp_path / "w.json")).same_function is True
+
+
+def test_recover_command_writes_both_real_quadratic_points(tmp_path, capsys):
+    write_coefficients(conjugate_pair(2), tmp_path / "c.json")
+    out = tmp_path / "w.safetensors"
+    assert run(["recover", str(tmp_path / "c.json"), "--out", str(out)]) == 0
+    assert "Q(√2)" in capsys.readouterr().out
+    first, second = read_weights(out), read_weights(tmp_path / "w-2.safetensors")
+    assert align(first, second).same_function is True
+    write_coefficients(conjugate_pair(-3), tmp_path / "c.json")
+    assert run(["recover", str(tmp_path / "c.json")]) == 1
+
+
+def test_recover_command_plans_and_recovers(tmp_path, capsys):
+    path = tmp_path / "t.json"
+    arguments = ["recover", "--plan", "--widths", "2,2", "--attention", "2", "--tokens", "2", "--out", str(path)]
+    assert run(arguments) == 0
+    table = read_table(path)
+    weights = random_weights(table.architecture, RR, 0)
+    inputs = table.rounds[0][0]
+    write_table(QueryTable(table.architecture, table.seed, ((inputs, forward(weights, inputs)),)), path)
+    assert run(["recover", str(path), "--out", str(tmp_path / "w.safetensors")]) == 0
+    assert align(weights, read_weights(tmp_path / "w.safetensors")).same_function is True
+    assert run(["recover"]) == 2
