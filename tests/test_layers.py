@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
-    {"errors", "files"},
+    {"errors", "files", "results"},
     {"exact"},
     {"network"},
     {"layer"},
@@ -24,7 +24,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors"), ("inspection", "comparison")}
-VERIFIERS = {"errors", "files", "exact", "network", "verification"}
+VERIFIERS = {"errors", "files", "results", "exact", "network", "verification"}
 VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.labels"}
 
 

@@ -1,0 +1,42 @@
+"""What every answer shows of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from attngeom.results import STANDINGS, Result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Number(Result):
+    value: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+    def rows(self) -> Mapping[str, Any]:
+        return {"number": self.value, "why <so>": self.reason}
+
+
+def test_text_aligns_labels():
+    assert str(Number(standing="proven", reason="counted", value=3)) == "number    3\nwhy <so>  counted"
+
+
+def test_card_escapes_what_it_shows():
+    card = Number(standing="undecided", reason="<b>", value=3)._repr_html_()
+    assert "&lt;b&gt;" in card and "<b>" not in card and "undecided" in card
+
+
+@pytest.mark.parametrize("standing", STANDINGS)
+def test_proven_means_theorem_proven_or_certified(standing):
+    strong = standing in ("theorem", "proven", "certified")
+    assert Number(standing=standing, reason="", value=0).is_proven is strong
+
+
+def test_fields_are_keywords_and_frozen():
+    with pytest.raises(TypeError):
+        Number("proven", "counted", 0, 3)
+    with pytest.raises(AttributeError):
+        Number(standing="proven", reason="", value=3).value = 4
