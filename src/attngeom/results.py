@@ -1,4 +1,4 @@
-"""One vocabulary for all answers: the value, how strong it is, what it rests on. A leaf that knows nothing of attention.
+"""One vocabulary for all answers: the value, how strong it is, what it rests on. A leaf, it knows no attention.
 
 Every answer of the package is a frozen keyword-only dataclass that inherits :class:`Result` and adds its own value.
 """
