@@ -58,3 +58,13 @@ def test_size_is_checked_before_reading(tmp_path):
     (tmp_path / "big").write_bytes(b"x" * 100)
     with pytest.raises(SizeError, match="100 bytes"):
         read_bytes(tmp_path / "big", largest=99)
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '["\\udfff x"]', '{"\\ud800": 1}', '[[["\\uDC00"]]]'])
+def test_halves_of_characters_are_refused(text):
+    with pytest.raises(FormatError, match="surrogate"):
+        parse_json(text)
+
+
+def test_whole_characters_are_read():
+    assert parse_json('["\\ud83d\\ude00", "\\\\ud800"]') == ["😀", "\\ud800"]

@@ -4,35 +4,79 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import re
+import secrets
+import stat
 from pathlib import Path
 from typing import Any
 
 from attngeom.errors import FormatError, InputError, SizeError
 
 MAX_JSON_BYTES = 2**31
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+
+
+def check_target(path: str | Path) -> Path:
+    """A path that a result may be written to: a new name in an existing folder, or a regular file.
+
+    Devices, pipes, folders and links are refused, so that nothing but a file is ever replaced.
+    """
+    path = Path(path)
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise InputError(f"cannot write {path}: no such folder; give a path in a writable folder") from None
+        return path
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; give a path in a writable folder") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"cannot write {path}: it is {_describe(mode)}, not a file; give the name of a file")
+    return path
+
+
+def _describe(mode: int) -> str:
+    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:
-    """Write under a temporary name in the same folder, flush to disk, then rename: readers see all or nothing."""
-    path = Path(path)
+    """Write under a temporary name in the same folder, flush to disk, then rename: readers see all or nothing.
+
+    A file that is there keeps its mode; a new one gets the mode of the umask. See :func:`check_target`.
+    """
+    path = check_target(path)
     content = data.encode() if isinstance(data, str) else data
+    temporary = path.parent / f".attngeom-{secrets.token_hex(8)}.tmp"
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; give a path in a writable folder") from None
-    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o644)
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; nothing was changed") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def make_folder(path: str | Path) -> Path:
+    """A folder to write into, made with its parents where it does not exist."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"cannot write into {path}: it is not a folder; give the name of a folder") from None
+    except OSError as error:
+        raise InputError(f"cannot make the folder {path}: {error.strerror}; give a writable place") from None
+    return path
 
 
 def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
@@ -52,7 +96,7 @@ def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
 
 
 def parse_json(text: str | bytes, name: str = "input") -> Any:
-    """Strict JSON: no duplicate keys, no NaN or Infinity, bounded digits.
+    """Strict JSON: no duplicate keys, no NaN or Infinity, bounded digits, no halves of characters.
 
     >>> parse_json('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
@@ -78,7 +122,10 @@ def parse_json(text: str | bytes, name: str = "input") -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        return json.loads(text, object_pairs_hook=unique, parse_float=real, parse_constant=constant)
+        value = json.loads(text, object_pairs_hook=unique, parse_float=real, parse_constant=constant)
+        if _ESCAPED_SURROGATE.search(text) and _has_surrogate(value):
+            raise FormatError(f"{name}: half of a character (a lone surrogate) found; valid Unicode is required")
+        return value
     except UnicodeDecodeError:
         raise FormatError(f"{name}: not UTF-8 text; a JSON file is required") from None
     except RecursionError:
@@ -90,6 +137,14 @@ def parse_json(text: str | bytes, name: str = "input") -> Any:
     except ValueError:
         # Python refuses to convert integers of more than 4300 digits, whose conversion takes quadratic time.
         raise FormatError(f"{name}: a number has too many digits; write large numbers as strings") from None
+
+
+def _has_surrogate(value: Any) -> bool:
+    if isinstance(value, str):
+        return _SURROGATE.search(value) is not None
+    if isinstance(value, dict):
+        return any(map(_has_surrogate, value)) or any(map(_has_surrogate, value.values()))
+    return isinstance(value, list) and any(map(_has_surrogate, value))
 
 
 def read_json(path: str | Path) -> Any:
@@ -112,6 +167,6 @@ def check_header(record: Any, kind: str, name: str) -> dict[str, Any]:
     return record
 
 
-def to_json(record: Any) -> str:
+def to_json(record: Any, ascii_only: bool = False) -> str:
     """One line of strict JSON."""
-    return json.dumps(record, allow_nan=False, ensure_ascii=False)
+    return json.dumps(record, allow_nan=False, ensure_ascii=ascii_only)

@@ -1,22 +1,11 @@
-"""The frame: the table of commands is complete, and a call imports only the modules of its command."""
+"""Every command has help and the shared options, and a call imports only the modules of its command."""
 
 import subprocess
 import sys
 
 import pytest
 
-from attngeom.cli.app import COMMANDS, build_app, command_modules, run
-
-
-def registered(module):
-    app = build_app([module])
-    names = {command.name or command.callback.__name__ for command in app.registered_commands}
-    return names | {group.name for group in app.registered_groups}
-
-
-def test_table_of_commands_names_every_command_and_its_module():
-    found = {name: module for module in command_modules() for name in registered(module)}
-    assert found == COMMANDS
+from attngeom.cli.app import COMMANDS, run
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from attngeom.atlas.store import Store
 from attngeom.errors import InputError
-from attngeom.files import write_atomic
+from attngeom.files import make_folder, write_atomic
 
 COLORS = ("#0b6e99", "#d1495b", "#66a182", "#edae49", "#6a4c93", "#3d3d3d")
 Series = dict[str, dict[int, list[int]]]
@@ -23,7 +23,7 @@ def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
     dimensions, ideals = dimension_series(store), ideal_series(store)
     if not dimensions and not ideals:
         raise InputError(f"store {store.path} has no facts on dimensions or ideals; run a sweep first")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = []
     for name, series, draw in (("dimension", dimensions, _draw_dimensions), ("ideal", ideals, _draw_ideals)):
         if series:

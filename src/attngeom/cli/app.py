@@ -1,45 +1,59 @@
 """The frame of the command line: finds the commands, turns errors into one line and an exit code.
 
-Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget.
-A module of this package that defines ``register(app)`` adds commands. ``COMMANDS`` tells which module holds a command,
-so that a call imports only what it needs; help and unknown commands import all.
+Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget, 4 an
+internal error, 130 interrupted, 141 the reader of the output went away. Codes 1 and 3 are verdicts and nothing else.
+
+A module of this package that defines ``register(app)`` adds commands. ``COMMANDS`` tells which module holds a command
+and what it does, so that a call imports only the module that it needs, and the help of the program none.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
-import pkgutil
 import sys
+import traceback
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 import attngeom
+from attngeom.cli.encoding import make_printable
 from attngeom.errors import AttnGeomError
 
 EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNDECIDED = 3
+EXIT_INTERNAL = 4
+EXIT_INTERRUPTED = 130
+EXIT_CLOSED_PIPE = 141
+LONGEST_MESSAGE = 200
+COMPLETION = "_ATTNGEOM_COMPLETE"
+"""The variable by which a shell asks for completions."""
+TRACEBACK = "ATTNGEOM_TRACEBACK"
+"""Set this variable to see where an internal error comes from."""
 
 COMMANDS = {
-    "atlas": "atlas",
-    "canonicalize": "canonicalize",
-    "certify": "certify",
-    "coefficients": "layers",
-    "compare": "compare",
-    "dim": "dim",
-    "forward": "layers",
-    "implicitize": "implicitize",
-    "import": "layers",
-    "info": "info",
-    "inspect": "inspect",
-    "invariants": "invariants",
-    "recover": "recover",
-    "reproduce": "reproduce",
-    "teleport": "canonicalize",
-    "verify": "certify",
+    "dim": ("dim", "How many dimensions the functions of a network have."),
+    "compare": ("compare", "Whether two checkpoints compute the same function."),
+    "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
+    "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),
+    "recover": ("recover", "Find weights from coefficients or from queries."),
+    "certify": ("certify", "Whether one attention layer computes given coefficients."),
+    "verify": ("verify", "Recheck a certificate from scratch."),
+    "invariants": ("invariants", "The equations that hold on all attention layers."),
+    "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
+    "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
+    "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
+    "forward": ("layers", "Evaluate a network at an input."),
+    "import": ("layers", "Take attention weights from torch checkpoints."),
+    "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
+    "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
+    "info": ("info", "Versions of what the answers rest on."),
 }
+"""The commands in the order of the help: their module in this package, and one line."""
 
 
 def _show_version(value: bool) -> None:
@@ -48,61 +62,113 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-def command_modules() -> list[str]:
-    """The names of all modules of this package, in order."""
-    package = importlib.import_module("attngeom.cli")
-    return sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-
-
-def build_app(modules: list[str]) -> typer.Typer:
-    """The typer application with the commands of the given modules."""
+def _empty_app() -> typer.Typer:
     app = typer.Typer(
         name="attngeom",
         help="Exact questions about the functions that attention networks compute.",
-        add_completion=False,
+        epilog="Each command has its own help with examples: attngeom dim --help",
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
 
     @app.callback()
     def root(
         version: Annotated[
-            bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+            bool,
+            typer.Option("--version", callback=_show_version, is_eager=True, metavar="", help="Print the version."),
         ] = False,
     ) -> None:
         """Exact questions about the functions that attention networks compute."""
 
-    for module in modules:
-        register = getattr(importlib.import_module(f"attngeom.cli.{module}"), "register", None)
-        if register is not None:
-            register(app)
     return app
 
 
-def _fail(message: str) -> int:
-    print("attngeom: " + " ".join(str(message).split()), file=sys.stderr)
-    return EXIT_BAD_INPUT
+def build_command(name: str) -> typer.Typer:
+    """The application with the commands of the module that holds ``name``."""
+    app = _empty_app()
+    importlib.import_module(f"attngeom.cli.{COMMANDS[name][0]}").register(app)
+    return app
+
+
+def build_overview() -> typer.Typer:
+    """The application with the names of all commands and their line, and none of their code."""
+    app = _empty_app()
+
+    def stand_in(name: str) -> Callable[[], None]:
+        def command() -> None:
+            raise AssertionError(f"{name} was called without its module")
+
+        return command
+
+    for name, (_, summary) in COMMANDS.items():
+        app.command(name, help=summary)(stand_in(name))
+    return app
+
+
+def _called(arguments: list[str]) -> str | None:
+    """The command of a command line, or of the line that a shell wants completed."""
+    words = arguments
+    if COMPLETION in os.environ:
+        line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+        words = line.split()[1:]
+    name = next((word for word in words if not word.startswith("-")), None)
+    return name if name in COMMANDS else None
+
+
+def describe(error: object) -> str:
+    """A message as one line of at most :data:`LONGEST_MESSAGE` characters."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+def _fail(message: object, code: int) -> int:
+    print(describe(f"attngeom: {message}"), file=sys.stderr)
+    return code
+
+
+def _leave_quietly() -> int:
+    """The reader of our output went away: keep the interpreter from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return EXIT_CLOSED_PIPE
+
+
+def _report_system_error(error: OSError) -> int:
+    if error.errno == errno.EPIPE:
+        return _leave_quietly()
+    where = f"{error.filename}: " if error.filename else ""
+    return _fail(f"{where}{error.strerror or error}; give other files, or a place with room", EXIT_BAD_INPUT)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code; errors of the user become one line on stderr."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    command = arguments[0] if arguments else ""
-    modules = [COMMANDS[command]] if command in COMMANDS else command_modules()
+    make_printable(sys.stdout, sys.stderr)
     try:
-        code = build_app(modules)(args=arguments, prog_name="attngeom", standalone_mode=False)
+        name = _called(arguments)
+        app = build_overview() if name is None else build_command(name)
+        code = app(args=arguments, prog_name="attngeom", standalone_mode=False)
+        sys.stdout.flush()
     except AttnGeomError as error:
-        return _fail(str(error))
+        return _fail(error, EXIT_BAD_INPUT)
     except typer.TyperException as error:
-        return _fail(error.format_message() + " (see attngeom --help)")
+        return _fail(f"{error.format_message()} (see attngeom --help)", EXIT_BAD_INPUT)
     except MemoryError:
-        return _fail("out of memory; give a smaller problem or a budget")
-    except BrokenPipeError:
-        # The reader of our output went away: leave quietly, and keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_NEGATIVE
+        return _fail("out of memory; give a smaller problem or a budget", EXIT_BAD_INPUT)
+    except OSError as error:
+        return _report_system_error(error)
+    except SystemExit:
+        # In this mode typer exits by itself for two reasons: a completion was printed, or the pipe is closed.
+        if COMPLETION in os.environ:
+            raise
+        return _leave_quietly()
     except (KeyboardInterrupt, typer.Abort):
-        print("attngeom: interrupted", file=sys.stderr)
-        return 130
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            traceback.print_exc()
+        what = f"{type(error).__name__}: {error}"
+        return _fail(f"internal error, please report it with the command and its files: {what}", EXIT_INTERNAL)
     return code if isinstance(code, int) else 0
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from attngeom.atlas import Budget, Progress, Report, Store, dask_executor, local_executor, read_sweep, run_sweep
 from attngeom.atlas.figures import draw_figures
@@ -20,9 +19,9 @@ from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summarize_store
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import IgnoredSeed, Json, Seed
-from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.cli.app import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
+from attngeom.cli.output import print_json, print_line, print_pairs, print_table, progress
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -33,7 +32,6 @@ Where = Annotated[
 ]
 Sort = Annotated[str | None, typer.Option("--sort", help="Sort by a column; largest first with a leading -.")]
 SHOWN = 40
-EXIT_INTERRUPTED = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -56,13 +54,13 @@ def run_command(
     store: StorePath = Path("atlas.db"),
     workers: Annotated[int | None, typer.Option("--workers", help="Local processes; default: all cores.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try tasks again that failed before.")] = False,
+    retry_failed: Annotated[bool, flag("--retry-failed", "Try tasks again that failed before.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="Time budget of a task.")] = None,
     megabytes: Annotated[float | None, typer.Option("--megabytes", help="Memory budget of a task.")] = None,
     shard: Annotated[
         str | None, typer.Option("--shard", help="Only part I of N, as I/N; merge the stores later.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is left to do, by estimates.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what is left to do, by estimates.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the seed of the sweep.")] = None,
     json: Json = False,
 ) -> None:
@@ -159,7 +157,7 @@ def show_command(
     where: Where = None,
     sort: Sort = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print (all with --json).")] = SHOWN,
-    failures: Annotated[bool, typer.Option("--failures", help="The tasks that failed, and why.")] = False,
+    failures: Annotated[bool, flag("--failures", "The tasks that failed, and why.")] = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -171,16 +169,15 @@ def show_command(
     if json:
         print_json({"facts": [fact.to_json() for fact, _ in found]})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("question", "architecture", "parameters", "answer", "evidence"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for fact, _ in found[:limit]:
         parameters = " ".join(f"{key}={_short(value)}" for key, value in fact.task.parameters.items())
         network = describe_architecture(fact.task.architecture)
-        table.add_row(fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence)
-    console().print(table)
+        rows.append((fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence))
+    columns = ("question", "architecture", "parameters", "answer", "evidence")
+    print_table(columns, rows, left=columns)
     more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""
-    console().print(f"{len(found):,} facts{more}")
+    print_line(f"{len(found):,} facts{more}")
 
 
 def _short(value: object) -> str:
@@ -193,17 +190,14 @@ def _show_failures(store: Path, limit: int, json: bool) -> None:
     if json:
         print_json({"failures": [failure.to_json() for failure in found]})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("task", "reason", "detail", "attempts"):
-        table.add_column(column, overflow="fold")
-    for failure in found[:limit]:
-        table.add_row(str(failure.task), failure.reason, failure.detail, str(failure.attempts))
-    console().print(table)
-    console().print(f"{len(found):,} failures")
+    columns = ("task", "reason", "detail", "attempts")
+    rows = [(failure.task, failure.reason, failure.detail, failure.attempts) for failure in found[:limit]]
+    print_table(columns, rows, left=columns[:3])
+    print_line(f"{len(found):,} failures")
 
 
 def export_command(
-    out: Annotated[Path, typer.Option("--out", help="Where to write: a name ending in " + ", ".join(FORMATS))],
+    out: Annotated[Path, file_option("--out", "Where to write: a name ending in " + ", ".join(FORMATS))],
     store: StorePath = Path("atlas.db"),
     question: Question = None,
     where: Where = None,
@@ -219,7 +213,7 @@ def export_command(
     if json:
         print_json({"facts": len(found), "out": str(out)})
     else:
-        console().print(f"{len(found):,} facts written to {out}")
+        print_line(f"{len(found):,} facts written to {out}")
 
 
 def merge_command(
@@ -240,16 +234,14 @@ def merge_command(
     if json:
         print_json({"new": new, "repeated": repeated, "contradictions": contradictions, "facts": total})
     else:
-        console().print(
-            f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all"
-        )
+        print_line(f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all")
     if contradictions:
         raise typer.Exit(EXIT_NEGATIVE)
 
 
 def summary_command(
     store: StorePath = Path("atlas.db"),
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the tables (.md).")] = None,
+    out: Annotated[Path | None, file_option("--out", "Where to write the tables (.md).")] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -293,7 +285,7 @@ def verify_command(
         }
         print_pairs("valid" if found.is_valid else "not valid", pairs)
         for fact, why in found.problems[:SHOWN]:
-            console().print(f"{fact}: {why}")
+            print_line(f"{fact}: {why}")
     if not found.is_valid:
         raise typer.Exit(EXIT_NEGATIVE)
 
@@ -314,4 +306,4 @@ def plot_command(
         print_json({"figures": [str(path) for path in paths]})
     else:
         for path in paths:
-            console().print(f"written to {path}")
+            print_line(f"written to {path}")

@@ -13,7 +13,7 @@ from attngeom.canonical.compact_files import is_compact, read_compact, write_com
 from attngeom.canonical.form import canonical_form, restore
 from attngeom.canonical.projection import loss, loss_gradient
 from attngeom.canonical.teleport import maximise_gradient, minimise_norm
-from attngeom.cli.options import IgnoredSeed, Json, Seed
+from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, file_option, flag
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
@@ -21,8 +21,7 @@ from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array
 from attngeom.network import Weights, random_symmetry
 
-WeightsPath = Annotated[Path, typer.Argument(help="Weights: .safetensors, or .json for exact ones.")]
-Out = Annotated[Path, typer.Option("--out", help="Where to write the result.")]
+Out = Annotated[Path, file_option("--out", "Where to write the result.")]
 OBJECTIVES = ("random", "norm", "gradient")
 GAUGES = ("echelon", "balanced")
 
@@ -35,7 +34,7 @@ def register(app: typer.Typer) -> None:
 def canonicalize_command(
     weights: WeightsPath,
     out: Out,
-    compact: Annotated[bool, typer.Option("--compact", help="Store the canonical coordinates only.")] = False,
+    compact: Annotated[bool, flag("--compact", "Store the canonical coordinates only.")] = False,
     gauge: Annotated[str | None, typer.Option("--gauge", help="echelon or balanced (floats; their default).")] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,

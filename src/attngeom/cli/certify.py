@@ -1,4 +1,4 @@
-"""``attngeom certify`` and ``attngeom verify``: decide what one layer computes, and recheck a certificate."""
+"""``attngeom certify``: decide whether one attention layer computes given coefficients."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import typer
 from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import IgnoredSeed, Json, Seed
-from attngeom.cli.output import console, print_json, print_pairs
-from attngeom.errors import FormatError, InputError
+from attngeom.cli.options import Json, Seed, file_option
+from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
-from attngeom.verification import Certificate, verify
-from attngeom.verification.records import Verdict
 
 EXIT_CODES = {
     "realizable": 0,
@@ -28,13 +26,12 @@ SHOWN = 6
 
 def register(app: typer.Typer) -> None:
     app.command("certify")(certify_command)
-    app.command("verify")(verify_command)
 
 
 def certify_command(
     coefficients: Annotated[Path, typer.Argument(metavar="COEFFS", help="Coefficients of a cubic map (.json).")],
     attention: Annotated[int | None, typer.Option("--attention", min=1, help="Bound on rank A; default: none.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the certificate (.json).")] = None,
+    out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
     tolerance: Annotated[float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")] = 1e-9,
     json: Json = False,
     seed: Seed = 0,
@@ -64,26 +61,9 @@ def _print(result: Certification, out: Path | None) -> None:
     for number, point in enumerate(result.points):
         title = f"weights over {point.field_name}" + (f", point {number + 1}" if len(result.points) > 1 else "")
         if max(point.A.shape + point.V.shape) > SHOWN:
-            console().print(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
+            print_line(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
             continue
-        console().print(f"{title}:")
+        print_line(f"{title}:")
         for name, array in (("A", point.A), ("V", point.V)):
             for row in array:
-                console().print(f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row), markup=False)
-
-
-def verify_command(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate (.json).")],
-    json: Json = False,
-    seed: IgnoredSeed = 0,
-) -> int:
-    """Recheck a certificate from scratch, with code that shares nothing with the search."""
-    try:
-        verdict = verify(Certificate.load(certificate))
-    except FormatError as error:
-        verdict = Verdict(False, "unreadable certificate", str(error))
-    if json:
-        print_json({"valid": verdict.valid, "claim": verdict.claim, "reason": verdict.reason})
-    else:
-        print_pairs("verify", {"valid": verdict.valid, "claim": verdict.claim, "reason": verdict.reason})
-    return 0 if verdict.valid else EXIT_NEGATIVE
+                print_line(f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row))

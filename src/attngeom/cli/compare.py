@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import Json, Seed
+from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.comparison.align import Alignment, align
 from attngeom.errors import InputError
@@ -27,7 +27,7 @@ def compare_command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors, or .json for exact ones.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Weights of the same architecture.")],
     tolerance: Annotated[float, typer.Option("--tolerance", help="Relative accuracy of float weights.")] = 1e-9,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the symmetry (.json).")] = None,
+    out: Annotated[Path | None, file_option("--out", "Where to write the symmetry (.json).")] = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth
-from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth, file_option, flag
+from attngeom.cli.output import print_json, print_pairs, print_table, progress
 from attngeom.dimensions import Dimension, PointRank, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
 from attngeom.dimensions.certificate import certify_dimension
@@ -36,7 +36,7 @@ SYMMETRIES = {
     "unexplained": "not explained by a known symmetry",
 }
 
-Prove = Annotated[bool, typer.Option("--prove", help="Compute proven bounds instead of trusting a formula.")]
+Prove = Annotated[bool, flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
     str, typer.Option("--method", help="How to prove: auto, minor, schur, krylov (matrix-free) or balls.")
 ]
@@ -48,12 +48,12 @@ OptionalAttention = Annotated[
     typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated; by default d_{i-1} / heads."),
 ]
 TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
-AsTable = Annotated[bool, typer.Option("--table", help="One row for each architecture of a grid of ranges.")]
+AsTable = Annotated[bool, flag("--table", "One row for each architecture of a grid of ranges.")]
 Checkpoint = Annotated[
     str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
 ]
 CertificateFile = Annotated[
-    str | None, typer.Option("--certificate", help="Prove, and write a certificate for attngeom verify to this file.")
+    Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
 ]
 
 
@@ -76,6 +76,11 @@ def parse_ranges(text: str, name: str) -> list[range]:
     return ranges
 
 
+def _size(part: range) -> int:
+    """The length of a range of step one; ``len`` refuses those beyond 2^63."""
+    return part.stop - part.start
+
+
 def _one_range(tokens: str) -> list[range]:
     values = parse_ranges(tokens, "tokens")
     if len(values) != 1:
@@ -84,7 +89,7 @@ def _one_range(tokens: str) -> list[range]:
 
 
 def _only(values: list[range], name: str) -> list[int]:
-    if any(len(part) != 1 for part in values):
+    if any(_size(part) != 1 for part in values):
         raise InputError(f"a range was given for --{name}; ranges need --table")
     return [part[0] for part in values]
 
@@ -141,32 +146,34 @@ def _print_point(point: PointRank) -> None:
 
 
 def _print_table(answers: list[Dimension]) -> None:
-    table = Table(box=None)
-    for title in ("widths", "attention", "tokens", "parameters", "dimension", "proven", "formula"):
-        table.add_column(title, justify="left" if title == "formula" else "right")
+    rows = []
     for answer in answers:
         architecture = answer.architecture
         known = answer.formula
-        table.add_row(
-            ",".join(map(str, architecture.widths)),
-            ",".join(map(str, architecture.attention)),
-            str(architecture.tokens),
-            str(answer.num_parameters),
-            str(answer.dimension),
-            "yes" if answer.is_proven else "no",
-            known.source if known is not None and known.applies else "-",
+        rows.append(
+            (
+                ",".join(map(str, architecture.widths)),
+                ",".join(map(str, architecture.attention)),
+                architecture.tokens,
+                answer.num_parameters,
+                answer.dimension,
+                "yes" if answer.is_proven else "no",
+                known.source if known is not None and known.applies else "-",
+            )
         )
-    console().print(table)
+    columns = ("widths", "attention", "tokens", "parameters", "dimension", "proven", "formula")
+    print_table(columns, rows, left=("formula",))
 
 
 def _grid(widths: str, attention: str | None, tokens: str, make: Callable[..., Architecture]) -> list[Architecture]:
     """Every architecture of a grid of ranges, at most :data:`MAX_TABLE`."""
     spread = [parse_ranges(widths, "widths"), _one_range(tokens)]
     heads_width = [] if attention is None else parse_ranges(attention, "attention")
-    choices = product(product(*spread[0]), product(*heads_width), product(*spread[1]))
-    size = prod(len(part) for part in (*spread[0], *heads_width, *spread[1]))
+    size = prod(_size(part) for part in (*spread[0], *heads_width, *spread[1]))
     if size > MAX_TABLE:
-        raise InputError(f"a grid of {size:,} architectures given; at most {MAX_TABLE:,} are tabulated")
+        shown = f"{size:,}" if size < 10**18 else "more than 10^18"
+        raise InputError(f"a grid of {shown} architectures given; at most {MAX_TABLE:,} are tabulated")
+    choices = product(product(*spread[0]), product(*heads_width), product(*spread[1]))
     return [make(list(w), list(a) or None, t[0]) for w, a, t in choices]
 
 

@@ -11,7 +11,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth
+from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, file_option, flag
 from attngeom.cli.output import console, print_json, progress
 from attngeom.equations.ideal import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
 from attngeom.equations.ideal.completeness import check_reach, prove_complete
@@ -22,38 +22,37 @@ from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.records import Completeness
 from attngeom.errors import InputError
 
-D = Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")]
-A = Annotated[int, typer.Option("--a", min=1, help="Attention width a.")]
-Targets = Annotated[int | None, typer.Option("--targets", min=1, help="Number of target directions (d by default).")]
-DOut = Annotated[int, typer.Option("--d-out", min=1, help="Output rows d'.")]
+MAX_SIZE = 10**6
+"""No variety of this size is computed; larger numbers are refused as options."""
+
+D = Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")]
+A = Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")]
+Targets = Annotated[
+    int | None, typer.Option("--targets", min=1, max=MAX_SIZE, help="Number of target directions (d by default).")
+]
+DOut = Annotated[int, typer.Option("--d-out", min=1, max=MAX_SIZE, help="Output rows d'.")]
 Tokens = Annotated[
     int | None,
-    typer.Option("--tokens", min=1, help="Use all coefficients of t tokens; 1 gives the single-column variety."),
+    typer.Option(
+        "--tokens", min=1, max=MAX_SIZE, help="Use all coefficients of t tokens; 1 gives the single-column variety."
+    ),
 ]
-MaxDegree = Annotated[int, typer.Option("--max-degree", min=1, help="Largest degree of the equations.")]
+MaxDegree = Annotated[int, typer.Option("--max-degree", min=1, max=MAX_SIZE, help="Largest degree of the equations.")]
 MethodName = Annotated[
     str | None, typer.Option("--method", help="weights or highest; by default highest where it applies.")
 ]
-Generators = Annotated[
-    Path | None, typer.Option("--generators", help="Write the minimal generators; .json, .m2 or .sing.")
-]
-HighestOnly = Annotated[
-    bool, typer.Option("--highest-only", help="With --generators: one highest weight vector for each module.")
-]
+Generators = Annotated[Path | None, file_option("--generators", "Write the minimal generators; .json, .m2 or .sing.")]
+HighestOnly = Annotated[bool, flag("--highest-only", "With --generators: one highest weight vector for each module.")]
 Seconds = Annotated[float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")]
 Megabytes = Annotated[
     float | None, typer.Option("--max-megabytes", min=0, help="Refuse a weight that needs more memory (exit code 3).")
 ]
-State = Annotated[
-    Path | None, typer.Option("--state", help="Keep results of single weights here and resume from them.")
-]
+State = Annotated[Path | None, file_option("--state", "Keep results of single weights here and resume from them.")]
 Families = Annotated[bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")]
-Prove = Annotated[
-    bool, typer.Option("--prove", help="Verify the generators by substitution, which proves the dimensions.")
-]
+Prove = Annotated[bool, flag("--prove", "Verify the generators by substitution, which proves the dimensions.")]
 Complete = Annotated[
     bool,
-    typer.Option("--complete", help="Prove that no generator is missing, in all degrees (one row, one head, t ≥ 2)."),
+    flag("--complete", "Prove that no generator is missing, in all degrees (one row, one head, t ≥ 2)."),
 ]
 Check = Annotated[bool, typer.Option("--check/--no-check", help="Repeat with a second prime what is not proven.")]
 

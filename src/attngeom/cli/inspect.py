@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from attngeom.cli.options import Json, Seed
+from attngeom.cli.options import Json, Seed, WeightsPath
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.inspection.geometry import Inspection, inspect
 from attngeom.inspection.ranks import Rank
@@ -21,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect_command(
-    weights: Annotated[Path, typer.Argument(help="Weights: .safetensors, or .json for exact ones.")],
+    weights: WeightsPath,
     noise: Annotated[float, typer.Option("--noise", help="Relative accuracy of float weights.")] = 0.0,
     json: Json = False,
     seed: Seed = 0,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from attngeom.cli.options import IgnoredSeed, Json, Tokens
+from attngeom.cli.options import IgnoredSeed, Json, Tokens, file_option, flag
 from attngeom.cli.output import console, print_json
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, export
@@ -30,10 +30,10 @@ def invariants_command(
     targets: Annotated[int | None, typer.Option("--targets", min=1, help="Columns of A, if not d.")] = None,
     family_name: Annotated[str | None, typer.Option("--family", help="One family only; default: all.")] = None,
     form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "text",
-    count: Annotated[bool, typer.Option("--count", help="Degrees and counts instead of the polynomials.")] = False,
+    count: Annotated[bool, flag("--count", "Degrees and counts instead of the polynomials.")] = False,
     index: Annotated[int | None, typer.Option("--index", min=0, help="One member of --family by number.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many members per family.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write to a file instead of stdout.")] = None,
+    out: Annotated[Path | None, file_option("--out", "Write to a file instead of stdout.")] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from attngeom.cli.options import Causal, IgnoredSeed, Json, Kind, Residual, Tokens, parse_list
-from attngeom.cli.output import console, print_json, print_pairs
+from attngeom.cli.options import (
+    Causal,
+    IgnoredSeed,
+    Json,
+    Kind,
+    Residual,
+    Tokens,
+    WeightsPath,
+    file_option,
+    parse_list,
+)
+from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
@@ -17,8 +28,6 @@ from attngeom.layer.coefficients import expand
 from attngeom.layer.files import coefficients_to_json, write_coefficients
 from attngeom.layer.labels import count_cubics, count_output, count_support
 from attngeom.network import Architecture, forward
-
-WeightsPath = Annotated[Path, typer.Argument(help="Weights: .safetensors, or .json for exact ones.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def forward_command(
     weights: WeightsPath,
     inputs: Annotated[Path, typer.Argument(metavar="X", help="Input X, d×t: .json rows, or .npy.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the output.")] = None,
+    out: Annotated[Path | None, file_option("--out", "Where to write the output.")] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -40,6 +49,8 @@ def forward_command(
     exact = network.domain == QQ and domain == QQ and network.architecture.kind == "lightning"
     domain = QQ if exact else RR
     Y = forward(network.to(domain), domain.array(X))
+    if not exact and not np.all(np.isfinite(Y)):
+        raise InputError(f"{inputs}: the outputs overflow in double precision; give smaller inputs, or exact weights")
     if out is not None:
         write_array(Y, domain, out)
     shape = list(Y.shape)
@@ -47,15 +58,15 @@ def forward_command(
         values = [[domain.format(x) for x in row] for row in Y.reshape(-1, shape[-1])]
         print_json({"exact": exact, "shape": shape, "output": values if Y.ndim == 2 else None, "out": _name(out)})
     elif out is not None:
-        console().print(f"{'exact' if exact else 'float'} output of shape {shape} written to {out}")
+        print_line(f"{'exact' if exact else 'float'} output of shape {shape} written to {out}")
     else:
         for row in Y.reshape(-1, shape[-1]):
-            console().print("  ".join(str(domain.format(x)) for x in row))
+            print_line("  ".join(str(domain.format(x)) for x in row))
 
 
 def coefficients_command(
     weights: WeightsPath,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the coefficients (.json).")] = None,
+    out: Annotated[Path | None, file_option("--out", "Where to write the coefficients (.json).")] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -82,7 +93,7 @@ def coefficients_command(
 
 def import_command(
     checkpoint: Annotated[Path, typer.Argument(help="A safetensors checkpoint of another library.")],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the weights (.safetensors).")],
+    out: Annotated[Path, file_option("--out", "Where to write the weights (.safetensors).")],
     heads: Annotated[int | None, typer.Option("--heads", help="Heads; default: config.json beside the file.")] = None,
     key_value_heads: Annotated[int | None, typer.Option("--key-value-heads", help="Grouped-query heads.")] = None,
     blocks: Annotated[str | None, typer.Option("--blocks", help="Attention blocks to take, e.g. 0,1.")] = None,
@@ -114,9 +125,9 @@ def import_command(
         return
     print_pairs("imported", _summary(architecture, result.blocks, out))
     if result.unmodelled:
-        console().print(f"not modelled ({len(result.unmodelled)}):")
+        print_line(f"not modelled ({len(result.unmodelled)}):")
         for name, reason in result.unmodelled.items():
-            console().print(f"  {name}: {reason}")
+            print_line(f"  {name}: {reason}")
 
 
 def _summary(architecture: Architecture, blocks: tuple[str, ...], out: Path) -> dict[str, object]:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from attngeom.errors import InputError
-from attngeom.network import Architecture
+from attngeom.files import check_target
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+
+def flag(name: str, text: str) -> Any:
+    """An option that is there or not."""
+    return typer.Option(name, metavar="", help=text)
+
+
+def file_option(name: str, text: str) -> Any:
+    """An option that names a file to write; what cannot be written is refused before any work."""
+    return typer.Option(name, metavar="FILE", callback=_check_file, help=text)
+
+
+def _check_file(path: Path | None) -> Path | None:
+    return None if path is None else check_target(path)
+
+
+Json = Annotated[bool, flag("--json", "Print one JSON object on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice; stored with the result.")]
 IgnoredSeed = Annotated[int, typer.Option("--seed", min=0, help="Accepted everywhere; no random choice is made here.")]
-Widths = Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated.")]
-Attention = Annotated[str, typer.Option("--attention", help="Attention widths a_1,…,a_l; one number is repeated.")]
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
-Kind = Annotated[str, typer.Option("--kind", help="lightning or softmax.")]
+Kind = Annotated[str, typer.Option("--kind", help="The kind of attention: lightning or softmax.")]
 Heads = Annotated[int, typer.Option("--heads", help="Number of heads of each layer.")]
-ValueWidth = Annotated[int | None, typer.Option("--value-width", help="Value width of each head.")]
-Residual = Annotated[bool, typer.Option("--residual", help="Add the input of each layer to its output.")]
-Causal = Annotated[bool, typer.Option("--causal", help="Token i attends to tokens j ≤ i only.")]
+ValueWidth = Annotated[
+    int | None, typer.Option("--value-width", help="Value width of each head; d_out / heads by default.")
+]
+Residual = Annotated[bool, flag("--residual", "Add the input of each layer to its output.")]
+Causal = Annotated[bool, flag("--causal", "Token i attends to tokens j ≤ i only.")]
+WeightsPath = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Weights: .safetensors, or .json for exact ones.")]
 
 
 def parse_list(text: str, name: str) -> list[int]:
@@ -32,28 +49,3 @@ def parse_list(text: str, name: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"--{name} {text[:40]!r} given; comma separated integers such as 3,3,2 are required") from None
-
-
-def parse_architecture(
-    widths: str,
-    attention: str,
-    tokens: int,
-    kind: str,
-    heads: int,
-    value_width: int | None,
-    residual: bool,
-    causal: bool,
-) -> Architecture:
-    """The architecture that the shared options describe."""
-    if kind not in ("lightning", "softmax"):
-        raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
-    return Architecture(
-        parse_list(widths, "widths"),
-        parse_list(attention, "attention"),
-        tokens=tokens,
-        kind="softmax" if kind == "softmax" else "lightning",
-        heads=heads,
-        value_width=value_width,
-        residual=residual,
-        causal=causal,
-    )

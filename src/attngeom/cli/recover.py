@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Json, Seed, parse_list
-from attngeom.cli.output import console, print_json, print_pairs
+from attngeom.cli.options import Causal, Json, Seed, file_option, flag, parse_list
+from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.exact.quadratic import QuadraticField
@@ -35,9 +35,9 @@ def recover_command(
         Path | None, typer.Argument(metavar="SOURCE", help="Coefficients of one layer, or a table of queries (.json).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write the weights; a second point gets the suffix -2.")
+        Path | None, file_option("--out", "Where to write the weights; a second point gets the suffix -2.")
     ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Write the (next) queries to --out instead of weights.")] = False,
+    plan: Annotated[bool, flag("--plan", "Write the (next) queries to --out instead of weights.")] = False,
     widths: Annotated[str | None, typer.Option("--widths", help="Widths, for the first --plan.")] = None,
     attention: Annotated[str | None, typer.Option("--attention", help="Attention widths; default: as needed.")] = None,
     tokens: Annotated[int, typer.Option("--tokens", help="Tokens, for the first --plan.")] = 3,
@@ -84,7 +84,7 @@ def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
     if json:
         print_json({"outcome": "answers needed", "round": len(table.rounds), "queries": count, "out": str(out)})
         return
-    console().print(
+    print_line(
         f"round {len(table.rounds)}: {count} inputs written to {out}; fill in its outputs, then run recover again"
     )
 

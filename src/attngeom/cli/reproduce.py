@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from attngeom.cli.app import EXIT_NEGATIVE
-from attngeom.cli.options import Json, Seed
-from attngeom.cli.output import console, print_json, progress
+from attngeom.cli.options import Json, Seed, flag
+from attngeom.cli.output import print_json, print_line, print_table, progress
 from attngeom.papers import Claim, Record, Store, Work, find_claims, run_claims
 from attngeom.papers.plots import draw_figures
 from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Smaller sizes: about two minutes instead of up to thirty.")]
+Quick = Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instead of up to thirty.")]
 Names = Annotated[list[str] | None, typer.Option("--claim", help="Only this claim, by id; may be repeated.")]
 
 
@@ -43,7 +42,7 @@ def reproduce_command(
         task = bar.add_task("claims", total=len(chosen))
 
         def show(current: Claim, done: int, total: int) -> None:
-            bar.update(task, completed=done, description=f"[{current.paper}] {current.place}".replace("[", "\\["))
+            bar.update(task, completed=done, description=f"[{current.paper}] {current.place}")
 
         records = run_claims(chosen, work, out, show)
         bar.update(task, completed=len(chosen), description="figures and report")
@@ -62,7 +61,7 @@ def reproduce_command(
         )
     else:
         _print_table(records, report)
-        console().print(f"report: {page} and {text}")
+        print_line(f"report: {page} and {text}")
     return EXIT_NEGATIVE if report.unexpected else 0
 
 
@@ -70,15 +69,14 @@ SHORT = {"confirmed": "✓", "confirmed with a correction": "± corrected", "ref
 
 
 def _print_table(records: list[Record], report: Report) -> None:
-    table = Table(box=None, pad_edge=False)
-    for name in ("claim", "outcome", "evidence", "seconds"):
-        table.add_column(name, justify="right" if name == "seconds" else "left")
+    rows = []
     for record in records:
         mark = SHORT[record.outcome] if record.as_expected else f"{SHORT[record.outcome]} (!)"
-        table.add_row(f"\\[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}")
-    console().print(table)
+        rows.append((f"[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}"))
+    columns = ("claim", "outcome", "evidence", "seconds")
+    print_table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):
         shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        console().print(f"{label}: {shown}".replace("[", "\\["))
+        print_line(f"{label}: {shown}")
     for record in report.unexpected:
-        console().print(f"(!) {record.id}: {record.outcome} instead of {record.expected}")
+        print_line(f"(!) {record.id}: {record.outcome} instead of {record.expected}")

@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from attngeom.files import write_atomic
+from attngeom.files import make_folder, write_atomic
 from attngeom.papers import Store
 from attngeom.papers.reports import Figure
 
@@ -45,7 +45,7 @@ def draw_figures(store: Store) -> list[Figure]:
 def _save(canvas: Canvas, claim_id: str, folder: Path) -> tuple[bytes, list[str]]:
     """Write PNG and SVG without dates, and return the PNG and the names."""
     target = folder / "figures"
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
     parts = {}
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
         stream = io.BytesIO()

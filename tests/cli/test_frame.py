@@ -1,0 +1,218 @@
+"""The frame of the command line: exit codes, encodings, closed pipes, full devices, crashes, files to write."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attngeom.cli import app
+from attngeom.cli.encoding import to_plain
+from attngeom.verification import Certificate
+
+ROOT = Path(__file__).parents[2]
+WEIGHTS = {
+    "format": "attngeom/weights",
+    "version": 1,
+    "architecture": {"widths": [1, 1], "attention": [1], "tokens": 2},
+    "tensors": {"layers.0.Q": [["1"]], "layers.0.K": [["2"]], "layers.0.V": [["3"]]},
+}
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(WEIGHTS))
+    return path
+
+
+def program(*arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **options.pop("env", {})}
+    command = [sys.executable, "-m", "attngeom", *map(str, arguments)]
+    return subprocess.run(command, env=environment, timeout=120, check=False, **options)
+
+
+def test_every_command_is_registered_by_its_module():
+    found = set()
+    for name, (module, _) in app.COMMANDS.items():
+        built = app.build_command(name)
+        names = {info.name or info.callback.__name__ for info in built.registered_commands}
+        names |= {group.name for group in built.registered_groups}
+        assert name in names
+        found |= {(other, module) for other in names}
+    assert found == {(name, module) for name, (module, _) in app.COMMANDS.items()}
+
+
+def test_summaries_fit_the_help(capfd):
+    assert app.run(["--help"]) == 0
+    shown = capfd.readouterr().out
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert all(summary in shown for _, summary in app.COMMANDS.values())
+
+
+def test_help_loads_no_engine():
+    script = "import sys; from attngeom.cli.app import run; run(['--help']); print('numpy' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("error", [ValueError("no\nsense"), AssertionError(), RecursionError("deep"), KeyError("k")])
+def test_a_crash_is_no_verdict(error, monkeypatch, capfd):
+    def crash(name):
+        raise error
+
+    monkeypatch.setattr(app, "build_command", crash)
+    assert app.run(["info"]) == app.EXIT_INTERNAL
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert "please report it" in message
+    assert type(error).__name__ in message
+
+
+def test_messages_are_cut(monkeypatch, capfd):
+    assert app.run(["compare", "x" * 5000, "y"]) == 2
+    assert len(capfd.readouterr().err) <= app.LONGEST_MESSAGE + 1
+
+
+def test_interrupt_says_so(monkeypatch, capfd):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "build_command", interrupt)
+    assert app.run(["info"]) == 130
+    assert capfd.readouterr().err == "attngeom: interrupted\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_device_is_no_verdict():
+    with Path("/dev/full").open("w") as full:
+        done = program("info", stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_closed_pipe_exits_like_other_tools():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = program("info", stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8"])
+def test_any_encoding_of_stdout(encoding, weights):
+    for arguments in (["dim", "--widths", "2,2", "--attention", "1"], ["inspect", weights]):
+        done = program(*arguments, env={"PYTHONIOENCODING": encoding}, capture_output=True)
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
+        assert done.stdout.decode(encoding)
+    done = program("inspect", weights, "--json", env={"PYTHONIOENCODING": encoding}, capture_output=True)
+    assert json.loads(done.stdout.decode(encoding)) == json.loads(
+        program("inspect", weights, "--json", capture_output=True).stdout
+    )
+
+
+def test_plain_text_replaces_signs():
+    assert to_plain("λ → ᵀ\ud800", "ascii") == "lambda -> ^T\\ud800"
+    assert to_plain("×", "latin-1") == "×"
+
+
+@pytest.mark.parametrize("name", ["[bold]x[/bold].json", "[/].json", "\udcff.json"])
+def test_hostile_names_are_shown_as_text(name, tmp_path, capfd, weights):
+    assert app.run(["compare", str(tmp_path / name), str(weights)]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+    try:
+        weights.rename(tmp_path / name)
+    except OSError:
+        pytest.skip("the file system refuses this name")
+    assert app.run(["inspect", str(tmp_path / name)]) == 0
+
+
+def test_markup_in_files_is_text(tmp_path, capfd):
+    path = tmp_path / "cert.json"
+    Certificate({"kind": "[red]x[/nope]"}, {}, {}).save(path)
+    assert app.run(["verify", str(path)]) == 1
+    assert "[red]x[/nope]" in capfd.readouterr().out
+
+
+class TestTargets:
+    """What --out may replace."""
+
+    def save(self, weights, out):
+        return app.run(["canonicalize", str(weights), "--out", str(out)])
+
+    def test_links_and_pipes_and_devices_stay(self, weights, tmp_path, capfd):
+        target = tmp_path / "target.json"
+        target.write_text("keep")
+        link, pipe = tmp_path / "link.json", tmp_path / "pipe.json"
+        link.symlink_to(target)
+        os.mkfifo(pipe)
+        for out in (link, pipe, tmp_path, Path("/dev/null"), tmp_path / "no" / "w.json", tmp_path / ("x" * 300)):
+            assert self.save(weights, out) == 2
+            assert capfd.readouterr().err.count("\n") == 1
+        assert link.is_symlink() and target.read_text() == "keep" and pipe.is_fifo()
+        assert not Path("/dev/null").is_file()
+
+    def test_mode_of_a_file_stays(self, weights, tmp_path):
+        out = tmp_path / "out.json"
+        out.write_text("old")
+        out.chmod(0o600)
+        assert self.save(weights, out) == 0
+        assert out.stat().st_mode & 0o777 == 0o600
+        assert out.read_text() != "old"
+
+    @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+    def test_new_files_follow_the_umask(self, weights, tmp_path, mask, mode):
+        out = tmp_path / "out.json"
+        before = os.umask(mask)
+        try:
+            assert self.save(weights, out) == 0
+        finally:
+            os.umask(before)
+        assert out.stat().st_mode & 0o777 == mode
+
+    def test_nothing_is_computed_for_a_bad_target(self, tmp_path, capfd):
+        assert app.run(["certify", str(tmp_path / "missing.json"), "--out", "/dev/null"]) == 2
+        assert "device" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dim", "--widths", "2,2", "--attention", "99999999999999999999"],
+        ["dim", "--widths", "9" * 5000, "--attention", "1"],
+        ["dim", "--widths", "2,2", "--attention", "1", "--tokens", "9" * 30],
+        ["dim", "--widths", "2,2", "--attention", "1", "--heads", "9" * 30],
+        ["dim", "--widths", "2,2", "--attention", "1", "--value-width", "9" * 30],
+        ["dim", "--table", "--widths", "1-1000000,1-1000000,1-1000000", "--attention", "1"],
+        ["dim", "--table", "--widths", "1-" + "9" * 40, "--attention", "1"],
+        ["dim", "--widths", "1-" + "9" * 40, "--attention", "1"],
+        ["dim", "--widths", "2,2", "--attention", "1", "--seed", "-1"],
+        ["invariants", "--d", "9" * 30, "--a", "1", "--count"],
+        ["implicitize", "--d", "9" * 30, "--a", "1", "--max-degree", "2"],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:60],
+)
+def test_absurd_numbers_are_one_line(arguments, capfd):
+    assert app.run(arguments) == 2
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1 and len(message) <= app.LONGEST_MESSAGE + 1
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "found"),
+    [
+        ("bash", "attngeom imp", "implicitize"),
+        ("zsh", "attngeom dim --pro", "--prove"),
+        ("fish", "attngeom dim --pro", "--prove"),
+    ],
+)
+def test_completion(shell, line, found):
+    asked = {"_ATTNGEOM_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, "COMP_WORDS": line}
+    asked |= {"COMP_CWORD": str(len(line.split()) - 1), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    done = program(env=asked, capture_output=True, text=True)
+    assert found in done.stdout
