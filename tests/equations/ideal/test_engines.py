@@ -192,3 +192,30 @@ def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> Non
         found.append([(run.summary(), run.results)[1] for run in runs])
     monomials.monomial_table.cache_clear()
     assert found[0] == found[1]
+
+
+def test_a_vector_in_the_ideal_by_accident_proves_nothing() -> None:
+    # Over Q there is no cubic on the variety of d = 2, and the quartic is new. Pretend that all cubics vanish mod p.
+    honest, weight = HighestWeightEngine(2, 2), ((4, 4), (2, 2))
+    found = honest.run(4, weight, 2)
+    assert (found.ideal_dimension, found.generated, found.is_generated_proven) == (1, 0, True)
+    planted = HighestWeightEngine(2, 2)
+    for lam, mu in planted.lower_weights(*weight):
+        planted._ideals[lam, mu, 2] = np.eye(planted.space(lam, mu).multiplicity, dtype=np.int64)
+        occurs = not is_excluded(lam, mu, 2)
+        assert planted.is_ideal_proven(lam, mu, 2) is not occurs
+    found = planted.run(4, weight, 2)
+    assert found.ideal_dimension == 1
+    assert not (found.generated == 1 and found.is_generated_proven)
+    assert not found.is_generated_proven
+
+
+def test_the_rest_of_the_ideal_still_proves_what_it_generates() -> None:
+    # One accident among many weights below: those that are right may generate everything.
+    engine, (lam, mu) = HighestWeightEngine(3, 3), ((5, 3, 2), (2, 2, 1))
+    honest = engine.run(5, (lam, mu), 3)
+    assert honest.generated == honest.ideal_dimension > 0 and honest.is_generated_proven
+    spoilt = next(w for w in engine.lower_weights(lam, mu) if not is_excluded(*w, 3))
+    engine._ideals[*spoilt, 3] = np.eye(engine.space(*spoilt).multiplicity, dtype=np.int64)
+    found = engine.run(5, (lam, mu), 3)
+    assert found.is_generated_proven == (found.generated == found.ideal_dimension)

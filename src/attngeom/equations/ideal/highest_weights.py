@@ -195,35 +195,51 @@ class HighestWeightEngine:
                     found.append((strip(tuple(rest)), shape))
         return found
 
-    def _products(self, lam: Partition, mu: Partition, a: int) -> Array:
-        """Rows of Fischer products of R_1 · I_{n-1} with the ideal; it stops when they have full rank."""
+    def is_ideal_proven(self, lam: Partition, mu: Partition, a: int) -> bool:
+        """Whether the ideal mod p has the multiplicity that it has over Q, so that it is the reduction of that one.
+
+        A value that is nonzero mod p proves that the module occurs in the coordinate ring; more than once it cannot
+        (Pieri). Without such a value :func:`is_excluded` must say that it does not occur: else a highest weight vector
+        vanishes at the point by accident, mod this prime only.
+        """
+        occurs = self.space(lam, mu).multiplicity - len(self.ideal(lam, mu, a))
+        return occurs == (0 if is_excluded(lam, mu, min(a, self.d, self.targets)) else 1)
+
+    def _products(self, lam: Partition, mu: Partition, a: int) -> tuple[Array, bool]:
+        """Rows of Fischer products of R_1 · I_{n-1} with the ideal, and whether all of I_{n-1} was used or not needed.
+
+        It stops when the rows have full rank. Vectors of degree n-1 that are in the ideal by accident are left out.
+        """
         ideal = self.ideal(lam, mu, a)
         rows = np.zeros((0, len(ideal)), dtype=np.int64)
         if not len(ideal) or sum(mu) < 2:
-            return rows
+            return rows, True
+        is_whole = True
         for lower in sorted(self.lower_weights(lam, mu), key=lambda w: len(self.space(*w).tableaux)):
+            if not self.is_ideal_proven(*lower, a):
+                is_whole = False
+                continue
             below = self.ideal(*lower, a)
             if not len(below):
                 continue
             block = matmul_mod(below, self.pairing(lower, (lam, mu)), self.prime)
             rows = np.concatenate([rows, matmul_mod(block, np.ascontiguousarray(ideal.T), self.prime)])
             if rank_mod_p(rows, self.prime) == len(ideal):
-                break
-        return rows
+                return rows, True
+        return rows, is_whole
 
     def run(self, degree: int, weight: Weight, a: int) -> WeightResult:
         """The multiplicities of S_λ ⊗ S_μ in R_n, in the coordinate ring and in R_1 · I_{n-1}, with what is proven.
 
-        A value that is nonzero mod p proves that the module occurs in the coordinate ring. It cannot occur if
-        :func:`is_excluded` says so, nor more than once (Pieri). A Fischer pairing of full rank mod p has full rank over
-        Q, and one without rows is zero: then the number of minimal generators is proven too.
+        The coordinate ring: see :meth:`is_ideal_proven`. A Fischer pairing of full rank mod p with reductions of
+        I_{n-1} has full rank over Q, and one without rows is zero: then the number of minimal generators is proven too.
         """
         lam, mu = weight
         total, ideal = self.space(lam, mu).multiplicity, self.ideal(lam, mu, a)
-        rows = self._products(lam, mu, a)
+        rows, is_whole = self._products(lam, mu, a)
         generated = rank_mod_p(rows, self.prime) if len(rows) else 0
-        is_rank_proven = total > len(ideal) or is_excluded(lam, mu, min(a, self.d, self.targets))
-        is_generated_proven = is_rank_proven and (generated == len(ideal) or not len(rows))
+        is_rank_proven = self.is_ideal_proven(lam, mu, a)
+        is_generated_proven = is_rank_proven and is_whole and (generated == len(ideal) or not len(rows))
         return WeightResult(degree, weight, total, total - len(ideal), generated, is_rank_proven, is_generated_proven)
 
     def forget(self, degree: int) -> None:
