@@ -6,8 +6,9 @@ import pickle
 import pytest
 
 from attngeom.equations.ideal import Budget, CrossColumn, LayerCoefficients, Run, Task, implicitize, run_task
-from attngeom.equations.ideal.degrees import SECOND_PRIME, choose_method
+from attngeom.equations.ideal.degrees import SECOND_PRIME, choose_method, describe
 from attngeom.equations.ideal.partitions import predicted_dimension
+from attngeom.equations.ideal.state import digest
 from attngeom.errors import FormatError, InputError
 
 METHODS = ["weights", "highest"]
@@ -82,3 +83,49 @@ def test_method_highest_is_refused_where_it_does_not_apply() -> None:
         implicitize(CrossColumn(2, 1, d_out=2), 2, "highest")
     with pytest.raises(InputError, match="max_degree"):
         implicitize(CrossColumn(2, 1), 0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_edited_state_file_is_refused(tmp_path, method) -> None:
+    state = tmp_path / "run.json"
+    Run(CrossColumn(2, 1), 3, method, state=state).summary()
+    good = json.loads(state.read_text())
+    for edit in (lambda r: r["results"][2].__setitem__(3, 0), lambda r: r["results"].pop(), lambda r: r.pop("digest")):
+        record = json.loads(json.dumps(good))
+        edit(record)
+        state.write_text(json.dumps(record))
+        with pytest.raises(FormatError, match="digest"):
+            Run(CrossColumn(2, 1), 3, method, state=state)
+    # Without a run's own seed, prime and sizes it is of another run.
+    state.write_text(json.dumps({**good, "seed": 5}))
+    with pytest.raises(InputError, match="seed"):
+        Run(CrossColumn(2, 1), 3, method, state=state)
+
+
+def test_a_forged_digest_does_not_make_a_false_result_true(tmp_path) -> None:
+    # No quadric on the variety of rank one: false, and the digest is right.
+    state = tmp_path / "run.json"
+    Run(CrossColumn(2, 1), 2, state=state).summary()
+    record = json.loads(state.read_text())
+    place = next(i for i, r in enumerate(record["results"]) if r[1] == [[3, 1], [1, 1]])
+    record["results"][place][3:5] = [1, 0]
+    record["digest"] = digest(record)
+    state.write_text(json.dumps(record))
+    with pytest.raises(FormatError, match="contradicts"):
+        Run(CrossColumn(2, 1), 2, state=state)
+    record["results"][place][3:5] = [0, 5]
+    record["digest"] = digest(record)
+    state.write_text(json.dumps(record))
+    with pytest.raises(FormatError, match="damaged"):
+        Run(CrossColumn(2, 1), 2, state=state)
+
+
+def test_heads_without_a_value_width_follow_the_rule_of_networks() -> None:
+    model = CrossColumn(2, 1, d_out=2, heads=2)
+    assert model == CrossColumn(2, 1, d_out=2, heads=2, value_width=1) and describe(model)["value_width"] == 1
+    # Two heads of rank one fill 10 of the 12 dimensions, so there are equations.
+    assert any(degree.ideal_dimension for degree in implicitize(model, 3, check=False).degrees)
+    assert LayerCoefficients(2, 1, 2, d_out=4, heads=2).value_width == 2
+    assert CrossColumn(2, 1).value_width is None
+    with pytest.raises(InputError, match="value_width"):
+        CrossColumn(3, 1, heads=2)

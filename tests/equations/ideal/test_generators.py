@@ -31,7 +31,7 @@ CASES: list[tuple[Model, int]] = [
     (CrossColumn(3, 2), 4),
     (CrossColumn(4, 4, targets=2), 4),
     (CrossColumn(2, 2, d_out=2), 4),
-    (CrossColumn(3, 1, heads=2), 3),
+    (CrossColumn(3, 1, heads=2, value_width=1), 3),
     (LayerCoefficients(3, 1, tokens=1), 4),
     (LayerCoefficients(2, 1, tokens=2, causal=True), 2),
 ]

@@ -60,10 +60,12 @@ def test_a_residual_stream_adds_one_free_coordinate() -> None:
 
 def test_two_heads_of_rank_one_satisfy_only_the_rank_condition_first() -> None:
     """Two heads of rank one have a flattening of rank ≤ 2: its 3-minors S_411 ⊗ Λ³ and S_33 ⊗ Λ³."""
-    degrees = implicitize(CrossColumn(3, 1, heads=2), 4, check=False).degrees
+    degrees = implicitize(CrossColumn(3, 1, heads=2, value_width=1), 4, check=False).degrees
     assert shapes(degrees[2].modules) == {((4, 1, 1), (1, 1, 1)), ((3, 3), (1, 1, 1))}
     assert degrees[3].minimal_generators == 0
 
 
 def test_two_full_heads_of_width_three_have_no_equations_of_low_degree() -> None:
-    assert all(d.ideal_dimension == 0 for d in implicitize(CrossColumn(3, 3, heads=2), 4, check=False).degrees)
+    assert all(
+        d.ideal_dimension == 0 for d in implicitize(CrossColumn(3, 3, heads=2, value_width=1), 4, check=False).degrees
+    )

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from attngeom.equations.ideal import formulas
+from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.models import CrossColumn, Model
 from attngeom.equations.ideal.partitions import Weight, predicted_dimension
 from attngeom.equations.ideal.records import DegreeSummary, IdealSummary, WeightResult, make_module
+from attngeom.equations.ideal.state import read_state, write_state
+from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.files import check_header, read_json, to_json, write_atomic
 
 Method = Literal["weights", "highest"]
 SECOND_PRIME = 2147483587
@@ -198,8 +200,6 @@ class Run:
 
     def _header(self) -> dict[str, Any]:
         return {
-            "format": "attngeom/implicitization",
-            "version": 1,
             "model": type(self.model).__name__,
             "parameters": describe(self.model),
             "method": self.method,
@@ -210,23 +210,35 @@ class Run:
     def _save(self, force: bool = False) -> None:
         if self.state is None or (not force and time.monotonic() - self._saved < SAVE_SECONDS):
             return
-        record = {**self._header(), "results": [r.to_json() for r in self.results.values()]}
-        write_atomic(self.state, to_json(record))
+        write_state(self.state, self._header(), self.results.values())
         self._saved = time.monotonic()
 
     def _load(self) -> None:
         assert self.state is not None
-        record = check_header(read_json(self.state), "implicitization", str(self.state))
-        for key, value in self._header().items():
-            if record.get(key) != value:
-                raise InputError(
-                    f"{self.state} holds a run with {key} = {record.get(key)}, not {value}; give another file"
+        for result in read_state(self.state, self._header()):
+            if self.method == "highest" and not agrees_with_theory(self.model, result):
+                raise FormatError(
+                    f"{self.state}: degree {result.degree}, {result.weight} contradicts the theorems of"
+                    " docs/completeness.md; remove the file and start again"
                 )
-        try:
-            found = [WeightResult.from_json(data) for data in record["results"]]
-        except (KeyError, TypeError, ValueError):
-            raise FormatError(f"{self.state}: damaged results; remove the file and start again") from None
-        self.results = {(r.degree, r.weight): r for r in found}
+            self.results[result.degree, result.weight] = result
+
+
+def agrees_with_theory(model: Model, result: WeightResult) -> bool:
+    """Whether the multiplicities of one module are those of the theorems of docs/completeness.md, by character theory.
+
+    >>> agrees_with_theory(CrossColumn(2, 2), WeightResult(4, ((4, 4), (2, 2)), 1, 0, 0))
+    True
+    """
+    assert isinstance(model, CrossColumn)
+    lam, mu = result.weight
+    d, a, targets = model.d, model.a, model.num_targets
+    if sum(mu) != result.degree or len(lam) > d or len(mu) > targets:
+        return False
+    total = plethysm(mu, d).get(lam, 0)
+    rank = 0 if is_excluded(lam, mu, formulas.effective_rank(d, a, targets)) else 1
+    new = int(formulas.is_known_module((lam, mu), d, a, targets))
+    return (result.total, result.rank, result.generated) == (total, rank, total - rank - new)
 
 
 def predict(model: Model, degree: int) -> tuple[int, int] | None:

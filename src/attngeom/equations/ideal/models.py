@@ -18,6 +18,7 @@ import numpy as np
 from attngeom.equations.ideal.partitions import Weight
 from attngeom.errors import InputError
 from attngeom.exact.domains import matmul_mod
+from attngeom.network import Architecture
 
 Array = np.ndarray
 Label = tuple[tuple[int, ...], ...]
@@ -147,6 +148,15 @@ def _check_sizes(**sizes: int | None) -> None:
             raise InputError(f"{name} = {value!r} given; a positive integer is required")
 
 
+def default_value_width(d: int, d_out: int, a: int, heads: int, value_width: int | None) -> int | None:
+    """The value width of each head by the rule of every network: d_out / heads if it divides, None for one plain head.
+
+    >>> default_value_width(2, 2, 1, heads=2, value_width=None)
+    1
+    """
+    return Architecture((d, d_out), a, heads=heads, value_width=value_width).layer(0).value_width
+
+
 def sample_heads(
     model: CrossColumn | LayerCoefficients, count: int, p: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
@@ -193,6 +203,8 @@ class CrossColumn(Model):
             heads=self.heads,
             value_width=self.value_width,
         )
+        width = default_value_width(self.d, self.d_out, self.a, self.heads, self.value_width)
+        object.__setattr__(self, "value_width", width)
 
     @property
     def num_targets(self) -> int:
@@ -257,6 +269,8 @@ class LayerCoefficients(Model):
     def __post_init__(self) -> None:
         _check_sizes(d=self.d, a=self.a, tokens=self.tokens, d_out=self.d_out, heads=self.heads)
         _check_sizes(value_width=self.value_width)
+        width = default_value_width(self.d, self.d_out, self.a, self.heads, self.value_width)
+        object.__setattr__(self, "value_width", width)
         if self.residual and self.d_out != self.d:
             raise InputError(f"d_out = {self.d_out} given with d = {self.d}; a residual stream needs equal widths")
 

@@ -38,9 +38,15 @@ class WeightResult:
 
     @classmethod
     def from_json(cls, data: list[Any]) -> WeightResult:
-        degree, weight, total, rank, generated, rank_proven, generated_proven = data
-        parts = tuple(tuple(int(x) for x in part) for part in weight)
-        return cls(int(degree), parts, int(total), int(rank), int(generated), bool(rank_proven), bool(generated_proven))
+        """The result of :meth:`to_json`; ValueError or TypeError if the numbers cannot be those of a result."""
+        degree, weight, total, rank, generated, *flags = data
+        parts = tuple(tuple(part) for part in weight)
+        numbers = [degree, total, rank, generated, *(x for part in parts for x in part)]
+        if any(type(x) is not int or x < 0 for x in numbers) or [type(x) for x in flags] != [bool, bool]:
+            raise ValueError("a result holds nonnegative integers and two flags")
+        if rank > total or generated > total - rank:
+            raise ValueError("ranks exceed the dimension of the space")
+        return cls(degree, parts, total, rank, generated, *flags)
 
 
 @dataclass(frozen=True)
