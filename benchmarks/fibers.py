@@ -16,7 +16,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.canonical.form import canonical
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Balls, Domain
 from attngeom.network import (
@@ -86,7 +86,7 @@ def exact_pairs(
             # Conversions are kept with the weights: a copy has none, so that every pair pays for its own.
             one, two = (Weights(architecture, QQ, weights.layers) for weights in (first, other))
             start = time.process_time()
-            found = align(one, two, seed=seed)
+            found = compare(one, two, seed=seed)
             seconds[kind].append(time.process_time() - start)
             right[kind] += found.same_function is truth and found.is_proven
             wrong[kind] += found.same_function is not None and found.same_function is not truth
@@ -129,7 +129,7 @@ def exact_peer(width: int, layers: int) -> None:
     first = random_weights(architecture, QQ, 0)
     second = first.act(random_unimodular_symmetry(architecture, QQ, 1))
     start = time.process_time()
-    align(first, second)
+    compare(first, second)
     middle = time.process_time()
     canonical(first), canonical(second)
     aligned, compared = middle - start, time.process_time() - middle
@@ -152,7 +152,7 @@ def float_pairs(count: int, max_width: int, max_layers: int) -> None:
             changed = noisy * (1 + 1e5 * noise * rng.standard_normal(len(vector)))
             for name, other, truth in (("equal", noisy, True), ("different", changed, False)):
                 start = time.process_time()
-                found = align(first, Weights.from_vector(architecture, other, RR), tolerance=3 * noise, seed=seed)
+                found = compare(first, Weights.from_vector(architecture, other, RR), tolerance=3 * noise, seed=seed)
                 seconds.append(time.process_time() - start)
                 place = 2 if found.same_function is None else 0 if found.same_function is truth else 1
                 tally[name][place] += 1
@@ -176,7 +176,7 @@ def recovery(name: str, count: int, draw: Callable[[np.random.Generator], Archit
             failed += 1
             continue
         # The hidden weights are the judge: the outputs of the recovered ones must agree with theirs.
-        verdict = align(weights, found.weights[0], tolerance=ACCURATE, seed=seed)
+        verdict = compare(weights, found.weights[0], tolerance=ACCURATE, seed=seed)
         error = verdict.difference or 0.0
         is_good = verdict.same_function is True and error < ACCURATE
         good += is_good

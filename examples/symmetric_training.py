@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from attngeom.canonical.projection import loss, loss_gradient, split_along_fiber
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import write_weights
 from attngeom.network import Architecture, Symmetry, Weights, forward, random_weights
@@ -109,7 +109,7 @@ def main() -> None:
     X, Y = data()
     print(f"loss at the start {loss(start(), X, Y):.4f}")
     for name, kind, first, second in runs(options.steps):
-        verdict = align(first, second, tolerance=1e-7)
+        verdict = compare(first, second, tolerance=1e-7)
         print(
             f"{name:16} {kind:18} losses {loss(first, X, Y):.4f} and {loss(second, X, Y):.4f}: "
             f"{ {True: 'same function', False: 'different functions', None: 'cannot be told'}[verdict.same_function] }"

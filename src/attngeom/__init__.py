@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "certification": ("certify",),
+    "comparison": ("compare",),
     "dimensions": ("dimension",),
     "equations": ("invariants",),
     "equations.ideal": ("implicitize",),

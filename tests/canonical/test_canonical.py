@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from attngeom.canonical.compact import coordinates, with_coordinates
 from attngeom.canonical.form import canonical, canonical_form, restore
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 from attngeom.comparison.float_matching import relative_distance
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
@@ -67,7 +67,7 @@ def test_float_form_is_invariant_to_rounding(architecture, gauge):
         moved = weights.act(random_symmetry(architecture, RR, seed + 100))
         assert relative_distance(found, canonical(moved, gauge)) < 1e-10
         assert relative_distance(found, canonical(found, gauge)) < 1e-10
-        assert align(weights, found, tolerance=1e-10).same_function is True
+        assert compare(weights, found, tolerance=1e-10).same_function is True
 
 
 def test_balanced_factors_are_balanced():

@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 
 PATH = Path(__file__).parents[2] / "examples" / "symmetric_training.py"
 
@@ -13,7 +13,7 @@ def test_symmetric_runs_stay_symmetric_where_the_optimiser_is_equivariant():
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     verdicts = {
-        (optimiser, kind): align(first, second, tolerance=1e-8).same_function
+        (optimiser, kind): compare(first, second, tolerance=1e-8).same_function
         for optimiser, kind, first, second in example.runs(steps=25)
     }
     assert verdicts == {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attngeom.cli.app import run
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import GF, QQ, RR
 from attngeom.exact.domains import Balls
@@ -34,7 +34,7 @@ def test_exact_layer_comes_back_from_its_coefficients(attention, causal):
     weights = random_weights(architecture, QQ, attention)
     found = recover(expand(weights), architecture)
     assert found.outcome == "recovered" and found.is_exact and len(found.weights) == 1
-    assert align(weights, found.weights[0]).same_function is True
+    assert compare(weights, found.weights[0]).same_function is True
 
 
 def test_both_points_of_a_two_point_fiber_come_back():
@@ -156,7 +156,7 @@ def test_deep_networks_come_back_from_their_values(architecture, domain):
     weights = random_weights(architecture, QQ if domain == QQ else RR, 1)
     found = recover(weights_box(weights, domain), architecture, seed=1)
     assert found.outcome == "recovered", found.reason
-    verdict = align(weights, found.weights[0], tolerance=1e-7)
+    verdict = compare(weights, found.weights[0], tolerance=1e-7)
     assert verdict.same_function is True
     assert verdict.is_proven == (domain == QQ)
     # The estimate is that of the weights that are returned, rounding included.
@@ -170,7 +170,7 @@ def test_three_layers_come_back_near_machine_precision(seed):
     weights = random_weights(architecture, RR, seed)
     found = recover(weights_box(weights, RR), architecture, seed=seed)
     assert found.error_estimate < 1e-11
-    assert align(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
+    assert compare(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
 
 
 def test_fit_does_not_depend_on_where_the_scale_sits():
@@ -281,7 +281,7 @@ def test_query_tables_lead_to_the_weights(architecture, tmp_path):
             break
         table = found
     assert found.outcome == "recovered"
-    assert align(weights, found.weights[0], tolerance=1e-8).same_function is True
+    assert compare(weights, found.weights[0], tolerance=1e-8).same_function is True
 
 
 def test_unanswered_and_damaged_tables_are_refused(tmp_path):
@@ -307,7 +307,7 @@ def test_recover_command_writes_exact_weights(tmp_path, capsys):
     assert run(["recover", str(tmp_path / "c.json"), "--out", str(tmp_path / "w.json"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["outcome"] == "recovered" and record["exact"] is True
-    assert align(weights, read_weights(tmp_path / "w.json")).same_function is True
+    assert compare(weights, read_weights(tmp_path / "w.json")).same_function is True
 
 
 def test_recover_command_writes_both_real_quadratic_points(tmp_path, capsys):
@@ -316,7 +316,7 @@ def test_recover_command_writes_both_real_quadratic_points(tmp_path, capsys):
     assert run(["recover", str(tmp_path / "c.json"), "--out", str(out)]) == 0
     assert "Q(√2)" in capsys.readouterr().out
     first, second = read_weights(out), read_weights(tmp_path / "w-2.safetensors")
-    assert align(first, second).same_function is True
+    assert compare(first, second).same_function is True
     write_coefficients(conjugate_pair(-3), tmp_path / "c.json")
     assert run(["recover", str(tmp_path / "c.json")]) == 1
 
@@ -330,5 +330,5 @@ def test_recover_command_plans_and_recovers(tmp_path, capsys):
     inputs = table.rounds[0][0]
     write_table(QueryTable(table.architecture, table.seed, ((inputs, forward(weights, inputs)),)), path)
     assert run(["recover", str(path), "--out", str(tmp_path / "w.safetensors")]) == 0
-    assert align(weights, read_weights(tmp_path / "w.safetensors")).same_function is True
+    assert compare(weights, read_weights(tmp_path / "w.safetensors")).same_function is True
     assert run(["recover"]) == 2

@@ -1,1 +1,6 @@
 """Whether two sets of weights compute one function: a symmetry, a separating input, or neither."""
+
+from attngeom.comparison.decision import compare
+from attngeom.comparison.results import Comparison, Separation
+
+__all__ = ["Comparison", "Separation", "compare"]

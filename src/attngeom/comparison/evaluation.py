@@ -5,43 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
-from typing import Any
 
 import numpy as np
 from flint import nmod_mat
 
 from attngeom.comparison.integral import Integral, integral_layers
-from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
+from attngeom.comparison.results import Separation
+from attngeom.exact.domains import GF, QQ, Array, Balls, PrimeField
 from attngeom.exact.primes import primes_from
 from attngeom.network import Head, Weights, forward
-from attngeom.network.symmetry_json import matrix_to_json
 
 EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Separation:
-    """An input on which two networks differ, with both outputs over ``domain``.
-
-    Over GF(p) the outputs are residues: different residues prove that the rational outputs differ.
-    """
-
-    X: Array
-    outputs: tuple[Array, Array]
-    domain: Domain
-
-    def to_json(self) -> dict[str, Any]:
-        """Input and outputs; balls are written as midpoint and radius."""
-        inputs: Domain = self.domain if self.domain == RR else QQ
-        record: dict[str, Any] = {
-            "separating_input": matrix_to_json(self.X, inputs),
-            "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
-            "outputs_domain": self.domain.name,
-        }
-        if isinstance(self.domain, PrimeField):
-            record["outputs_prime"] = self.domain.p
-        return record
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.evaluation import Separation
 from attngeom.comparison.float_matching import FloatMatch, explained_misfit, match_floats
-from attngeom.comparison.matching import NoMatch
+from attngeom.comparison.results import Comparison, NoMatch, Separation
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
+from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Weights, random_symmetry
 from attngeom.network.forward import attend_lightning, attend_softmax
 
@@ -19,18 +19,6 @@ NOISE_TRIALS = 6
 MISFIT_TRIALS = 4
 CLEARLY_LARGER = 30.0
 LINEAR_REGIME = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class FloatComparison:
-    """The verdict with the relative ``difference`` of the outputs and the ``noise`` that is explained."""
-
-    verdict: bool | None
-    reason: str
-    difference: float
-    noise: float
-    match: FloatMatch | NoMatch
-    separation: Separation
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +76,7 @@ def perturb(weights: Weights, size: float, rng: np.random.Generator) -> Weights:
     return Weights.from_vector(weights.architecture, vector * (1 + size * rng.standard_normal(vector.shape)), RR)
 
 
-def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> FloatComparison:
+def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> Comparison:
     """Whether outputs differ by more than relative errors of size ``tolerance`` in all weights explain.
 
     The explained noise is measured by perturbing the second weights. True: the difference is not larger than that
@@ -97,7 +85,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
 
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((2, 2), 1), RR, seed=0)
-    >>> compare_floats(w, w, 1e-9, seed=0).verdict
+    >>> compare_floats(w, w, 1e-9, seed=0).same_function
     True
     """
     rng = np.random.default_rng(seed)
@@ -112,7 +100,20 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
     match = match_floats(first, second)
     separation = _separation(X, one, two, int(np.argmax(errors)), first)
     verdict, reason = _decide(difference, noise, match, second, tolerance, seed)
-    return FloatComparison(verdict, reason, difference, noise, match, separation)
+    is_matched = isinstance(match, FloatMatch)
+    return Comparison(
+        same_function=verdict,
+        standing="undecided" if verdict is None else "estimate",
+        reason=reason,
+        seed=seed,
+        symmetry=match.symmetry if isinstance(match, FloatMatch) and verdict is not False else None,
+        separation=separation if verdict is False else None,
+        failed_hypotheses=() if is_matched else failed(check_hypotheses(second, tolerance)),
+        misfit=match.residual if isinstance(match, FloatMatch) else None,
+        difference=difference,
+        noise=noise,
+        tolerance=tolerance,
+    )
 
 
 def _rms(errors: Array) -> float:

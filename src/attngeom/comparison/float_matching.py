@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from attngeom.canonical.float_gauge import balanced_gauge
 from attngeom.comparison.float_refinement import refine
-from attngeom.comparison.matching import NoMatch
+from attngeom.comparison.results import NoMatch
 from attngeom.errors import SingularError
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry

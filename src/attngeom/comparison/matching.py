@@ -8,7 +8,6 @@ D_i, and the factors of each head give its own groups. D_l must be the identity:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import islice, permutations, product
 from operator import add
@@ -18,6 +17,7 @@ from flint import fmpq, fmpz, fmpz_mat
 
 from attngeom.comparison.gauges import solve_gauge, solve_left
 from attngeom.comparison.integral import Integral, IntegralHead, integral_layers
+from attngeom.comparison.results import NoMatch
 from attngeom.exact.domains import QQ
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetries import HeadSymmetry
@@ -25,14 +25,6 @@ from attngeom.network.symmetries import HeadSymmetry
 MAX_ORDERS = 120
 
 Mark = tuple[fmpq, ...]
-
-
-@dataclass(frozen=True)
-class NoMatch:
-    """Why no group element was found; it does not prove that the functions differ."""
-
-    layer: int
-    reason: str
 
 
 def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:

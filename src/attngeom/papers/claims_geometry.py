@@ -19,7 +19,7 @@ CLAIMS: tuple[Claim, ...] = (
         "G-lemma-3.1", "G", "Lemma 3.1",
         "If Kᵀ Q = K'ᵀ Q' has rank a ≤ d, there is exactly one C ∈ GL_a with K' = C K and Q' = C⁻ᵀ Q.",
         "exact computation", "confirmed", layer_fibers.run_query_key,
-        "attngeom compare A B", "attngeom.comparison.align.align",
+        "attngeom compare A B", "attngeom.compare",
     ),
     Claim(
         "G-theorem-3.2", "G", "Theorem 3.2",
@@ -89,7 +89,7 @@ CLAIMS: tuple[Claim, ...] = (
         "With hidden widths δ ≤ d_0, d_l and rk L = δ, weights (A, V) with the same virtual weights (M, L) differ by"
         " unique C_i ∈ GL_δ between the layers.",
         "exact computation", "confirmed", virtual_fibers.run_virtual_fibers,
-        "attngeom compare A B", "attngeom.comparison.align.align",
+        "attngeom compare A B", "attngeom.compare",
     ),
     Claim(
         "G-lemma-3.6", "G", "Lemma 3.6",
@@ -115,7 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         "If t ≥ 3, L ≠ 0, rk M_i ≥ 2 for all i and M_i is not skew-symmetric for i > 1, the fiber in (M, L) consists of"
         " the rescalings of Equation 13.",
         "exact computation mod p", CORRECTED, deep_fibers.run_deep_fibers,
-        "attngeom compare A B", "attngeom.comparison.align.align",
+        "attngeom compare A B", "attngeom.compare",
         "False for a skew-symmetric M_1: with J = ((0, 1), (−1, 0)) the networks (J, B, L) and (B, J, L/det B) are"
         " equal. With M_1 not skew-symmetric either it survived every test. The proof also takes the quadric of a"
         " matrix of rank 2 to be irreducible, which fails for diag(1, −1).",
@@ -138,7 +138,7 @@ CLAIMS: tuple[Claim, ...] = (
         "G-theorem-3.9", "G", "Theorem 3.9",
         "For one softmax layer and t ≥ 2, φ = 0 only if V = 0, and else the fiber in (A, V) is a single point.",
         "float experiment", CORRECTED, softmax.run_softmax_fibers,
-        "attngeom compare A B", "attngeom.comparison.align.align",
+        "attngeom compare A B", "attngeom.compare",
         "The statement stands. Equation 34 in the proof lacks a factor t − 1 in both numerators; with it the proof goes"
         " through.",
     ),

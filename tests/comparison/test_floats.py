@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from attngeom.canonical.float_gauge import balanced_gauge
-from attngeom.comparison.align import align
+from attngeom.comparison import compare
 from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
 from attngeom.comparison.float_refinement import _Action, refine
-from attngeom.comparison.matching import NoMatch
+from attngeom.comparison.results import NoMatch
 from attngeom.exact import RR
 from attngeom.network import Architecture, Symmetry, Weights, identity_symmetry, random_symmetry, random_weights
 from attngeom.network.symmetries import HeadSymmetry
@@ -47,15 +47,15 @@ def test_deep_networks_are_told_apart_although_their_functions_are_too_sensitive
     architecture = Architecture((10,) * 10, attention)
     for seed in range(2):
         first, second = equal_pair(architecture, 1e-6, seed)
-        assert align(first, second, tolerance=3e-6, seed=seed).same_function is True
-        assert align(first, noisy(second, 0.1, seed), tolerance=3e-6, seed=seed).same_function is False
+        assert compare(first, second, tolerance=3e-6, seed=seed).same_function is True
+        assert compare(first, noisy(second, 0.1, seed), tolerance=3e-6, seed=seed).same_function is False
 
 
 def test_change_of_the_last_layer_of_a_deep_network_is_seen():
     first, second = equal_pair(Architecture((8,) * 11, 5), 1e-6, 0)
     vector = second.vector()
     vector[-64:] *= 1 + 0.1 * np.random.default_rng(0).standard_normal(64)
-    found = align(first, Weights.from_vector(second.architecture, vector, RR), tolerance=3e-6)
+    found = compare(first, Weights.from_vector(second.architecture, vector, RR), tolerance=3e-6)
     assert found.same_function is False
 
 
@@ -64,8 +64,8 @@ def test_change_that_amplified_errors_would_explain_is_not_called_equal():
     tensors, name = dict(second.tensors()), "layers.3.heads.0.V"
     tensors[name] = tensors[name] * (1 + 1e-4 * np.random.default_rng(0).standard_normal(tensors[name].shape))
     changed = Weights.from_tensors(second.architecture, tensors, RR)
-    assert align(first, second, tolerance=3e-7).same_function is True
-    assert align(first, changed, tolerance=3e-7).same_function is not True
+    assert compare(first, second, tolerance=3e-7).same_function is True
+    assert compare(first, changed, tolerance=3e-7).same_function is not True
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
@@ -133,7 +133,7 @@ def test_weights_without_a_gauge_of_least_norm_are_still_matched():
     second = first.act(random_symmetry(architecture, RR, 1))
     assert balanced_gauge(first) is None
     assert match_floats(first, second).residual < 1e-10
-    assert align(first, second).same_function is True
+    assert compare(first, second).same_function is True
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -150,4 +150,4 @@ def test_zero_attention_has_no_match():
     architecture = Architecture((2, 2), 1)
     zero = Weights.from_vector(architecture, np.zeros(architecture.num_parameters), RR)
     assert isinstance(match_floats(zero, zero), NoMatch)
-    assert align(zero, zero).same_function is True
+    assert compare(zero, zero).same_function is True

@@ -6,10 +6,11 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attngeom.comparison import matching
-from attngeom.comparison.align import SCREEN_TOKENS, align
+from attngeom.comparison import compare, matching
 from attngeom.comparison.evaluation import evaluate_mod_p
-from attngeom.comparison.matching import NoMatch, match_rational
+from attngeom.comparison.exact_lightning import SCREEN_TOKENS
+from attngeom.comparison.matching import match_rational
+from attngeom.comparison.results import NoMatch
 from attngeom.errors import InputError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import PrimeField
@@ -53,7 +54,7 @@ def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
     for seed in range(3):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_symmetry(architecture, QQ, seed + 50))
-        found = align(first, second, seed=seed)
+        found = compare(first, second, seed=seed)
         assert found.same_function is True and found.is_proven
         assert found.symmetry is not None
         assert found.symmetry.apply(first).equals(second)
@@ -66,7 +67,7 @@ def test_one_entry_changed_by_a_billionth_is_separated(architecture):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_symmetry(architecture, QQ, seed + 50))
         place = int(rng.integers(architecture.num_parameters))
-        found = align(first, perturbed(second, place), seed=seed)
+        found = compare(first, perturbed(second, place), seed=seed)
         assert found.same_function is False and found.is_proven
         X = found.separation.X
         if found.separation.domain == QQ:
@@ -80,10 +81,10 @@ def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architect
     for seed in range(3):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_unimodular_symmetry(architecture, QQ, seed + 50))
-        found = align(first, second, seed=seed)
+        found = compare(first, second, seed=seed)
         assert found.same_function is True and found.is_proven
         assert found.symmetry.apply(first).equals(second)
-        found = align(first, perturbed(second, seed), seed=seed)
+        found = compare(first, perturbed(second, seed), seed=seed)
         assert found.same_function is False and found.is_proven
 
 
@@ -100,10 +101,10 @@ def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architect
 def test_wide_networks_are_aligned_exactly(architecture, draw):
     first = random_weights(architecture, QQ, 0)
     second = first.act(draw(architecture, QQ, 1))
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.is_proven
     assert found.symmetry.apply(first).equals(second)
-    found = align(first, perturbed(second, architecture.num_parameters // 2))
+    found = compare(first, perturbed(second, architecture.num_parameters // 2))
     assert found.same_function is False and found.is_proven
 
 
@@ -122,7 +123,7 @@ def test_residues_of_the_output_agree_with_the_forward_pass(architecture, seed):
 def test_separating_input_of_many_tokens_is_complete(causal, residual):
     architecture = Architecture((3, 3, 3), 2, tokens=SCREEN_TOKENS + 3, causal=causal, residual=residual)
     first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
-    separation = align(first, other).separation
+    separation = compare(first, other).separation
     assert separation.X.shape == (3, architecture.tokens)
     domain = separation.domain
     for weights, output in zip((first, other), separation.outputs):
@@ -176,7 +177,7 @@ def test_verdict_is_right_where_ranks_drop(case, draw):
     for seed in range(4):
         first = with_tensors(random_weights(architecture, QQ, seed), **changes)
         second = first.act(draw(architecture, QQ, seed + 50))
-        found = align(first, second, seed=seed)
+        found = compare(first, second, seed=seed)
         assert found.same_function is True
         assert found.is_proven or found.error_probability < 1e-9
         assert (found.symmetry is not None) == has_symmetry
@@ -195,7 +196,7 @@ def test_completed_gauge_of_large_height_is_found():
         layers_0_K=dict(second.tensors())["layers.0.K"] * tiny,
         layers_0_Q=dict(second.tensors())["layers.0.Q"] / tiny,
     )
-    found = align(first, scaled)
+    found = compare(first, scaled)
     assert found.same_function is True and found.is_proven
     assert found.symmetry.apply(first).equals(scaled)
 
@@ -227,7 +228,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     A, moved = (weights.attention_matrices()[0][0] for weights in (second, changed))
     assert QQ.equal(QQ.matmul(A, u), QQ.matmul(moved, u)) and not QQ.equal(A, moved)
     assert isinstance(match_rational(first, changed), NoMatch)
-    assert align(first, changed).same_function is False
+    assert compare(first, changed).same_function is False
 
 
 def test_change_outside_the_solved_columns_is_found():
@@ -239,7 +240,7 @@ def test_change_outside_the_solved_columns_is_found():
     seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).array())[:, 0]
     changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.array([seen[1], -seen[0]]), normal))
     assert isinstance(match_rational(first, changed), NoMatch)
-    assert align(first, changed).same_function is False
+    assert compare(first, changed).same_function is False
 
 
 def test_singular_matrices_are_no_symmetry():
@@ -256,7 +257,7 @@ def test_singular_matrices_are_no_symmetry():
     ):
         first, second = (Weights.from_tensors(architecture, x, QQ) for x in (tensors, moved))
         assert isinstance(match_rational(first, second), NoMatch)
-        found = align(first, second)
+        found = compare(first, second)
         assert found.same_function is True and found.is_proven and found.symmetry is None
 
 
@@ -272,13 +273,13 @@ def test_unrelated_weights_have_no_symmetry():
 def test_exact_verdict_is_right_for_every_architecture(architecture, seed):
     first = random_weights(architecture, QQ, seed)
     second = first.act(random_symmetry(architecture, QQ, seed + 1))
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True
     assert found.is_proven or found.error_probability < 1e-9
     other = random_weights(architecture, QQ, seed + 5000)
     X = QQ.random((8, architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
     if not QQ.equal(forward(first, X), forward(other, X)):
-        assert align(first, other).same_function is False
+        assert compare(first, other).same_function is False
 
 
 def test_two_point_fiber_of_one_layer_is_proven_equal():
@@ -286,7 +287,7 @@ def test_two_point_fiber_of_one_layer_is_proven_equal():
     architecture = Architecture((3, 2), 2)
     first = weights_from_matrices(architecture, [np.outer(k, q)], [np.outer(h, v)], QQ)
     second = weights_from_matrices(architecture, [np.outer(v, q)], [np.outer(h, k)], QQ)
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.is_proven and found.symmetry is None
     assert any("Lemma 3.1" in text for text in found.failed_hypotheses)
 
@@ -305,7 +306,7 @@ def test_mixed_heads_are_proven_equal_with_their_mixing():
             tensors |= {f"{name}.K": QQ.eye(2), f"{name}.Q": A[0] * G[h, 0] + A[1] * G[h, 1]}
             tensors |= {f"{name}.V": W[0] * inverse[h, 0] + W[1] * inverse[h, 1], f"{name}.O": QQ.eye(2)}
     second = Weights.from_tensors(architecture, tensors, QQ)
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.is_proven and found.symmetry is None
     assert QQ.equal(found.mixings[0], G)
 
@@ -318,7 +319,7 @@ def test_widening_network_with_invisible_change_is_equal_through_virtual_weights
     tensors = dict(first.tensors())
     tensors["layers.1.V"] = tensors["layers.1.V"] + QQ.array([[1], [4]]) * normal[None, :]
     second = Weights.from_tensors(architecture, tensors, QQ)
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.is_proven and found.symmetry is None
     assert "Eq 13" in found.reason
 
@@ -331,7 +332,7 @@ def test_collapsed_network_is_compared_by_evaluation():
     V = [heads[0] for heads in first.value_matrices()]
     skew = QQ.array([[0, 1], [-1, 0]])
     second = weights_from_matrices(architecture, [A[0] + skew, A[1] - skew * 3], V, QQ)
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.symmetry is None
     assert found.is_proven or found.error_probability < 1e-12
     assert any("t ≥ 3" in text for text in found.failed_hypotheses)
@@ -344,7 +345,7 @@ def test_skew_first_layer_is_outside_the_hypotheses():
     V = [identity, QQ.array([[1, 2], [3, 5]])]
     first = weights_from_matrices(architecture, [J, identity], V, QQ)
     second = weights_from_matrices(architecture, [identity, J], V, QQ)
-    found = align(first, second)
+    found = compare(first, second)
     assert found.same_function is True and found.symmetry is None
     assert any("M_1 not skew-symmetric" in text for text in found.failed_hypotheses)
 
@@ -353,8 +354,8 @@ def test_deep_networks_are_separated_by_residues():
     architecture = Architecture((3,) * 13, 3)
     first = random_weights(architecture, QQ, 0)
     second = first.act(random_symmetry(architecture, QQ, 1))
-    assert align(first, second).same_function is True
-    found = align(first, perturbed(second, 5))
+    assert compare(first, second).same_function is True
+    found = compare(first, perturbed(second, 5))
     assert found.same_function is False and isinstance(found.separation.domain, PrimeField)
 
 
@@ -363,7 +364,7 @@ def test_softmax_has_no_scale_symmetry():
     first = random_weights(architecture, QQ, 0)
     tensors = dict(first.tensors())
     tensors["layers.0.Q"], tensors["layers.0.V"] = tensors["layers.0.Q"] * 2, tensors["layers.0.V"] / 2
-    found = align(first, Weights.from_tensors(architecture, tensors, QQ))
+    found = compare(first, Weights.from_tensors(architecture, tensors, QQ))
     assert found.same_function is False and found.is_proven and found.separation.domain.name == "balls"
 
 
@@ -376,9 +377,9 @@ def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
         for noise in (1e-12, 1e-6):
             vector = second.vector()
             noisy = Weights.from_vector(architecture, vector * (1 + noise * rng.standard_normal(len(vector))), RR)
-            assert align(first, noisy, tolerance=10 * noise).same_function is True
+            assert compare(first, noisy, tolerance=10 * noise).same_function is True
         other = random_weights(architecture, RR, seed + 1000)
-        assert align(first, other).same_function is False
+        assert compare(first, other).same_function is False
 
 
 def test_float_difference_near_the_tolerance_is_not_told():
@@ -387,7 +388,7 @@ def test_float_difference_near_the_tolerance_is_not_told():
     rng = np.random.default_rng(0)
     vector = first.vector()
     noisy = Weights.from_vector(architecture, vector * (1 + 5e-9 * rng.standard_normal(len(vector))), RR)
-    assert align(first, noisy, tolerance=1e-9).same_function is None
+    assert compare(first, noisy, tolerance=1e-9).same_function is None
 
 
 def test_deep_unrelated_float_networks_are_not_called_equal():
@@ -396,8 +397,8 @@ def test_deep_unrelated_float_networks_are_not_called_equal():
         first, other = (random_weights(architecture, RR, s) for s in (seed, seed + 100))
         moved = other.act(random_symmetry(architecture, RR, seed))
         for tolerance in (1e-9, 1e-5):
-            assert align(first, moved, tolerance=tolerance).same_function is not True
-        assert align(other, moved, tolerance=1e-9).same_function is True
+            assert compare(first, moved, tolerance=tolerance).same_function is not True
+        assert compare(other, moved, tolerance=1e-9).same_function is True
 
 
 def test_symmetry_survives_json():
@@ -410,4 +411,4 @@ def test_symmetry_survives_json():
 
 def test_different_architectures_are_refused():
     with pytest.raises(InputError, match="different architectures"):
-        align(random_weights(Architecture((2, 2), 1), QQ, 0), random_weights(Architecture((2, 2), 2), QQ, 0))
+        compare(random_weights(Architecture((2, 2), 1), QQ, 0), random_weights(Architecture((2, 2), 2), QQ, 0))

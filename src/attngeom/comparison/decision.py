@@ -1,0 +1,49 @@
+"""Do two points of weight space give the same function? With the group element, or an input that separates them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.comparison.exact_lightning import compare_lightning
+from attngeom.comparison.exact_softmax import compare_softmax
+from attngeom.comparison.float_align import compare_floats
+from attngeom.comparison.results import Comparison
+from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.exact.domains import RR, Rationals
+from attngeom.network import Weights
+
+MAX_INPUT = 10**7
+
+
+def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 0) -> Comparison:
+    """Whether two weights of one architecture compute the same function, with a witness.
+
+    Rational weights: a separating input is a proof, and so is a symmetry; see :class:`Comparison` for the rest. Floats:
+    True if the difference is no larger than weights known to relative accuracy ``tolerance`` explain, False if it is
+    30 times larger, else None. Weights over different domains are compared as floats.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_symmetry, random_weights
+    >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
+    >>> found = compare(w, w.act(random_symmetry(w.architecture, QQ, seed=1)))
+    >>> found.same_function, found.standing
+    (True, 'proven')
+    """
+    if first.architecture != second.architecture:
+        raise InputError("weights of different architectures given; only weights of one architecture can be aligned")
+    if max(first.architecture.widths) * first.architecture.tokens > MAX_INPUT:
+        raise SizeError(
+            f"{first.architecture.tokens:,} tokens given; inputs of at most {MAX_INPUT:,} entries are compared"
+        )
+    if not 0 < tolerance < 1:
+        raise InputError(f"tolerance {tolerance} given; a relative accuracy between 0 and 1 is required")
+    if first.domain != second.domain:
+        first, second = first.to(RR), second.to(RR)
+    if first.domain == RR:
+        if not np.all(np.isfinite(first.vector())) or not np.all(np.isfinite(second.vector())):
+            raise InputError("weights with NaN or infinite entries given; finite numbers are required")
+        return compare_floats(first, second, tolerance, seed)
+    if not isinstance(first.domain, Rationals):
+        raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
+    decide = compare_softmax if first.architecture.kind == "softmax" else compare_lightning
+    return decide(first, second, seed)

@@ -1,0 +1,84 @@
+"""Rational lightning networks: a symmetry, equal layers, equal virtual weights, or evaluation modulo primes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.comparison.equality import layerwise_equality, virtual_scales
+from attngeom.comparison.evaluation import evaluate_mod_p, present_separation, separate_exact
+from attngeom.comparison.matching import match_rational
+from attngeom.comparison.results import Comparison, Separation
+from attngeom.errors import InputError
+from attngeom.exact.domains import GF, QQ, Array
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.inspection.hypotheses import check_hypotheses, failed
+from attngeom.network import Symmetry, Weights
+
+SCREEN_TOKENS = 8
+
+
+def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
+    """The verdict on two rational lightning networks; without a proof of equality, equality modulo random primes."""
+    separation = screen(first, second, seed)
+    if separation is not None:
+        return _differ(separation, seed)
+    found = match_rational(first, second)
+    if isinstance(found, Symmetry):
+        reason = "a symmetry carries the first weights to the second"
+        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found)
+    hypotheses = failed(check_hypotheses(first))
+    why = f"no symmetry carries one to the other (layer {found.layer}: {found.reason})"
+    equality = layerwise_equality(first, second)
+    if equality is not None:
+        return Comparison(
+            same_function=True,
+            standing="proven",
+            reason=f"the layers have equal coefficients up to a change of basis; {why}",
+            seed=seed,
+            failed_hypotheses=hypotheses,
+            mixings=_nontrivial(equality.mixings),
+        )
+    if virtual_scales(first, second) is not None:
+        reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
+        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, failed_hypotheses=hypotheses)
+    result = separate_exact(first, second, seed)
+    if isinstance(result, Separation):
+        return _differ(result, seed)
+    return Comparison(
+        same_function=True,
+        standing="probabilistic",
+        reason=f"equal outputs at {result.evaluations} random inputs mod {len(result.primes)} random primes; {why}",
+        seed=seed,
+        error_probability=result.error_probability,
+        failed_hypotheses=hypotheses,
+    )
+
+
+def _nontrivial(mixings: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
+    return mixings if any(G is not None and len(G) > 1 for G in mixings) else ()
+
+
+def _differ(separation: Separation, seed: int) -> Comparison:
+    where = "" if separation.domain == QQ else f" (their residues mod {getattr(separation.domain, 'p', '?')} differ)"
+    reason = f"the outputs at the separating input differ{where}"
+    return Comparison(same_function=False, standing="proven", reason=reason, seed=seed, separation=separation)
+
+
+def screen(first: Weights, second: Weights, seed: int) -> Separation | None:
+    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero."""
+    width, tokens = first.architecture.widths[0], first.architecture.tokens
+    X = np.zeros((width, tokens), dtype=np.int64)
+    visible = min(tokens, SCREEN_TOKENS)
+    X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
+    field = GF(WORD_PRIME)
+    point = field.to_flint(field.array(X[:, :visible]))
+    try:
+        outputs = evaluate_mod_p(first, point), evaluate_mod_p(second, point)
+    except InputError:
+        return None
+    if outputs[0] == outputs[1]:
+        return None
+    residues = tuple(field.zeros((first.architecture.widths[-1], tokens)) for _ in outputs)
+    for padded, output in zip(residues, outputs):
+        padded[:, :visible] = [[int(x) for x in row] for row in output.table()]
+    return present_separation(first, second, QQ.array(X), (residues[0], residues[1]), field)

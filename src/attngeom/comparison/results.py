@@ -1,0 +1,116 @@
+"""What a comparison answers: same function or not, how sure that is, and the witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.domains import QQ, RR, Array, Domain, PrimeField
+from attngeom.network import Symmetry
+from attngeom.network.symmetry_json import matrix_to_json, symmetry_to_json
+from attngeom.results import Result
+
+VERDICTS = {True: "same function", False: "different functions", None: "cannot be told"}
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """An input on which two networks differ, with both outputs over ``domain``.
+
+    Over GF(p) the outputs are residues: different residues prove that the rational outputs differ.
+    """
+
+    X: Array
+    outputs: tuple[Array, Array]
+    domain: Domain
+
+    def to_json(self) -> dict[str, Any]:
+        """Input and outputs; balls are written as midpoint and radius."""
+        inputs: Domain = self.domain if self.domain == RR else QQ
+        record: dict[str, Any] = {
+            "separating_input": matrix_to_json(self.X, inputs),
+            "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
+            "outputs_domain": self.domain.name,
+        }
+        if isinstance(self.domain, PrimeField):
+            record["outputs_prime"] = self.domain.p
+        return record
+
+
+@dataclass(frozen=True)
+class NoMatch:
+    """Why no group element was found, and at which layer; it does not prove that the functions differ."""
+
+    layer: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison(Result):
+    """The answer to "same function?": True, False or None (cannot be told), and what it rests on.
+
+    ``symmetry`` carries the first weights to the second. ``separation`` is an input with different outputs.
+    ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``, drawn from
+    ``entropy`` of the run. ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no
+    symmetry was found. ``mixings`` holds, for each layer, the matrix that mixes heads. ``misfit`` is what floats miss
+    after alignment, ``noise`` what weights known to ``tolerance`` would explain.
+    """
+
+    same_function: bool | None
+    symmetry: Symmetry | None = None
+    separation: Separation | None = None
+    error_probability: float | None = None
+    failed_hypotheses: tuple[str, ...] = ()
+    mixings: tuple[Array | None, ...] = ()
+    misfit: float | None = None
+    difference: float | None = None
+    noise: float | None = None
+    tolerance: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object that ``attngeom compare`` prints."""
+        record: dict[str, Any] = {
+            "same_function": self.same_function,
+            "reason": self.reason,
+            "proven": self.is_proven,
+            "symmetry": None if self.symmetry is None else symmetry_to_json(self.symmetry),
+            "separating_input": None,
+            "error_probability": self.error_probability,
+            "failed_hypotheses": list(self.failed_hypotheses),
+            "seed": self.seed,
+        }
+        if self.separation is not None:
+            record |= self.separation.to_json()
+        if self.mixings:
+            record["head_mixings"] = [None if G is None else matrix_to_json(G, QQ) for G in self.mixings]
+        measured = {
+            "residual": self.misfit,
+            "difference": self.difference,
+            "noise": self.noise,
+            "tolerance": self.tolerance,
+        }
+        for name, value in measured.items():
+            if value is not None:
+                record[name] = value if np.isfinite(value) else None
+        return record
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {
+            VERDICTS[self.same_function]: "",
+            "reason": self.reason,
+            "proven": "yes" if self.is_proven else "no",
+        }
+        if self.error_probability is not None:
+            lines["error probability"] = f"at most {self.error_probability:.1e}"
+        if self.failed_hypotheses:
+            lines["hypotheses that fail"] = "; ".join(self.failed_hypotheses)
+        if self.misfit is not None:
+            lines["misfit after alignment"] = f"{self.misfit:.1e}"
+        if self.separation is not None:
+            record = self.separation.to_json()
+            lines["separating input"] = record["separating_input"]
+            lines["outputs"] = " and ".join(str(output) for output in record["outputs"])
+        return lines
