@@ -14,18 +14,33 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from attngeom.exact import RR
-from attngeom.network import Architecture, random_weights
-from attngeom.network.forward import attend_definition, attend_linear, attend_quadratic, forward_with
+from attngeom.network import Architecture, Weights, random_weights
+from attngeom.network.attention import Attention, Lightning
+from attngeom.network.forward import forward_definition
+from attngeom.network.layer import project
+
+
+def mix_with(mix: Callable[..., np.ndarray]) -> Callable[[Weights, np.ndarray], np.ndarray]:
+    """One layer of one head with a given way to mix its values."""
+
+    def run(weights: Weights, X: np.ndarray) -> np.ndarray:
+        ((head,),) = weights.layers
+        q, k, v = (project(X.T, matrix, RR) for matrix in (head.Q, head.K, head.V))
+        return mix(weights.architecture.rule, q, k, v, RR).T
+
+    return run
+
 
 METHODS = {
-    "linear": (attend_linear, False),
-    "linear causal": (attend_linear, True),
-    "t×t order": (attend_quadratic, False),
-    "definition": (attend_definition, False),
+    "linear": (mix_with(Lightning.mix_linear), False),
+    "linear causal": (mix_with(Lightning.mix_linear), True),
+    "t×t order": (mix_with(Attention.mix), False),
+    "definition": (forward_definition, False),
 }
 # The slow forms stop where they would dominate the run.
 LARGEST = {"linear": 65536, "linear causal": 65536, "t×t order": 8192, "definition": 512}
@@ -33,13 +48,13 @@ LARGEST = {"linear": 65536, "linear causal": 65536, "t×t order": 8192, "definit
 
 def measure(method: str, d: int, t: int) -> dict[str, float]:
     """CPU seconds and peak memory of one call, in this process."""
-    attend, causal = METHODS[method]
+    run, causal = METHODS[method]
     weights = random_weights(Architecture((d, d), d, tokens=t, causal=causal), RR, 0)
     X = RR.random((d, t), np.random.default_rng(1))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, repeats = time.process_time(), 0
     while repeats < 1 or (time.process_time() - start < 0.2 and repeats < 100):
-        forward_with(attend, weights, X)
+        run(weights, X)
         repeats += 1
     seconds = (time.process_time() - start) / repeats
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

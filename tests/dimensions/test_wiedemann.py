@@ -73,8 +73,16 @@ def test_forward_and_reverse_derivatives_agree(architecture):
     vector = field.random((operator.size,), np.random.default_rng(4))
     pushed = operator.push_forward(vector)
     paired = field.reduce(field.times(samples.C, pushed).sum(axis=(1, 2)))
-    assert samples.X.shape == operator.inputs[0].shape and np.array_equal(samples.X, operator.inputs[0])
+    assert np.array_equal(samples.X, operator.passes.layers[0].X)
     assert field.is_zero(field.matmul(matrix, vector[:, None])[:, 0] - paired)
+
+
+@pytest.mark.parametrize("architecture", KINDS, ids=str)
+def test_a_stack_of_directions_is_pushed_at_once(architecture):
+    operator = FoldedJacobian(architecture, BLAS_PRIME, seed=2)
+    vectors = operator.field.random((3, operator.size), np.random.default_rng(5))
+    alone = np.stack([operator.apply(vector) for vector in vectors])
+    assert operator.field.is_zero(operator.apply(vectors) - alone)
 
 
 def test_krylov_bound_never_exceeds_the_rank_of_a_singular_operator():

@@ -8,14 +8,9 @@ from hypothesis import strategies as st
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
 from attngeom.network import Architecture, forward, random_weights
-from attngeom.network.forward import (
-    CAUSAL_CHUNK,
-    attend_linear,
-    attend_quadratic,
-    choose_order,
-    forward_definition,
-    forward_with,
-)
+from attngeom.network.attention import Attention, Lightning
+from attngeom.network.attention.lightning import CAUSAL_CHUNK, choose_order
+from attngeom.network.forward import forward_definition
 from attngeom.network.virtual import forward_recursion, forward_virtual, forward_word, word
 
 from .strategies import architectures
@@ -30,8 +25,6 @@ def test_all_forms_agree_with_the_definition_exactly(architecture, domain, seed)
     X = domain.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
     expected = forward_definition(weights, X)
     assert domain.equal(forward(weights, X), expected)
-    assert domain.equal(forward_with(attend_linear, weights, X), expected)
-    assert domain.equal(forward_with(attend_quadratic, weights, X), expected)
     if architecture.has_virtual_weights:
         assert domain.equal(forward_virtual(weights.virtual(), X), expected)
 
@@ -77,9 +70,20 @@ def test_causal_softmax_sees_only_earlier_tokens():
 
 def test_causal_linear_form_crosses_chunks_exactly():
     field = GF(WORD_PRIME)
-    weights = random_weights(Architecture((3, 2), 2, causal=True), field, 5)
-    X = field.random((3, 2 * CAUSAL_CHUNK + 7), np.random.default_rng(5))
-    assert field.equal(forward_with(attend_linear, weights, X), forward_with(attend_quadratic, weights, X))
+    q, k, v = (field.random((2 * CAUSAL_CHUNK + 7, 2), np.random.default_rng(seed)) for seed in range(3))
+    rule = Lightning(causal=True)
+    assert field.equal(rule.mix_linear(q, k, v, field), Attention.mix(rule, q, k, v, field))
+
+
+@settings(max_examples=40)
+@given(st.tuples(*[st.integers(1, 6)] * 3), st.booleans(), st.sampled_from(EXACT), st.integers(0, 99))
+def test_both_orders_of_lightning_attention_agree(sizes, causal, domain, seed):
+    a, v, t = sizes
+    rng, rule = np.random.default_rng(seed), Lightning(causal=causal)
+    queries, keys, values = (domain.random((2, t, width), rng) for width in (a, a, v))
+    expected = Attention.mix(rule, queries, keys, values, domain)
+    assert domain.equal(rule.mix_linear(queries, keys, values, domain), expected)
+    assert domain.equal(rule.mix(queries, keys, values, domain), expected)
 
 
 def test_batches_are_computed_at_once():

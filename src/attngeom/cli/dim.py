@@ -206,8 +206,7 @@ def register(app: typer.Typer) -> None:
 
         def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
             a = default_attention(w, heads) if a is None else a
-            name = "softmax" if kind == "softmax" else "lightning"
-            return Architecture(w, a, t, name, heads, value_width, residual, causal)  # type: ignore[arg-type]
+            return Architecture(w, a, t, kind, heads, value_width, residual, causal)
 
         def answer_for(architecture: Architecture, wanted: bool, how: str) -> Dimension:
             with progress() as bar:

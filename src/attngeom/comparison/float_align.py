@@ -12,7 +12,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Weights, random_symmetry
-from attngeom.network.forward import attend_lightning, attend_softmax
+from attngeom.network.forward import forward_layer
 
 SAMPLES = 16
 NOISE_TRIALS = 6
@@ -32,15 +32,11 @@ class ScaledOutputs:
 def scaled_outputs(weights: Weights, X: Array) -> ScaledOutputs:
     """The outputs at inputs X (N, d, t); lightning layers without skip, of degree 3, are scaled one by one."""
     architecture = weights.architecture
-    attend = attend_softmax if architecture.kind == "softmax" else attend_lightning
-    degree = 1 if architecture.kind == "softmax" or architecture.residual else 3
+    degree = 3 if architecture.rule.is_polynomial and not architecture.residual else 1
     logs = np.zeros(len(X))
     Y = X
-    for index, heads in enumerate(weights.layers):
-        total = Y if architecture.residual else 0.0
-        for head in heads:
-            total = total + attend(head, Y, RR, architecture.causal)
-        Y = np.asarray(total)
+    for index in range(architecture.num_layers):
+        Y = forward_layer(weights, index, Y)
         if degree == 3 or index == architecture.num_layers - 1:
             sizes = np.linalg.norm(Y, axis=(1, 2))
             safe = np.where(sizes > 0, sizes, 1.0)
@@ -161,7 +157,7 @@ def _separation(X: Array, first: ScaledOutputs, second: ScaledOutputs, place: in
     architecture = weights.architecture
     point, log, other = X[place], second.logs[place], first.logs[place]
     shift = 0.0
-    if architecture.kind == "lightning" and not architecture.residual:
+    if architecture.rule.is_polynomial and not architecture.residual:
         shift = max(log, other)
         point = point * np.exp(-shift / 3**architecture.num_layers)
     outputs = (

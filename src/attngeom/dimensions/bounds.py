@@ -97,7 +97,7 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, prec
     7
     """
     # Copies of a token would change the true softmax, so all tokens are needed there.
-    free = architecture.kind == "lightning" or architecture.causal
+    free = architecture.rule.is_polynomial or architecture.causal
     tokens = sample_tokens(architecture) if free else architecture.tokens
     check_balls_size(2 * rows, tokens, architecture)
     weights = random_weights(architecture, RR, seed)
@@ -142,7 +142,7 @@ def entry_degree(architecture: Architecture) -> int:
     # Attention from symmetric exponentials has denominators: the sums of all columns, at most squared.
     clearing = 2 * TOKENS * architecture.heads if 1 in effective_widths(architecture)[:-1] else 0
     for _ in range(architecture.num_layers):
-        if architecture.kind == "softmax":
+        if not architecture.rule.is_polynomial:
             # V X P with dP = P dS − P (Σ P dS), dS of degree 1 + 2·value or 2 + value + tangent.
             scores = max(1 + 2 * value, 2 + value + tangent)
             tangent = max(factors + value, factors + tangent + 1, factors + value + 2 + scores)

@@ -68,7 +68,7 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
         raise SizeError(f"a matrix of {size:,} entries is needed; at most {MAX_ENTRIES:,} are supported")
     most = min(upper_bound(architecture).value, _symmetry_bound(weights))
     answer = dimension(architecture, seed=seed)
-    if architecture.kind == "softmax":
+    if not architecture.rule.is_polynomial:
         return _record(_rank_by_balls(weights, most, seed), most, answer.dimension, "balls", None, seed, None)
     p, lower = _rank_mod_p(weights, most + SPARE_ROWS, seed)
     rows = architecture.widths[1] * architecture.widths[0] ** 3

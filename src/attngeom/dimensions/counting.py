@@ -16,7 +16,7 @@ from attngeom.dimensions.effective import EffectiveLayer, cubic_dimension, effec
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.network.architecture import Architecture
+from attngeom.network import Architecture, forward, random_weights
 
 PARTS = ("query-key", "value-output", "between", "scale", "mixing", "syzygies", "unseen", "antisymmetric", "saturation")
 """Where parameters get lost; see :class:`UpperBound`."""
@@ -122,10 +122,9 @@ def cubic_count(layer: EffectiveLayer) -> int:
 def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, int]:
     """The losses of one layer, from its parameters to the dimension of its set of functions."""
     H, d, a, v = layer.heads, layer.d_in, layer.attention, layer.value_width
-    lightning = architecture.kind == "lightning"
     losses = {"query-key": H * a * a, "value-output": 0 if v is None else H * v * v}
     losses["antisymmetric"] = H * (2 * a * d - a * a - attention_count(layer))
-    if not lightning:
+    if not architecture.rule.has_scale:
         return losses
     losses |= {"scale": H, "mixing": 0, "syzygies": 0}
     if _heads_are_independent(layer):
@@ -151,27 +150,20 @@ def parameters_of(layer: EffectiveLayer) -> int:
 
 
 @lru_cache(maxsize=1024)
-def outputs_span(layer: EffectiveLayer, is_softmax: bool, tokens: int) -> bool:
+def outputs_span(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> bool:
     """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
     if layer.value_width is None:
         return layer.d_out <= layer.d_in
     H, d, v = layer.heads, layer.d_in, layer.value_width
     # H ≤ d: at A_h = e_h q_hᵀ a relation Σ w_h(z) z_h q_h = 0 forces w_h = 0 if the q_h are independent, and for one
     # token Σ w_h(z) z_h² = 0 does, because squares of variables have no linear syzygies. So all O_h V_h are reached.
-    if is_softmax or d >= H:
+    if not is_polynomial or d >= H:
         return layer.d_out <= H * v
-    p = WORD_PRIME
-    field, rng = GF(p), np.random.default_rng(0)
-    tokens, samples = min(tokens, 2), layer.d_out
-    X = field.random((samples, d, tokens), rng)
-    total = np.zeros((samples, layer.d_out), dtype=np.int64)
-    for _ in range(H):
-        Q, K = field.random((layer.attention, d), rng), field.random((layer.attention, d), rng)
-        V, O = field.random((v, d), rng), field.random((layer.d_out, v), rng)
-        values = field.matmul(O, field.matmul(V, X))
-        scores = field.matmul(np.swapaxes(field.matmul(K, X), -1, -2), field.matmul(Q, X[..., -1:]))
-        total = (total + field.matmul(values[..., :1], scores[..., :1, :])[..., 0]) % p
-    return rank_mod_p(total, p) == layer.d_out
+    field = GF(WORD_PRIME)
+    alone = Architecture((d, layer.d_out), layer.attention, min(tokens, 2), heads=H, value_width=v)
+    X = field.random((layer.d_out, d, alone.tokens), np.random.default_rng(0))
+    outputs = forward(random_weights(alone, field, seed=1), X)[..., 0]
+    return rank_mod_p(outputs, WORD_PRIME) == layer.d_out
 
 
 def upper_bound(architecture: Architecture) -> UpperBound:
@@ -187,7 +179,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
     total = architecture.num_parameters
     layers = effective_layers(architecture)
     parts = dict.fromkeys(PARTS, 0)
-    if architecture.kind == "softmax" and architecture.tokens == 1:
+    if architecture.rule.is_normalised and architecture.tokens == 1:
         value = _count_linear(architecture, layers)
         parts["unseen"] = total - value
         return UpperBound(value, parts, "softmax over one token is 1, so the network is a linear map")
@@ -197,7 +189,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         for name, loss in count_layer(layer, architecture).items():
             parts[name] += loss
         if not layer.is_last and not architecture.residual:
-            if outputs_span(layer, architecture.kind == "softmax", architecture.tokens):
+            if outputs_span(layer, architecture.rule.is_polynomial, architecture.tokens):
                 parts["between"] += layer.d_out**2
             else:
                 spanning = False

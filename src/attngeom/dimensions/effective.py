@@ -66,9 +66,9 @@ def _reach(architecture: Architecture, index: int, d_in: int) -> int:
     if architecture.residual:
         return layer.d_out
     span = d_in if layer.value_width is None else layer.heads * min(layer.value_width, d_in)
-    if architecture.kind == "lightning":
+    if architecture.rule.is_polynomial:
         span = min(span, cubic_dimension(d_in, architecture.tokens))
-    elif architecture.tokens == 1:
+    elif architecture.tokens == 1 and architecture.rule.is_normalised:
         span = min(span, d_in)
     return min(layer.d_out, span)
 
@@ -90,7 +90,7 @@ def effective_widths(architecture: Architecture) -> tuple[int, ...]:
     for index in range(architecture.num_layers - 1, 0, -1):
         layer = architecture.layer(index)
         values = min(layer.value_width or layer.d_out, widths[index], widths[index + 1])
-        reads = 0 if architecture.kind == "softmax" and architecture.tokens == 1 else 2 * layer.attention
+        reads = 0 if architecture.rule.is_normalised and architecture.tokens == 1 else 2 * layer.attention
         widths[index] = min(widths[index], layer.heads * (min(reads, 2 * widths[index]) + values))
     widths[-1] = last
     return tuple(widths)
@@ -121,9 +121,9 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     [2, 2]
     """
     widths = effective_widths(architecture)
-    one_token = architecture.tokens == 1 and architecture.kind == "lightning"
-    parallel = one_token
-    can_collapse = not (architecture.causal or architecture.residual) and architecture.kind == "lightning"
+    rule = architecture.rule
+    parallel = architecture.tokens == 1 and not rule.is_normalised
+    can_collapse = not (architecture.causal or architecture.residual) and rule.is_polynomial
     layers: list[EffectiveLayer] = []
     for index, (d_in, d_out) in enumerate(pairwise(widths)):
         given = architecture.layer(index)
@@ -161,21 +161,20 @@ def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[Bl
     Fixed are: α columns of K (the group GL_α of a head), ν columns of V in a factored head (GL_ν), s_i columns of V_i
     or of the O_i of all heads together (GL_{s_i} between layers), and one entry of Q per scale.
     """
-    factored = architecture.is_factored
-    scales = architecture.kind == "lightning"
+    scales = architecture.rule.has_scale
     for index, layer in enumerate(effective_layers(architecture)):
         moves = not architecture.residual and not layer.is_last
         for head in range(layer.heads):
-            prefix = f"layers.{index}.heads.{head}" if factored else f"layers.{index}"
+            Q, K, V, O = (architecture.tensor_name(index, head, letter) for letter in "QKVO")
             blocks = [
-                Block(f"{prefix}.Q", layer.attention, layer.d_in, 0, scales),
-                Block(f"{prefix}.K", layer.attention, layer.d_in, layer.attention),
+                Block(Q, layer.attention, layer.d_in, 0, scales),
+                Block(K, layer.attention, layer.d_in, layer.attention),
             ]
             if layer.value_width is None:
-                blocks.append(Block(f"{prefix}.V", layer.d_out, layer.d_in, layer.d_out if moves else 0))
+                blocks.append(Block(V, layer.d_out, layer.d_in, layer.d_out if moves else 0))
             else:
                 v = layer.value_width
                 fixed = min(max(layer.d_out - head * v, 0), v) if moves else 0
-                blocks.append(Block(f"{prefix}.V", v, layer.d_in, v))
-                blocks.append(Block(f"{prefix}.O", layer.d_out, v, fixed))
+                blocks.append(Block(V, v, layer.d_in, v))
+                blocks.append(Block(O, layer.d_out, v, fixed))
             yield index, head, tuple(blocks)

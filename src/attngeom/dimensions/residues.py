@@ -37,10 +37,10 @@ class BalancedField(Domain):
         """The entrywise product."""
         return self.residues.times(a, b)
 
-    def reciprocals(self, a: Array) -> Array:
+    def invert(self, a: Array) -> Array:
         """The inverses of nonzero entries, a^(p−2) for all entries at once.
 
-        >>> BalancedField(7).reciprocals(np.array([3.0, -1.0])).tolist()
+        >>> BalancedField(7).invert(np.array([3.0, -1.0])).tolist()
         [-2.0, -1.0]
         """
         power, out = a, np.ones_like(a)

@@ -18,13 +18,14 @@ from math import ceil
 import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
-from attngeom.dimensions.jacobian import Samples, jacobian, random_samples, select_samples, swap, trace_network
+from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
 from attngeom.dimensions.residues import BalancedField
 from attngeom.dimensions.sliced import SlicedNetwork, count_columns, random_slice
 from attngeom.exact.domains import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
+from attngeom.network.attention.rule import swap
 
 SPARE_ROWS = 4
 MAX_PIVOT_ENTRIES = 2**24
@@ -33,27 +34,32 @@ MAX_PIVOT_ENTRIES = 2**24
 
 def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
     """The same network with the last V, or all O of the last layer, held fixed."""
-    heads = tuple(
-        replace(head, blocks=(*head.blocks[:-1], replace(head.blocks[-1], start=head.blocks[-1].columns)))
-        for head in network.layers[-1]
+    each = len(network.blocks) // (network.architecture.num_layers * network.architecture.heads)
+    first = len(network.blocks) - each * network.architecture.heads
+    blocks = tuple(
+        replace(block, start=block.columns) if place >= first and place % each == each - 1 else block
+        for place, block in enumerate(network.blocks)
     )
     # Only the number of columns is used from here on.
-    layers = (*network.layers[:-1], heads)
-    count = sum(block.num_free for row in layers for head in row for block in head.blocks)
-    return replace(network, layers=layers, columns=np.arange(count))
+    return replace(network, blocks=blocks, columns=np.arange(sum(block.num_free for block in blocks)))
+
+
+def count_features(network: SlicedNetwork) -> int:
+    """The length r of the vectors b: the columns of the last V, or of all O side by side."""
+    return sum((head.V if head.O is None else head.O).shape[1] for head in network.layers[-1])
 
 
 def last_features(network: SlicedNetwork, samples: Samples) -> Array:
     """The vectors b with ⟨C, phi(X)⟩ = W_i · b for C = c ⊗ e_i: shape (N, r); c is the sum of C over output rows."""
     domain = network.domain
-    inputs, traces, _ = trace_network(network, samples)
+    last = network.passes(samples.X, samples.attention).layers[-1]
     c = samples.C.sum(axis=-1)[..., None]
     parts = []
-    for head, trace in zip(network.layers[-1], traces[-1]):
-        if len(head.arrays) == 4:
+    for trace in last.traces:
+        if trace.head.O is not None:
             parts.append(domain.matmul(swap(trace.mixed), c))
         else:
-            parts.append(domain.matmul(swap(inputs[-1]), domain.matmul(trace.attention, c)))
+            parts.append(domain.matmul(swap(last.X), domain.matmul(trace.P, c)))
     return np.concatenate(parts, axis=1)[..., 0]
 
 
@@ -93,7 +99,7 @@ def schur_applies(architecture: Architecture) -> bool:
     (True, False)
     """
     network = random_slice(architecture, BLAS_PRIME, 0)
-    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    size = count_features(network)
     samples = random_samples(network, size, min(architecture.tokens, 3), 1)
     features = last_features(network, _one_row_cotangents(samples, np.zeros(size, dtype=np.intp)))
     return Elimination(features, BLAS_PRIME).run().rank == size
@@ -109,14 +115,14 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int =
     """
     network, field = random_slice(architecture, p, seed), BalancedField(p)
     held, d_out = hold_last_map(network), architecture.widths[-1]
-    size = sum(head.blocks[-1].columns for head in network.layers[-1])
+    size = count_features(network)
     pivot = random_samples(network, size + SPARE_ROWS, tokens, seed + 1)
     features = last_features(network, _one_row_cotangents(pivot, np.zeros(len(pivot.X), dtype=np.intp)))
     independent = Elimination(features.copy(), p, keep_upper=False).run()
     if independent.rank < size:
         return 0
     chosen = independent.order[:size]
-    pivot, inverse = select_samples(pivot, chosen), field.inverse(features[chosen])
+    pivot, inverse = pivot.select(chosen), field.inverse(features[chosen])
     # The same number of rows for every output row.
     each = ceil((max(target - size * d_out, 0) + SPARE_ROWS) / d_out)
     others = random_samples(network, d_out * each, tokens, seed + 2)

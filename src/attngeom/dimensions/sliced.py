@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,64 +11,70 @@ from attngeom.dimensions.effective import Block, gauge_slice
 from attngeom.dimensions.residues import BalancedField
 from attngeom.exact.domains import GF, Array, Domain
 from attngeom.network.architecture import Architecture
-from attngeom.network.weights import Weights, random_weights
-
-
-@dataclass(frozen=True, eq=False)
-class SlicedHead:
-    """The tensors of one head of the smaller network and their blocks in the gauge slice."""
-
-    arrays: tuple[Array, ...]
-    blocks: tuple[Block, ...]
+from attngeom.network.layer import Formal, Passes
+from attngeom.network.weights import Head, Weights, random_weights
 
 
 @dataclass(frozen=True, eq=False)
 class SlicedNetwork:
-    """A point of weight space, cut to the effective sizes; ``columns`` are the free entries in the weight vector."""
+    """A point of weight space, cut to the effective sizes; ``blocks`` are its tensors in storage order.
+
+    ``columns`` are the places of the free entries in the weight vector of the whole network.
+    """
 
     architecture: Architecture
     domain: Domain
-    layers: tuple[tuple[SlicedHead, ...], ...]
+    layers: tuple[tuple[Head, ...], ...]
+    blocks: tuple[Block, ...]
     columns: Array
 
     @property
     def num_columns(self) -> int:
         return len(self.columns)
 
+    def passes(self, X: Array, formal: Formal | None) -> Passes:
+        """The network at inputs X with tokens in rows."""
+        architecture = self.architecture
+        return Passes.at(self.layers, X, architecture.rule, self.domain, architecture.residual, formal)
+
+    def directions(self, vectors: Array) -> Iterator[Array | None]:
+        """Vectors (..., columns) in the shapes of the tensors; None where a tensor is held fixed."""
+        start, lead = 0, vectors.shape[:-1]
+        for block in self.blocks:
+            stop = start + block.num_free
+            if stop == start:
+                yield None
+                continue
+            direction = np.zeros((*lead, block.rows * (block.columns - block.start)), dtype=vectors.dtype)
+            direction[..., int(block.fix_corner) :] = vectors[..., start:stop]
+            whole = np.zeros((*lead, block.rows, block.columns), dtype=vectors.dtype)
+            whole[..., block.start :] = direction.reshape(*lead, block.rows, -1)
+            yield whole
+            start = stop
+
 
 def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
     """The corner blocks of the weights over another domain of the same field, with the free entries of the slice."""
     architecture = weights.architecture
-    tensors = dict(weights.tensors())
-    starts, offset = {}, 0
-    for name, (rows, columns) in architecture.tensor_shapes():
-        starts[name] = (offset, columns)
-        offset += rows * columns
-    layers: list[list[SlicedHead]] = [[] for _ in range(architecture.num_layers)]
+    tensors, slots, shapes = dict(weights.tensors()), architecture.slots(), dict(architecture.tensor_shapes())
+    layers: list[list[Head]] = [[] for _ in range(architecture.num_layers)]
+    blocks: list[Block] = []
     free = []
-    for index, _, blocks in gauge_slice(architecture):
-        arrays = tuple(domain.array(tensors[block.name][: block.rows, : block.columns]) for block in blocks)
-        layers[index].append(SlicedHead(arrays, blocks))
-        for block in blocks:
-            first, stride = starts[block.name]
-            entries = first + stride * np.arange(block.rows)[:, None] + np.arange(block.start, block.columns)
-            free.append(entries.ravel()[int(block.fix_corner) :])
-    return SlicedNetwork(architecture, domain, tuple(map(tuple, layers)), np.concatenate(free))
+    for index, _, parts in gauge_slice(architecture):
+        layers[index].append(Head(*(domain.array(tensors[part.name][: part.rows, : part.columns]) for part in parts)))
+        blocks += parts
+        for part in parts:
+            rows = slots[part.name].start + shapes[part.name][1] * np.arange(part.rows)
+            entries = rows[:, None] + np.arange(part.start, part.columns)
+            free.append(entries.ravel()[int(part.fix_corner) :])
+    return SlicedNetwork(architecture, domain, tuple(map(tuple, layers)), tuple(blocks), np.concatenate(free))
 
 
 def full_blocks(weights: Weights) -> SlicedNetwork:
     """All entries of the weights as free columns: no slice, for points that are not generic."""
     architecture = weights.architecture
-    shapes = iter(weights.tensors())
-    layers = []
-    for heads in weights.layers:
-        cut = []
-        for head in heads:
-            named = [next(shapes) for _ in head.tensors]
-            blocks = tuple(Block(name, array.shape[0], array.shape[1], 0) for name, array in named)
-            cut.append(SlicedHead(tuple(array for _, array in named), blocks))
-        layers.append(tuple(cut))
-    return SlicedNetwork(architecture, weights.domain, tuple(layers), np.arange(architecture.num_parameters))
+    blocks = tuple(Block(name, rows, columns, 0) for name, (rows, columns) in architecture.tensor_shapes())
+    return SlicedNetwork(architecture, weights.domain, weights.layers, blocks, np.arange(architecture.num_parameters))
 
 
 def count_columns(architecture: Architecture) -> int:

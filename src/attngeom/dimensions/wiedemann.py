@@ -17,10 +17,10 @@ from math import ceil
 import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
-from attngeom.dimensions.jacobian import project, random_samples, swap, trace_network
+from attngeom.dimensions.jacobian import random_samples
 from attngeom.dimensions.recurrence import linear_complexity
 from attngeom.dimensions.residues import BalancedField
-from attngeom.dimensions.sliced import SlicedHead, count_columns, random_slice
+from attngeom.dimensions.sliced import count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
 from attngeom.exact.primes import BLAS_PRIME
@@ -61,7 +61,8 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
     counted = tokens * architecture.widths[-1]
     if not architecture.residual:
         ranks = [layer.heads * layer.attention for layer in effective_layers(architecture)]
-        visible = tokens * (tokens - 1) if architecture.kind == "softmax" else tokens * min(tokens, *ranks)
+        rule = architecture.rule
+        visible = tokens * (min(tokens, *ranks) if rule.is_polynomial else tokens - int(rule.is_normalised))
         counted = min(counted, max(visible // 2, 1) if architecture.causal else max(visible, 1))
     return 1 + ceil(columns / counted)
 
@@ -76,95 +77,31 @@ class FoldedJacobian:
         self.tokens = min(architecture.tokens, MAX_TOKENS)
         self.samples = more * count_samples(architecture, n, self.tokens)
         samples = random_samples(self.network, self.samples, self.tokens, seed + 1)
-        self.inputs, self.traces, output = trace_network(self.network, samples)
+        self.passes = self.network.passes(samples.X, samples.attention)
+        outputs = samples.C.size
         rng = np.random.default_rng(seed + 2)
         self.scale = self.field.random((n,), rng)
-        layers = ceil(output.size / n) + 1
-        self.gather = np.resize(rng.permutation(output.size), layers * n).reshape(layers, n)
+        layers = ceil(outputs / n) + 1
+        self.gather = np.resize(rng.permutation(outputs), layers * n).reshape(layers, n)
         self.fold = self.field.random((layers, n), rng)
-        self.formal = samples.attention is not None
 
     @property
     def size(self) -> int:
         return self.network.num_columns
 
-    def apply(self, vector: Array) -> Array:
-        """B times a vector of balanced residues."""
-        outputs = self.push_forward(self.field.times(self.scale, vector)).ravel()
+    def apply(self, vectors: Array) -> Array:
+        """B times a vector of balanced residues, or a stack of them (p, n)."""
+        moved = self.push_forward(self.field.times(self.scale, vectors))
+        outputs = moved.reshape(*vectors.shape[:-1], -1)
         # Fewer than 500 products of balanced residues below 2^23 sum up exactly.
-        return self.field.residues.balance(np.einsum("kn,kn->n", self.fold, outputs[self.gather]))
+        return self.field.residues.balance(np.einsum("kn,...kn->...n", self.fold, outputs[..., self.gather]))
 
-    def push_forward(self, vector: Array) -> Array:
-        """J times a vector: the derivative of all outputs along it, by forward propagation."""
-        network, field = self.network, self.field
-        start, moved = 0, None
-        for heads, row, X in zip(network.layers, self.traces, self.inputs):
-            total = moved if network.architecture.residual else None
-            for head, trace in zip(heads, row):
-                directions, start = _directions(head, vector, start)
-                dq, dk, dv = (
-                    self._derivative(X, moved, matrix, direction)
-                    for matrix, direction in zip(head.arrays[:3], directions)
-                )
-                parts: list[tuple[Array | None, Array | None]] = []
-                scores = _sum_products(field, [(dk, swap(trace.q)), (trace.k, None if dq is None else swap(dq))])
-                if scores is not None:
-                    parts.append((swap(self._attention(trace.attention, scores)), trace.v))
-                parts.append((swap(trace.attention), dv))
-                mixed = _sum_products(field, parts)
-                if len(head.arrays) == 4:
-                    mixed = self._derivative(trace.mixed, mixed, head.arrays[3], directions[3])
-                if mixed is not None:
-                    total = mixed if total is None else field.residues.balance(total + mixed)
-            moved = total
+    def push_forward(self, vectors: Array) -> Array:
+        """J times a vector, or a stack of them (p, n): the derivative of all outputs (…, N, t, d_l) along it."""
+        moved = self.passes.push(list(self.network.directions(vectors)))
         if moved is None:
             raise ArithmeticError("the slice has no free entry, so there is nothing to differentiate")
         return moved
-
-    def _attention(self, attention: Array, scores: Array) -> Array:
-        """The derivative of the attention: the scores' own (masked), or P (Ṡ − Σ P Ṡ)."""
-        if self.formal:
-            product = self.field.times(attention, scores)
-            sums = self.field.reduce(product.sum(axis=-2, keepdims=True))
-            return self.field.reduce(product - self.field.times(attention, sums))
-        return np.triu(scores) if self.network.architecture.causal else scores
-
-    def _derivative(self, X: Array, moved: Array | None, matrix: Array, direction: Array | None) -> Array | None:
-        """The derivative of X matrixᵀ."""
-        first = None if direction is None else project(self.field, X, direction)
-        second = None if moved is None else project(self.field, moved, matrix)
-        if first is None or second is None:
-            return second if first is None else first
-        return self.field.residues.balance(first + second)
-
-
-def _directions(head: SlicedHead, vector: Array, start: int) -> tuple[list[Array | None], int]:
-    """The pieces of a vector in the shapes of the tensors; None where a tensor is held fixed."""
-    directions: list[Array | None] = []
-    for block in head.blocks:
-        stop = start + block.num_free
-        if stop == start:
-            directions.append(None)
-            continue
-        direction = np.zeros((block.rows, block.columns))
-        piece = vector[start:stop]
-        if block.fix_corner:
-            piece = np.concatenate([[0.0], piece])
-        direction[:, block.start :] = piece.reshape(block.rows, -1)
-        directions.append(direction)
-        start = stop
-    return directions, start
-
-
-def _sum_products(field: BalancedField, pairs: list[tuple[Array | None, Array | None]]) -> Array | None:
-    """Σ a b over the pairs without a missing factor."""
-    total = None
-    for a, b in pairs:
-        if a is None or b is None:
-            continue
-        product = field.matmul(a, b)
-        total = product if total is None else field.residues.balance(total + product)
-    return total
 
 
 def krylov_lower_bound(

@@ -84,6 +84,14 @@ class Domain(ABC):
         """Canonical representatives after ``+``, ``-`` and ``*``."""
         return a
 
+    def times(self, a: Any, b: Any) -> Any:
+        """The product entry by entry, broadcast; of two numbers, a number."""
+        return self.reduce(a * b)
+
+    def invert(self, a: Any) -> Any:
+        """1/a entry by entry, for domains whose entries divide."""
+        return 1 / a
+
     def zeros(self, shape: tuple[int, ...]) -> Array:
         return self.array(np.zeros(shape, dtype=np.int64))
 

@@ -19,7 +19,7 @@ from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
 from attngeom.interop.tensors import as_float64, open_tensors
 from attngeom.network import Architecture, Weights
-from attngeom.network.architecture import Kind
+from attngeom.network.attention import find_kind
 
 ROTARY_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_pct", "rotary_dim", "rotary_emb_base")
 
@@ -42,7 +42,7 @@ def import_state(
     heads: int,
     key_value_heads: int | None = None,
     blocks: Sequence[int] | None = None,
-    kind: Kind = "softmax",
+    kind: str = "softmax",
     causal: bool = False,
     residual: bool = False,
     tokens: int = 3,
@@ -65,7 +65,7 @@ def import_checkpoint(
     heads: int | None = None,
     key_value_heads: int | None = None,
     blocks: Sequence[int] | None = None,
-    kind: Kind = "softmax",
+    kind: str = "softmax",
     causal: bool = False,
     residual: bool = False,
     tokens: int = 3,
@@ -102,7 +102,7 @@ def _import(
     heads: int,
     key_value_heads: int | None,
     blocks: Sequence[int] | None,
-    kind: Kind,
+    kind: str,
     causal: bool,
     residual: bool,
     tokens: int,
@@ -134,7 +134,7 @@ def _import(
 
 
 def _cut_heads(
-    parts: Sequence[Projections], heads: int, key_value_heads: int | None, kind: Kind
+    parts: Sequence[Projections], heads: int, key_value_heads: int | None, kind: str
 ) -> tuple[dict[str, np.ndarray], list[int], int]:
     """Cut the projections of each block into heads, repeating shared keys and values."""
     tensors: dict[str, np.ndarray] = {}
@@ -152,7 +152,7 @@ def _cut_heads(
             )
         attention.append(width)
         value_widths.add(value_width)
-        scale = 1 / np.sqrt(width) if kind == "softmax" else 1.0
+        scale = 1.0 if find_kind(kind).is_polynomial else 1 / np.sqrt(width)
         for head in range(heads):
             group = head * groups // heads
             prefix = f"layers.{index}.heads.{head}"

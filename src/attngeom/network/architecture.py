@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 from attngeom.errors import InputError, SizeError
-
-Kind = Literal["lightning", "softmax"]
-KINDS = ("lightning", "softmax")
+from attngeom.network.attention import Attention, find_kind
 
 MAX_WIDTH = 10**6
 MAX_LAYERS = 10**4
@@ -60,7 +58,7 @@ class Architecture:
     widths: tuple[int, ...]
     attention: tuple[int, ...]
     tokens: int = 3
-    kind: Kind = "lightning"
+    kind: str = "lightning"
     heads: int = 1
     value_width: int | None = None
     residual: bool = False
@@ -71,7 +69,7 @@ class Architecture:
         widths: Sequence[int],
         attention: int | Sequence[int],
         tokens: int = 3,
-        kind: Kind = "lightning",
+        kind: str = "lightning",
         heads: int = 1,
         value_width: int | None = None,
         residual: bool = False,
@@ -90,8 +88,7 @@ class Architecture:
             raise InputError(
                 f"{len(attention)} attention widths given for {layers} layers; give one, or one for each layer"
             )
-        if kind not in KINDS:
-            raise InputError(f"kind {kind!r} given; one of {', '.join(KINDS)} is required")
+        find_kind(kind)
         for name, flag in (("residual", residual), ("causal", causal)):
             if not isinstance(flag, bool):
                 raise InputError(f"{name} = {flag!r} given; true or false is required")
@@ -122,6 +119,15 @@ class Architecture:
     @property
     def num_layers(self) -> int:
         return len(self.attention)
+
+    @property
+    def rule(self) -> Attention:
+        """What the kind of attention does to scores, with its mask.
+
+        >>> Architecture((2, 2), 1, kind="softmax").rule.has_scale
+        False
+        """
+        return find_kind(self.kind)(causal=self.causal)
 
     @property
     def is_factored(self) -> bool:
@@ -157,9 +163,24 @@ class Architecture:
         """
         for index, layer in enumerate(self.layers):
             for head in range(self.heads):
-                prefix = f"layers.{index}.heads.{head}" if self.is_factored else f"layers.{index}"
-                for name, shape in layer.tensor_shapes.items():
-                    yield f"{prefix}.{name}", shape
+                for letter, shape in layer.tensor_shapes.items():
+                    yield self.tensor_name(index, head, letter), shape
+
+    def tensor_name(self, layer: int, head: int, letter: str) -> str:
+        """The name of a tensor in files, layer and head counted from 0.
+
+        >>> Architecture((2, 2), 1, heads=2).tensor_name(0, 1, "O")
+        'layers.0.heads.1.O'
+        """
+        return f"layers.{layer}.heads.{head}.{letter}" if self.is_factored else f"layers.{layer}.{letter}"
+
+    def slots(self) -> dict[str, slice]:
+        """Where the entries of each tensor lie in :meth:`Weights.vector`, row by row."""
+        slots, start = {}, 0
+        for name, (rows, columns) in self.tensor_shapes():
+            slots[name] = slice(start, start + rows * columns)
+            start += rows * columns
+        return slots
 
     def check_storable(self) -> None:
         """Refuse to allocate weights of absurd size."""

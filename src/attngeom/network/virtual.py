@@ -6,7 +6,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array
-from attngeom.network.forward import softmax_columns
+from attngeom.network.attention.rule import swap
 from attngeom.network.weights import VirtualWeights
 
 MAX_WORD_LAYERS = 9
@@ -15,29 +15,24 @@ MAX_WORD_LAYERS = 9
 def _letters(virtual: VirtualWeights, X: Array) -> list[Array]:
     """The t×t matrices Xᵀ M_i X."""
     multiply = virtual.domain.matmul
-    return [multiply(np.swapaxes(X, -1, -2), multiply(M, X)) for M in virtual.M]
+    return [multiply(swap(X), multiply(M, X)) for M in virtual.M]
 
 
 def forward_virtual(virtual: VirtualWeights, X: Array) -> Array:
     """phi(X) = L X E_l for every kind of attention: E_0 = I, E_i = E_{i-1} w(E_{i-1}ᵀ Xᵀ M_i X E_{i-1}).
 
     The tokens entering layer i+1 are L_i X E_i, so each layer multiplies the t×t mixing matrix E by its attention
-    weights w: the scores, their upper triangle (causal), or their softmax.
+    weights w.
     """
     domain = virtual.domain
-    visible = np.ones((X.shape[-1],) * 2, dtype=np.int64)
-    if virtual.causal:
-        visible = np.triu(visible)
     E = domain.eye(X.shape[-1])
     for S in _letters(virtual, X):
-        W = domain.matmul(np.swapaxes(E, -1, -2), domain.matmul(S, E))
-        W = softmax_columns(W, visible.astype(bool), domain) if virtual.kind == "softmax" else W * visible
-        E = domain.matmul(E, W)
+        E = domain.matmul(E, virtual.rule.weights(domain.matmul(swap(E), domain.matmul(S, E)), domain))
     return domain.matmul(virtual.L, domain.matmul(X, E))
 
 
 def _check_plain(virtual: VirtualWeights) -> None:
-    if virtual.causal or virtual.kind != "lightning":
+    if virtual.rule.causal or not virtual.rule.is_polynomial:
         raise InputError("[G] Lemma 3.6 needs lightning attention without causal mask; use forward_virtual")
 
 
@@ -53,7 +48,7 @@ def forward_recursion(virtual: VirtualWeights, X: Array) -> Array:
     for S in _letters(virtual, X):
         factor = multiply(D, S)
         product = factor if product is None else multiply(factor, product)
-        D = multiply(multiply(factor, D), multiply(np.swapaxes(S, -1, -2), D))
+        D = multiply(multiply(factor, D), multiply(swap(S), D))
     return multiply(virtual.L, multiply(X, np.asarray(product)))
 
 
@@ -86,5 +81,5 @@ def forward_word(virtual: VirtualWeights, X: Array) -> Array:
     product = multiply(virtual.L, X)
     for index, transposed in word(len(virtual.M)):
         letter = S[index - 1]
-        product = multiply(product, np.swapaxes(letter, -1, -2) if transposed else letter)
+        product = multiply(product, swap(letter) if transposed else letter)
     return product

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.architecture import Architecture, Kind
+from attngeom.network.architecture import Architecture
+from attngeom.network.attention import Attention, Lightning
 from attngeom.network.factorization import factor_attention
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ class VirtualWeights:
     M: tuple[Array, ...]
     L: Array
     domain: Domain
-    kind: Kind = "lightning"
-    causal: bool = False
+    rule: Attention = field(default_factory=Lightning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +104,8 @@ class Weights:
         """The inverse of :meth:`vector`."""
         if vector.shape != (architecture.num_parameters,):
             raise InputError(f"vector of shape {vector.shape} given; length {architecture.num_parameters} is required")
-        arrays, start = [], 0
-        for _, (rows, columns) in architecture.tensor_shapes():
-            arrays.append(vector[start : start + rows * columns].reshape(rows, columns))
-            start += rows * columns
+        slots = architecture.slots()
+        arrays = [vector[slots[name]].reshape(shape) for name, shape in architecture.tensor_shapes()]
         return cls(architecture, domain, _group(architecture, arrays))
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
@@ -146,7 +144,7 @@ class Weights:
         for (A,), (V,) in zip(self.attention_matrices(), self.value_matrices()):
             M.append(multiply(L.T, multiply(A, L)))
             L = multiply(V, L)
-        return VirtualWeights(tuple(M), L, self.domain, self.architecture.kind, self.architecture.causal)
+        return VirtualWeights(tuple(M), L, self.domain, self.architecture.rule)
 
     def equals(self, other: Weights) -> bool:
         """Whether both have the same architecture and domain and the same entries."""
@@ -190,5 +188,6 @@ def weights_from_matrices(
     tensors: dict[str, Array] = {}
     for index, (a, v) in enumerate(zip(A, V)):
         Q, K = factor_attention(a, architecture.attention[index], domain)
-        tensors |= {f"layers.{index}.Q": Q, f"layers.{index}.K": K, f"layers.{index}.V": v}
+        named = {"Q": Q, "K": K, "V": v}
+        tensors |= {architecture.tensor_name(index, 0, letter): array for letter, array in named.items()}
     return Weights.from_tensors(architecture, tensors, domain)

@@ -13,6 +13,7 @@ from attngeom.dimensions.formulas import deep_softmax
 from attngeom.exact import BLAS_PRIME, RR
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, forward, random_weights
+from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.deep import bottlenecks
@@ -161,7 +162,7 @@ def compare_softmax(seed: int) -> tuple[int, float, int]:
     vectors = np.array([v for v in product((-1, 0, 1), repeat=2) if any(v)], dtype=float)
     outputs = []
     for first, second in product(matrices, repeat=2):
-        mixed = forward_virtual(VirtualWeights((first, second), np.eye(2), RR, "softmax"), X)
+        mixed = forward_virtual(VirtualWeights((first, second), np.eye(2), RR, Softmax()), X)
         outputs.append(np.concatenate(list(vectors @ mixed), axis=1))
     values = np.concatenate(outputs)
     ordered = values[np.lexsort(values.T)]

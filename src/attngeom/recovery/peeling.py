@@ -257,8 +257,7 @@ class Peeler:
             rows.append(Y.T / size)
             right.append(answer.T / size)
         L = least_squares(np.concatenate(rows), np.concatenate(right), domain).T
-        kind, causal = self.architecture.kind, self.architecture.causal
-        return Peeled(VirtualWeights(tuple(self.known), L, domain, kind, causal), self.separation)
+        return Peeled(VirtualWeights(tuple(self.known), L, domain, self.architecture.rule), self.separation)
 
 
 def held_out_error(virtual: VirtualWeights, box: BlackBox, tokens: int, rng: np.random.Generator) -> float:

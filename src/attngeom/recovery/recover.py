@@ -173,7 +173,7 @@ def _build(
 def _weights(architecture: Architecture, point: LayerMatrices, domain: Domain) -> Weights:
     if not isinstance(domain, QuadraticField):
         if domain == RR:
-            return lift_virtual(VirtualWeights((point.A,), point.V, RR, causal=architecture.causal), architecture)
+            return lift_virtual(VirtualWeights((point.A,), point.V, RR, architecture.rule), architecture)
         return weights_from_matrices(architecture, [point.A], [point.V], domain)
     # Over Q(√D) both matrices have rank one: A = k qᵀ.
     row = next(i for i in range(len(point.A)) if any(bool(x) for x in point.A[i]))

@@ -29,8 +29,8 @@ HELD_OUT = 32
 
 def check_identifiable(architecture: Architecture) -> str | None:
     """Why the peeling algorithm does not apply to an architecture, or None if it does."""
-    if architecture.kind != "lightning":
-        return "softmax attention: the algorithm uses that the function is a polynomial"
+    if not architecture.rule.is_polynomial:
+        return f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
     if not architecture.has_virtual_weights:
         return "several heads or a skip connection: the function does not depend on (M, L) alone"
     if architecture.tokens < 2:
@@ -137,8 +137,7 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                     tuple(to_float(M) for M in found.virtual.M),
                     to_float(found.virtual.L),
                     RR,
-                    "lightning",
-                    architecture.causal,
+                    architecture.rule,
                 )
                 # The weights that are returned are floats, so they are fitted and checked as floats.
                 rounded = Peeled(virtual, found.separation)
@@ -181,14 +180,14 @@ def _rationalise(
     images, outputs = [], []
     X = QQ.array(rng.integers(-9, 10, size=(d + 2 + EXACT_CHECKS, d, t)))
     Y = box(X)
-    pushed = VirtualWeights(tuple(M), QQ.eye(d), QQ, "lightning", architecture.causal)
+    pushed = VirtualWeights(tuple(M), QQ.eye(d), QQ, architecture.rule)
     for x, y in zip(X[: d + 2], Y[: d + 2]):
         images.append(forward_virtual(pushed, x).T)
         outputs.append(y.T)
     L = solve(np.concatenate(images), np.concatenate(outputs), QQ)
     if L is None:
         return None
-    exact = VirtualWeights(tuple(M), L.T, QQ, "lightning", architecture.causal)
+    exact = VirtualWeights(tuple(M), L.T, QQ, architecture.rule)
     for x, y in zip(X[d + 2 :], Y[d + 2 :]):
         if not QQ.equal(forward_virtual(exact, x), y):
             return None

@@ -61,7 +61,7 @@ class _Field:
     def layer(self, M: Array, Y: Array) -> Array:
         """The virtual layer Y (Yᵀ M Y), masked if causal, for many Y (N, d, t)."""
         scores = self.field.matmul(np.swapaxes(Y, 1, 2), self.field.matmul(M, Y))
-        return self.field.matmul(Y, np.triu(scores) if self.architecture.causal else scores)
+        return self.field.matmul(Y, self.architecture.rule.weights(scores, self.field))
 
     def propagate(self, X: Array, layers: list[Array]) -> Array:
         """The tokens after some layers."""
@@ -192,7 +192,7 @@ class _Field:
         last = self.last_layer()
         if isinstance(last, str):
             return last
-        virtual = VirtualWeights((*self.known, last[0]), last[1], self.field, "lightning", self.architecture.causal)
+        virtual = VirtualWeights((*self.known, last[0]), last[1], self.field, self.architecture.rule)
         X = self.random(CHECKS, self.d, self.architecture.tokens)
         if not self.field.equal(forward_virtual(virtual, X), self.box(X)):
             return "the outputs at held-out inputs differ: the function is not of this architecture"

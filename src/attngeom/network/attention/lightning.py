@@ -1,0 +1,72 @@
+"""Lightning attention: the scores themselves are the weights, so a layer is the cubic map V X Xᵀ A X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.attention.rule import Attention, swap
+
+Order = Literal["quadratic", "linear"]
+CAUSAL_CHUNK = 128
+
+
+def choose_order(d_out: int, attention: int, tokens: int) -> Order:
+    """The order of multiplication with fewer flops once QX, KX and VX are known: t×t scores, or d_out×a sums.
+
+    (VX)((KX)ᵀ(QX)) costs t²(a + d_out); ((VX)(KX)ᵀ)(QX) costs 2 t a d_out.
+
+    >>> choose_order(4, 4, 3), choose_order(4, 4, 5)
+    ('quadratic', 'linear')
+    """
+    return "linear" if 2 * attention * d_out < tokens * (attention + d_out) else "quadratic"
+
+
+@dataclass(frozen=True)
+class Lightning(Attention):
+    """P = S, its upper triangle if causal.
+
+    >>> from attngeom.exact import QQ
+    >>> Lightning(causal=True).weights(QQ.array([[1, 2], [3, 4]]), QQ).tolist()
+    [[1, 2], [0, 4]]
+    """
+
+    name: ClassVar[str] = "lightning"
+    is_polynomial: ClassVar[bool] = True
+    is_normalised: ClassVar[bool] = False
+
+    def weights(self, S: Array, domain: Domain) -> Array:
+        return self.hide(S)
+
+    def push(self, P: Array, dS: Array, domain: Domain) -> Array:
+        return self.hide(dS)
+
+    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
+        return self.hide(cotangent)
+
+    def mix(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
+        """The cheaper order of Pᵀ v = (q kᵀ) v = q (kᵀ v): time and memory at most linear in the number of tokens."""
+        if choose_order(v.shape[-1], q.shape[-1], q.shape[-2]) == "quadratic":
+            return super().mix(q, k, v, domain)
+        return self.mix_linear(q, k, v, domain)
+
+    def mix_linear(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
+        """q (kᵀ v), the t×t matrix never formed.
+
+        Causal: the sums Σ_{j ≤ i} k_j v_jᵀ run along the tokens in chunks; inside a chunk the triangle of scores is
+        used, so memory stays O(chunk² + v a) beyond input and output.
+        """
+        multiply = domain.matmul
+        if not self.causal:
+            return multiply(q, multiply(swap(k), v))
+        state = domain.zeros((*q.shape[:-2], k.shape[-1], v.shape[-1]))
+        parts = []
+        for start in range(0, q.shape[-2], CAUSAL_CHUNK):
+            queries, keys, values = (a[..., start : start + CAUSAL_CHUNK, :] for a in (q, k, v))
+            inside = super().mix(queries, keys, values, domain)
+            parts.append(domain.reduce(multiply(queries, state) + inside))
+            state = domain.reduce(state + multiply(swap(keys), values))
+        return np.concatenate(parts, axis=-2)

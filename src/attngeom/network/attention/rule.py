@@ -1,0 +1,76 @@
+"""The contract of a kind of attention: what it does to the scores of a head, and how that is differentiated."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.errors import DomainError
+from attngeom.exact.domains import Array, Domain
+
+
+@dataclass(frozen=True)
+class Attention(ABC):
+    """A rule that turns scores S into weights P: output column i of a head is Σ_j P_ji V x_j.
+
+    S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
+    j > i. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull`` is its transpose. Mod p a rule that is not
+    polynomial is formal: ``draw`` gives P, whose entries stand for algebraically independent functions.
+    """
+
+    causal: bool = False
+
+    name: ClassVar[str]
+    is_polynomial: ClassVar[bool]
+    """Whether P is S itself, so that a layer is a cubic map and exact domains can evaluate it."""
+    is_normalised: ClassVar[bool]
+    """Whether the columns of P sum to 1; then one token attends to itself alone, whatever its score."""
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether (λ A, V/λ) is the same head as (A, V)."""
+        return self.is_polynomial
+
+    @property
+    def formal(self) -> Attention:
+        """The rule with the same set of functions that is used mod p."""
+        return self
+
+    @abstractmethod
+    def weights(self, S: Array, domain: Domain) -> Array:
+        """P for scores S; DomainError where the domain cannot evaluate it."""
+
+    @abstractmethod
+    def push(self, P: Array, dS: Array, domain: Domain) -> Array:
+        """The derivative of P along a derivative of the scores."""
+
+    @abstractmethod
+    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
+        """The cotangent of the scores from that of P: the transpose of :meth:`push`."""
+
+    def mix(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
+        """Pᵀ v for queries, keys and values with tokens in rows (..., t, ·): row i is Σ_j P_ji v_j."""
+        P = self.weights(domain.matmul(k, swap(q)), domain)
+        return domain.matmul(swap(P), v)
+
+    def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
+        """Random formal weights of shape (..., t, t) over a finite field, for kinds that are not polynomial.
+
+        ``copies`` is None if the scores are independent. A number says that inputs of effective width one make them
+        symmetric, S_ji = S_ij, and how many tokens the last one stands for.
+        """
+        raise DomainError(f"formal {self.name} attention was asked for; its weights are the scores")
+
+    def hide(self, S: Array) -> Array:
+        """S with zeros where nothing is visible: j > i if causal."""
+        if not self.causal:
+            return S
+        return S * np.triu(np.ones(S.shape[-2:], dtype=np.int64)).astype(S.dtype)
+
+
+def swap(a: Array) -> Array:
+    """The transpose over the last two axes."""
+    return np.swapaxes(a, -1, -2)

@@ -1,0 +1,77 @@
+"""Softmax attention: the exponentials of the scores, normalised over the visible tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array, Domain
+from attngeom.network.attention.exponentials import exponential
+from attngeom.network.attention.rule import Attention, swap
+
+
+@dataclass(frozen=True)
+class Softmax(Attention):
+    """P_ji = exp S_ji / Σ_k exp S_ki over the visible k; Ṗ = P (Ṡ − Σ_j P_ji Ṡ_ji).
+
+    Formal softmax: mod p the columns of P are random elements that sum to 1. This gives the generic rank of the true
+    Jacobian, because the exponentials of the scores of one layer are algebraically independent over the field of
+    everything before it (Kolchin and Ostrowski) as soon as no combination Σ q_ji S_ji with rational q ≠ 0,
+    Σ_j q_ji = 0, is constant. Scores are linear in the fresh matrix A, so that would be Σ q_ji y_j ⊗ y_i = 0 for the
+    tokens y of the layer; these are generic (specialise the free attention before it to P = 1), hence q = 0 if they
+    span at least two dimensions. If they span one, S_ji = m y_j y_i is symmetric, and so are the exponentials drawn.
+
+    >>> Softmax().weights(np.zeros((2, 2)), RR)[0, 0].item()
+    0.5
+    """
+
+    name: ClassVar[str] = "softmax"
+    is_polynomial: ClassVar[bool] = False
+    is_normalised: ClassVar[bool] = True
+
+    def weights(self, S: Array, domain: Domain) -> Array:
+        if domain == RR:
+            # Only differences of scores count: the largest visible one becomes 0, so that nothing overflows.
+            shifted = np.where(np.triu(np.ones(S.shape[-2:], dtype=bool)), S, -np.inf) if self.causal else S
+            powers = np.exp(shifted - shifted.max(axis=-2, keepdims=True))
+        else:
+            powers = self.hide(exponential(S, domain))
+        return powers / powers.sum(axis=-2, keepdims=True)
+
+    def push(self, P: Array, dS: Array, domain: Domain) -> Array:
+        product = domain.times(P, dS)
+        sums = domain.reduce(product.sum(axis=-2, keepdims=True))
+        return domain.reduce(product - domain.times(P, sums))
+
+    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
+        """The Jacobian diag(P) − P Pᵀ of every column is symmetric."""
+        return self.push(P, cotangent, domain)
+
+    def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
+        """Random E with each diagonal entry replaced by 1 − the rest of its column.
+
+        Symmetric scores: P is the upper triangle of E made symmetric, its last row multiplied by the number of copies
+        of the last token (unless causal), divided by the column sums; drawn again should one of these vanish.
+
+        >>> from attngeom.exact import GF
+        >>> P = Softmax(causal=True).draw((2, 2), None, GF(7), np.random.default_rng(0))
+        >>> P[0, 0].item(), P[1, 0].item()
+        (1, 0)
+        """
+        diagonal = np.arange(shape[-1])
+        while True:
+            E = domain.random(shape, rng)
+            if self.causal:
+                E = np.triu(E)
+            elif copies is not None:
+                E = np.triu(E) + swap(np.triu(E, 1))
+                E[..., -1, :] = domain.times(E[..., -1, :], domain.array(np.full(1, copies)))
+            if copies is None:
+                E[..., diagonal, diagonal] = 0
+                E[..., diagonal, diagonal] = domain.reduce(1 - E.sum(axis=-2))
+                return E
+            sums = domain.reduce(E.sum(axis=-2))
+            if np.all(sums):
+                return domain.times(E, domain.invert(sums)[..., None, :])

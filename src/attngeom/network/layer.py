@@ -1,0 +1,196 @@
+"""Layers at a batch of inputs: outputs, derivatives along directions in weight space, and the transpose of these.
+
+This is the only place where attention is differentiated; every domain and every kind of attention goes through it.
+Inside, tokens are rows: X has shape (..., t, d), so that a projection of a whole batch is one matrix product. Leading
+axes of inputs, directions and cotangents broadcast: a stack of p directions moves a batch of N inputs to (p, N, t, d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.attention import Attention
+from attngeom.network.attention.rule import swap
+from attngeom.network.weights import Head
+
+Formal = Sequence[Sequence[Array | None]]
+"""Formal attention weights for each layer and head, or None where the scores are used."""
+
+
+class Gradient(NamedTuple):
+    """The derivative of ⟨C, φ(X)⟩ along one tensor, factored over the tokens: barᵀ source."""
+
+    bar: Array
+    source: Array
+
+    def product(self, domain: Domain, start: int = 0) -> Array:
+        """The gradient of every sample, (..., rows, columns from ``start``)."""
+        return domain.matmul(swap(self.bar), self.source[..., start:])
+
+
+def project(X: Array, matrix: Array, domain: Domain) -> Array:
+    """X matrixᵀ for tokens in rows, as one product; a stack of matrices (p, ·, ·) gives a stack (p, ...)."""
+    flat = X.reshape(-1, X.shape[-1])
+    if matrix.ndim == 2:
+        return domain.matmul(flat, matrix.T).reshape(*X.shape[:-1], matrix.shape[0])
+    rows = matrix.reshape(-1, matrix.shape[-1])
+    stacked = domain.matmul(flat, rows.T).reshape(*X.shape[:-1], *matrix.shape[:-1])
+    lead = matrix.ndim - 2
+    return np.moveaxis(stacked, range(X.ndim - 1, X.ndim - 1 + lead), range(lead))
+
+
+def _sum(domain: Domain, terms: Sequence[Array | None]) -> Array | None:
+    """The sum of the terms that are there."""
+    total = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else domain.reduce(total + term)
+    return total
+
+
+def _product(domain: Domain, a: Array | None, b: Array | None) -> Array | None:
+    return None if a is None or b is None else domain.matmul(a, b)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTrace:
+    """What one head computed: queries, keys, values (..., t, ·), attention P (..., t, t), mixed values Pᵀ v."""
+
+    head: Head
+    q: Array
+    k: Array
+    v: Array
+    P: Array
+    mixed: Array
+
+    @classmethod
+    def at(cls, head: Head, X: Array, rule: Attention, domain: Domain, formal: Array | None) -> HeadTrace:
+        q, k, v = (project(X, matrix, domain) for matrix in (head.Q, head.K, head.V))
+        P = rule.weights(domain.matmul(k, swap(q)), domain) if formal is None else formal
+        return cls(head, q, k, v, P, domain.matmul(swap(P), v))
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer at inputs X, with what its derivatives need.
+
+    Directions and gradients are listed in storage order: Q, K, V and, if factored, O of every head.
+    """
+
+    X: Array
+    traces: tuple[HeadTrace, ...]
+    rule: Attention
+    domain: Domain
+    residual: bool
+
+    def output(self) -> Array:
+        """The sum of the heads, and of the input if there is a skip connection."""
+        parts = [
+            trace.mixed if trace.head.O is None else project(trace.mixed, trace.head.O, self.domain)
+            for trace in self.traces
+        ]
+        return np.asarray(_sum(self.domain, [self.X if self.residual else None, *parts]))
+
+    def push(self, dX: Array | None, directions: Iterator[Array | None]) -> Array | None:
+        """The derivative of the output along dX and the directions; None stands for zero."""
+        domain = self.domain
+        parts = [dX if self.residual else None]
+        for trace in self.traces:
+            head = trace.head
+            dq, dk, dv = (self._derivative(self.X, dX, matrix, next(directions)) for matrix in (head.Q, head.K, head.V))
+            dS = _sum(
+                domain,
+                [_product(domain, dk, swap(trace.q)), _product(domain, trace.k, None if dq is None else swap(dq))],
+            )
+            dP = None if dS is None else swap(self.rule.push(trace.P, dS, domain))
+            mixed = _sum(domain, [_product(domain, dP, trace.v), _product(domain, swap(trace.P), dv)])
+            parts.append(mixed if head.O is None else self._derivative(trace.mixed, mixed, head.O, next(directions)))
+        return _sum(domain, parts)
+
+    def _derivative(self, X: Array, dX: Array | None, matrix: Array, direction: Array | None) -> Array | None:
+        """The derivative of X matrixᵀ."""
+        first = None if direction is None else project(X, direction, self.domain)
+        second = None if dX is None else project(dX, matrix, self.domain)
+        return _sum(self.domain, [first, second])
+
+    def pull(self, cotangent: Array) -> list[Gradient]:
+        """The gradients of all tensors for a cotangent of the output."""
+        domain = self.domain
+        found = []
+        for trace in self.traces:
+            O = trace.head.O
+            mixed = cotangent if O is None else project(cotangent, O.T, domain)
+            scores = self.rule.pull(trace.P, domain.matmul(trace.v, swap(mixed)), domain)
+            found.append(Gradient(domain.matmul(swap(scores), trace.k), self.X))
+            found.append(Gradient(domain.matmul(scores, trace.q), self.X))
+            found.append(Gradient(domain.matmul(trace.P, mixed), self.X))
+            if O is not None:
+                found.append(Gradient(cotangent, trace.mixed))
+        return found
+
+    def pull_input(self, cotangent: Array, gradients: list[Gradient]) -> Array:
+        """The cotangent of the input, from what :meth:`pull` found."""
+        remaining = iter(gradients)
+        parts = [cotangent if self.residual else None]
+        for trace in self.traces:
+            head = trace.head
+            parts += [project(next(remaining).bar, matrix.T, self.domain) for matrix in (head.Q, head.K, head.V)]
+            if head.O is not None:
+                next(remaining)
+        return np.asarray(_sum(self.domain, parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """A network at inputs X (..., t, d_0): its output, and its derivative in both directions.
+
+    Directions and gradients are listed in storage order, as in :meth:`Architecture.tensor_shapes`.
+    """
+
+    layers: tuple[Layer, ...]
+
+    @classmethod
+    def at(
+        cls,
+        layers: Sequence[Sequence[Head]],
+        X: Array,
+        rule: Attention,
+        domain: Domain,
+        residual: bool,
+        formal: Formal | None = None,
+    ) -> Passes:
+        """Run the network forward; with formal attention weights the scores are not used."""
+        rule = rule if formal is None else rule.formal
+        found: list[Layer] = []
+        for index, heads in enumerate(layers):
+            given = (None,) * len(heads) if formal is None else formal[index]
+            X = found[-1].output() if found else X
+            traces = tuple(HeadTrace.at(head, X, rule, domain, P) for head, P in zip(heads, given))
+            found.append(Layer(X, traces, rule, domain, residual))
+        return cls(tuple(found))
+
+    def output(self) -> Array:
+        return self.layers[-1].output()
+
+    def push(self, directions: Sequence[Array | None]) -> Array | None:
+        """The derivative of the output along directions in all tensors; None stands for zero."""
+        remaining = iter(directions)
+        moved = None
+        for layer in self.layers:
+            moved = layer.push(moved, remaining)
+        return moved
+
+    def pull(self, cotangent: Array) -> list[Gradient]:
+        """The gradients of ⟨cotangent, output⟩ along all tensors."""
+        found: list[Gradient] = []
+        for index in reversed(range(len(self.layers))):
+            gradients = self.layers[index].pull(cotangent)
+            if index:
+                cotangent = self.layers[index].pull_input(cotangent, gradients)
+            found = gradients + found
+        return found
