@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 
 from attngeom.dimensions.effective import effective_layers, effective_widths
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
-from attngeom.dimensions.residues import BalancedField
 from attngeom.dimensions.sliced import full_blocks, random_slice
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
+from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.infinitesimal import infinitesimal_action

@@ -1,6 +1,8 @@
 """Domains: one contract, one example table; products mod p are exact up to the largest word prime."""
 
 from fractions import Fraction
+from itertools import permutations
+from math import prod
 from unittest import mock
 
 import flint
@@ -10,50 +12,126 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, QQ, RR, WORD_PRIME, Balls
+from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, RR, WORD_PRIME, Balls, QuadraticField
 from attngeom.exact.domains import as_fmpq, matmul_mod
+from tests.exact.domain_examples import (
+    close,
+    every_domain,
+    every_domain_without_ranks,
+    every_exact_domain,
+    every_field,
+)
 
-DOMAINS = [QQ, RR, GF(2), GF(101), GF(BLAS_PRIME), GF(WORD_PRIME), GF(BIG_PRIME), Balls(100)]
-IDS = [f"{domain.name}{getattr(domain, 'p', '')}" for domain in DOMAINS]
+
+def leibniz(a):
+    """The determinant of an integer matrix by its definition."""
+    n = len(a)
+    total = 0
+    for order in permutations(range(n)):
+        sign = prod(1 if order[i] < order[j] else -1 for i in range(n) for j in range(i + 1, n))
+        total += sign * prod(int(a[i, order[i]]) for i in range(n))
+    return total
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=IDS)
-def test_products_and_sums_are_those_of_the_integers(domain):
+@every_domain
+def test_sums_and_products_are_those_of_the_integers(domain):
     rng = np.random.default_rng(0)
     a, b = rng.integers(-50, 50, size=(3, 4)), rng.integers(-50, 50, size=(4, 2))
-    assert domain.equal(domain.matmul(domain.array(a), domain.array(b)), domain.array(a @ b))
-    assert domain.equal(domain.reduce(domain.array(a) + domain.array(a)), domain.array(2 * a))
-    assert domain.equal(domain.reduce(domain.array(a) * domain.array(a)), domain.array(a * a))
-    assert domain.is_zero(domain.reduce(domain.array(a) - domain.array(a)))
+    assert domain.equal(domain.matmul(domain.convert(a), domain.convert(b)), domain.convert(a @ b))
+    assert domain.equal(domain.reduce(domain.convert(a) + domain.convert(a)), domain.convert(2 * a))
+    assert domain.equal(domain.times(domain.convert(a), domain.convert(a)), domain.convert(a * a))
+    assert domain.is_zero(domain.reduce(domain.convert(a) - domain.convert(a)))
+    assert domain.equal(domain.convert(a.tolist()), domain.convert(a))
+    assert domain.equal(domain.convert(domain.convert(a)), domain.convert(a))
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=IDS)
+@every_domain
+def test_numbers_are_entries(domain):
+    two = domain.convert([2])
+    assert domain.equal(domain.convert([domain.zero, domain.one]), domain.convert([0, 1]))
+    assert domain.equal(domain.eye(2), domain.convert([[1, 0], [0, 1]]))
+    assert domain.is_zero(domain.zeros((2, 0, 3))) and domain.zeros((2, 0, 3)).shape == (2, 0, 3)
+    assert domain.equal(domain.times(two, domain.convert([[1], [3]])), domain.convert([[2], [6]]))
+    assert domain.convert(5).shape == ()
+    characteristic = domain.convert([domain.characteristic])
+    assert domain.is_zero(characteristic)
+    assert not domain.is_zero(domain.convert([1]))
+
+
+@every_domain
 def test_batches_multiply_like_single_matrices(domain):
     rng = np.random.default_rng(1)
     a, b = domain.random((5, 2, 3), rng), domain.random((3, 4), rng)
     stacked = np.stack([domain.matmul(x, b) for x in a])
-    assert domain.equal(domain.matmul(a, b), stacked)
+    assert close(domain, domain.matmul(a, b), stacked)
+    assert domain.matmul(a[:, :, :0], b[:0]).shape == (5, 2, 4)
+    assert domain.is_zero(domain.matmul(a[:, :, :0], b[:0]))
 
 
-@pytest.mark.parametrize("domain", DOMAINS[:-1], ids=IDS[:-1])
-def test_inverses_invert(domain):
-    matrix = domain.random_invertible(4, np.random.default_rng(2))
-    product = domain.matmul(matrix, domain.inverse(matrix))
-    assert np.allclose(product, np.eye(4)) if domain == RR else domain.equal(product, domain.eye(4))
+@every_field
+def test_entries_and_matrices_are_inverted(domain):
+    rng = np.random.default_rng(2)
+    matrix = domain.random_invertible(4, rng)
+    assert close(domain, domain.matmul(matrix, domain.inverse(matrix)), domain.eye(4))
+    odd = domain.convert(np.array([[1, -1], [3, 5]]))
+    ones = domain.convert(np.ones((2, 2), dtype=np.int64))
+    assert close(domain, domain.times(odd, domain.invert(odd)), ones)
+    assert close(domain, domain.convert([domain.invert(odd[1, 0])]), domain.invert(odd)[1, :1])
+    assert domain.invert(odd[:0]).shape == (0, 2)
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=IDS)
-def test_singular_and_rectangular_matrices_have_no_inverse(domain):
+@every_domain
+def test_zero_and_singular_matrices_have_no_inverse(domain):
+    for zero in (domain.zero, domain.convert([1, 0])):
+        with pytest.raises(SingularError):
+            domain.invert(zero)
     with pytest.raises(SingularError):
-        domain.inverse(domain.array([[1, 1], [1, 1]]))
+        domain.inverse(domain.convert([[1, 1], [1, 1]]))
     with pytest.raises(InputError, match="square"):
         domain.inverse(domain.zeros((2, 3)))
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=IDS)
+@every_domain
+@pytest.mark.parametrize("n", range(7))
+def test_determinants_are_those_of_the_definition(domain, n):
+    integers = np.random.default_rng(n).integers(-2, 3, (3, 2, n, n))
+    expected = np.array([[leibniz(a) for a in row] for row in integers], dtype=object)
+    stack = domain.convert(integers)
+    assert domain.det(stack).shape == (3, 2)
+    assert close(domain, domain.det(stack), domain.convert(expected))
+    assert close(domain, domain.convert([domain.det(stack[0, 0])]), domain.convert(expected[0, :1]))
+    for shape in ((2,), (2, 3), (5, 2, 3)):
+        with pytest.raises(InputError):
+            domain.det(domain.zeros(shape))
+
+
+@every_domain
 def test_shapes_that_do_not_fit_are_refused(domain):
     with pytest.raises(InputError, match="inner sizes"):
         domain.matmul(domain.zeros((2, 3)), domain.zeros((2, 3)))
+    with pytest.raises(InputError, match="ragged"):
+        domain.convert([[1, 2], [3]])
+
+
+@every_domain_without_ranks
+def test_ranks_are_refused_where_they_cannot_be_decided(domain):
+    a = domain.zeros((2, 2))
+    for method in (domain.rank, domain.rref, domain.nullspace, lambda a: domain.solve(a, a)):
+        with pytest.raises(DomainError):
+            method(a)
+
+
+@every_exact_domain
+def test_rational_numbers_are_converted_exactly(domain):
+    half = domain.convert(["1/2"] if domain.characteristic != 2 else ["1/3"])
+    assert domain.equal(half + half if domain.characteristic != 2 else half, domain.convert([1]))
+
+
+def test_floats_round_quadratic_numbers_and_refuse_complex_ones():
+    assert RR.convert(QuadraticField(5).convert([["1/2+1/2*sqrt(5)"]])).tolist() == [[(1 + 5**0.5) / 2]]
+    assert RR.convert(QuadraticField(-1).convert([3])).tolist() == [3.0]
+    with pytest.raises(DomainError):
+        RR.convert(QuadraticField(-1).convert(["sqrt(-1)"]))
 
 
 @settings(max_examples=60)
@@ -112,15 +190,15 @@ def test_moduli_that_are_not_primes_are_refused(p):
 
 def test_denominators_divisible_by_p_are_refused():
     with pytest.raises(InputError, match="invertible mod 7"):
-        GF(7).array(["1/14"])
+        GF(7).convert(["1/14"])
 
 
 def test_balls_enclose_and_restore_the_precision():
     before = flint.ctx.prec
-    third = Balls(300).array(["1/3"])[0]
+    third = Balls(300).convert(["1/3"])[0]
     assert flint.ctx.prec == before
     assert third.rad() < 1e-80
-    assert not Balls(64).equal(Balls(64).array([1]), Balls(64).array([2]))
+    assert not Balls(64).equal(Balls(64).convert([1]), Balls(64).convert([2]))
     with pytest.raises(InputError):
         Balls(1)
 

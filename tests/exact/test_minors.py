@@ -1,7 +1,7 @@
 """Minors and unranking: closed order, all algorithms agree, the k-th one needs no list."""
 
-from itertools import combinations, combinations_with_replacement, permutations
-from math import comb, prod
+from itertools import combinations, combinations_with_replacement
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import (
-    BIG_PRIME,
     GF,
     QQ,
-    RR,
     WORD_PRIME,
-    Balls,
-    QuadraticField,
     combination_at,
     combination_rank,
-    determinants,
     minor,
     minor_at,
     minors,
@@ -27,9 +22,6 @@ from attngeom.exact import (
     multiset_count,
     multiset_rank,
 )
-
-DOMAINS = [QQ, RR, GF(2), GF(WORD_PRIME), GF(BIG_PRIME), Balls(100), QuadraticField(3)]
-IDS = ["QQ", "RR", "GF(2)", "GF(word)", "GF(big)", "balls", "Q(√3)"]
 
 
 @pytest.mark.parametrize(("n", "r"), [(0, 0), (5, 0), (5, 2), (6, 3), (4, 4), (1, 1), (7, 1)])
@@ -69,29 +61,6 @@ def test_indices_outside_are_refused():
             call()
 
 
-def leibniz(a):
-    """The determinant of an integer matrix by its definition."""
-    n = len(a)
-    total = 0
-    for order in permutations(range(n)):
-        sign = prod(1 if order[i] < order[j] else -1 for i in range(n) for j in range(i + 1, n))
-        total += sign * prod(int(a[i, order[i]]) for i in range(n))
-    return total
-
-
-@pytest.mark.parametrize("domain", DOMAINS, ids=IDS)
-@pytest.mark.parametrize("n", range(7))
-def test_determinants_of_a_stack_are_those_of_the_definition(domain, n):
-    integers = np.random.default_rng(n).integers(-2, 3, (3, 2, n, n))
-    expected = np.array([[leibniz(a) for a in row] for row in integers], dtype=object)
-    values = determinants(domain.array(integers), domain)
-    assert values.shape == (3, 2)
-    if domain is RR:
-        assert np.allclose(values, expected.astype(float))
-    else:
-        assert domain.equal(values, domain.array(expected))
-
-
 @settings(max_examples=30)
 @given(st.integers(5, 9), st.sampled_from([2, 3, 101, WORD_PRIME, 2**31 - 1]), st.integers(0, 2**32 - 1))
 def test_batched_elimination_mod_p_agrees_with_flint(n, p, seed):
@@ -99,7 +68,7 @@ def test_batched_elimination_mod_p_agrees_with_flint(n, p, seed):
     rng = np.random.default_rng(seed)
     stack = field.random((4, n, n), rng) * rng.integers(0, 2, (4, n, n))
     stack[0, :, 0] = 0
-    assert determinants(stack, field).tolist() == [int(field.to_flint(a).det()) for a in stack]
+    assert field.det(stack).tolist() == [int(field.to_flint(a).det()) for a in stack]
 
 
 @pytest.mark.parametrize("domain", [QQ, GF(101)], ids=["QQ", "GF"])
@@ -139,7 +108,7 @@ def test_wrong_shapes_are_refused():
     with pytest.raises(InputError):
         minor(QQ.zeros((2, 2)), (0,), (0, 1), QQ)
     with pytest.raises(InputError):
-        determinants(QQ.zeros((2, 3)), QQ)
+        QQ.det(QQ.zeros((2, 3)))
     with pytest.raises(InputError):
         minor_at(QQ.zeros((2, 2)), 2, 1, QQ)
     with pytest.raises(InputError):

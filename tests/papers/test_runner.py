@@ -2,9 +2,9 @@
 
 import pytest
 
+from attngeom.exact.domains import PolynomialDomain
 from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_outcomes, run_claims
 from attngeom.papers.records import make_record
-from attngeom.papers.symbolic import PolynomialDomain
 
 
 def make_claim(name, run, expected="confirmed"):

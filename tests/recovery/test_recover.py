@@ -9,8 +9,7 @@ from attngeom.cli.app import run
 from attngeom.comparison import compare
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import GF, QQ, RR
-from attngeom.exact.domains import Balls
-from attngeom.exact.quadratic import QuadraticField
+from attngeom.exact.domains import Balls, QuadraticField
 from attngeom.interop import read_weights
 from attngeom.layer.coefficients import Coefficients, expand, symmetrize
 from attngeom.layer.files import write_coefficients

@@ -109,7 +109,7 @@ def _balance(weights: Weights) -> Symmetry:
             place = int(part)
             outputs = [head.V if head.O is None else head.O for head in moved.layers[place]]
             inputs = [matrix for head in moved.layers[place + 1] for matrix in (head.Q, head.K, head.V)]
-            D = _mean_root(sum(x @ x.T for x in outputs), sum(x.T @ x for x in inputs))
+            D = _mean_root(np.sum([x @ x.T for x in outputs], axis=0), np.sum([x.T @ x for x in inputs], axis=0))
             between = tuple(D if index == place else E for index, E in enumerate(identity.between))
             step = Symmetry(architecture, RR, identity.heads, between, identity.permutations)
         total = step.compose(total)

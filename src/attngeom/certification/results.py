@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from attngeom.certification.refutation import Violation
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import Array, Domain, QuadraticField
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
-from attngeom.exact.quadratic import QuadraticField
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_to_json
 from attngeom.network.factorization import factor_attention

@@ -12,8 +12,7 @@ from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Json, Seed, file_option, flag, parse_list
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
-from attngeom.exact.domains import QQ, RR
-from attngeom.exact.quadratic import QuadraticField
+from attngeom.exact.domains import QQ, RR, QuadraticField
 from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json

@@ -11,11 +11,10 @@ from attngeom.dimensions.answer import dimension
 from attngeom.dimensions.bounds import SPARE_ROWS, check_balls_size, entry_degree, sample_tokens
 from attngeom.dimensions.counting import upper_bound
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
-from attngeom.dimensions.residues import BalancedField
 from attngeom.dimensions.sliced import full_blocks
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.balls import certify_rank
-from attngeom.exact.domains import GF, QQ, RR, Array, Balls
+from attngeom.exact.domains import GF, QQ, RR, Array, BalancedField, Balls
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.matrices import rank
 from attngeom.exact.modular import rank_mod_p

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.dimensions.residues import BalancedField
 from attngeom.errors import InputError
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, BalancedField
 
 
 def linear_complexity(sequence: Array, p: int) -> int:
@@ -21,7 +20,7 @@ def linear_complexity(sequence: Array, p: int) -> int:
     """
     if p > 2**23:
         raise InputError(f"modulus {p} given; sums of products fit in 64 bits for p < 2^23 only")
-    residues = BalancedField(p).residues
+    residues = BalancedField(p)
     N = len(sequence)
     # Reversed, so that every discrepancy is the product of two contiguous pieces; |products| < 2^44 sum up in int64.
     backwards = np.ascontiguousarray(sequence[::-1].astype(np.int64))

@@ -19,9 +19,8 @@ import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
-from attngeom.dimensions.residues import BalancedField
 from attngeom.dimensions.sliced import SlicedNetwork, count_columns, random_slice
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
@@ -134,5 +133,5 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int =
     for start in range(0, d_out, step):
         rows = slice(start, start + step)
         pivots = np.swapaxes(jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)
-        field.residues.subtract_product(cleared[rows], clear[rows], pivots)
+        field.subtract_product(cleared[rows], clear[rows], pivots)
     return size * d_out + Elimination(matrix, p, keep_upper=False).run().rank

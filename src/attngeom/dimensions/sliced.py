@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.dimensions.effective import Block, gauge_slice
-from attngeom.dimensions.residues import BalancedField
-from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.domains import GF, Array, BalancedField, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.layer import Formal, Passes
 from attngeom.network.weights import Head, Weights, random_weights

@@ -19,10 +19,9 @@ import numpy as np
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import random_samples
 from attngeom.dimensions.recurrence import linear_complexity
-from attngeom.dimensions.residues import BalancedField
 from attngeom.dimensions.sliced import count_columns, random_slice
 from attngeom.errors import SizeError
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 
@@ -94,7 +93,7 @@ class FoldedJacobian:
         moved = self.push_forward(self.field.times(self.scale, vectors))
         outputs = moved.reshape(*vectors.shape[:-1], -1)
         # Fewer than 500 products of balanced residues below 2^23 sum up exactly.
-        return self.field.residues.balance(np.einsum("kn,...kn->...n", self.fold, outputs[..., self.gather]))
+        return self.field.balance(np.einsum("kn,...kn->...n", self.fold, outputs[..., self.gather]))
 
     def push_forward(self, vectors: Array) -> Array:
         """J times a vector, or a stack of them (p, n): the derivative of all outputs (…, N, t, d_l) along it."""

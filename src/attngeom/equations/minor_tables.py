@@ -7,8 +7,8 @@ from math import comb
 
 import numpy as np
 
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.minors import determinants, laplace_expansion
 
 MAX_BLOCK = 2**17
 
@@ -58,7 +58,7 @@ def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain)
     n, r = rows.shape
     batch = matrix.shape[:-2]
     if r > 4:
-        return determinants(matrix[..., rows[:, :, None], columns[:, None, :]], domain)
+        return domain.det(matrix[..., rows[:, :, None], columns[:, None, :]])
     y = points_last(matrix)
     R, C, points = y.shape
     table = pair_table(y, domain) if r >= 3 and n >= comb(R, 2) * comb(C, 2) else None

@@ -1,5 +1,6 @@
 """Exact arithmetic that knows nothing of attention: domains, linear algebra, lifting, polynomials, minors."""
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.balls import CertifiedRank, certify_invertible, certify_rank
 from attngeom.exact.combinations import (
     combination_at,
@@ -8,10 +9,20 @@ from attngeom.exact.combinations import (
     multiset_count,
     multiset_rank,
 )
-from attngeom.exact.domains import GF, QQ, RR, Balls, Domain
+from attngeom.exact.domains import (
+    GF,
+    QQ,
+    RR,
+    BalancedField,
+    Balls,
+    Domain,
+    PolynomialDomain,
+    Quadratic,
+    QuadraticField,
+)
 from attngeom.exact.lifting import Lift, crt, lift_array, lift_nullspace, reconstruct
 from attngeom.exact.matrices import determinant, nullspace, rank, row_space, rref, solve
-from attngeom.exact.minors import Minor, determinants, minor, minor_at, minors
+from attngeom.exact.minors import Minor, minor, minor_at, minors
 from attngeom.exact.modular import (
     Echelon,
     Pivots,
@@ -23,7 +34,6 @@ from attngeom.exact.modular import (
 )
 from attngeom.exact.polynomials import Polynomial, polynomial_ring
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
-from attngeom.exact.quadratic import Quadratic, QuadraticField
 
 __all__ = [
     "BIG_PRIME",
@@ -33,6 +43,8 @@ __all__ = [
     "RR",
     "SMALL_PRIME",
     "WORD_PRIME",
+    "Array",
+    "BalancedField",
     "Balls",
     "CertifiedRank",
     "Domain",
@@ -41,6 +53,7 @@ __all__ = [
     "Minor",
     "Pivots",
     "Polynomial",
+    "PolynomialDomain",
     "Quadratic",
     "QuadraticField",
     "certify_invertible",
@@ -49,7 +62,6 @@ __all__ = [
     "combination_rank",
     "crt",
     "determinant",
-    "determinants",
     "echelon_mod_p",
     "lift_array",
     "lift_nullspace",

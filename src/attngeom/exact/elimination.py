@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.residues import TILE_ROWS, BalancedResidues
-
-Array = np.ndarray
 
 BLOCK = 16
 """Columns that are eliminated at once, by inverting a block; recursion makes everything else a matrix product."""
@@ -140,7 +139,7 @@ class Elimination:
             if pivot != r:
                 work[:, [r, pivot]] = work[:, [pivot, r]]
                 moved[[r, pivot]] = moved[[pivot, r]]
-            below = field.times(work[j, r + 1 :], field.invert(work[j, r]))
+            below = field.times(work[j, r + 1 :], field.invert_one(work[j, r]))
             field.subtract_times(work[j + 1 :, r + 1 :], below, work[j + 1 :, r : r + 1])
             pivots.append(j)
         return moved, pivots

@@ -9,11 +9,11 @@ import numpy as np
 from flint import nmod_mat
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import check_prime
 from attngeom.exact.residues import BalancedResidues
 
-Array = np.ndarray
 Method = Literal["flint", "blas"]
 
 

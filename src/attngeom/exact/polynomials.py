@@ -9,11 +9,11 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx, nmod_mpoly_ctx
+from flint import fmpq, fmpq_mpoly
 
-from attngeom.errors import DomainError, FormatError, InputError
-from attngeom.exact.domains import QQ, Array, Domain, PrimeField, Rationals
-from attngeom.exact.minors import laplace_expansion
+from attngeom.errors import FormatError, InputError
+from attngeom.exact.determinants import laplace_expansion
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.numbers import as_fmpq
 
 # FLINT's types over Q and GF(p) have the same methods but no common base class.
@@ -31,11 +31,7 @@ def polynomial_ring(variables: Sequence[str], domain: Domain = QQ) -> Context:
     >>> (x + y) ** 2
     x^2 + 2*x*y + y^2
     """
-    if isinstance(domain, Rationals):
-        return fmpq_mpoly_ctx.get(tuple(variables), Ordering.degrevlex)
-    if isinstance(domain, PrimeField):
-        return nmod_mpoly_ctx.get(tuple(variables), modulus=domain.p, ordering=Ordering.degrevlex)
-    raise DomainError(f"domain {domain.name} given; polynomial rings are over QQ or GF(p)")
+    return domain.polynomials(variables)
 
 
 @dataclass(frozen=True)
@@ -77,10 +73,8 @@ class Polynomial:
     def to_flint(self, domain: Domain = QQ) -> FlintPolynomial:
         """The FLINT polynomial over Q or GF(p)."""
         ring = polynomial_ring(self.variables, domain)
-        if isinstance(domain, PrimeField):
-            values = domain.array([c for _, c in self.terms]).tolist()
-            return ring.from_dict({e: c for (e, _), c in zip(self.terms, values) if c})
-        return ring.from_dict(dict(self.terms))
+        values = domain.convert([c for _, c in self.terms]).tolist()
+        return ring.from_dict({e: c for (e, _), c in zip(self.terms, values) if c})
 
     @property
     def degree(self) -> int:
@@ -90,14 +84,15 @@ class Polynomial:
     def evaluate(self, points: Array, domain: Domain) -> Array:
         """The values at points (…, n) over any domain, as an array of shape (…).
 
-        >>> Polynomial.from_terms(("x", "y"), {(1, 1): 2, (0, 0): 1}).evaluate(QQ.array([[1, 2], [3, 4]]), QQ).tolist()
+        >>> f = Polynomial.from_terms(("x", "y"), {(1, 1): 2, (0, 0): 1})
+        >>> f.evaluate(QQ.convert([[1, 2], [3, 4]]), QQ).tolist()
         [5, 25]
         """
         if points.shape[-1:] != (len(self.variables),):
             raise InputError(f"points of shape {points.shape} given; {len(self.variables)} coordinates are required")
         flat = points.reshape(prod(points.shape[:-1]), len(self.variables))
         exponents = [e for e, _ in self.terms]
-        coefficients = domain.array(np.array([c for _, c in self.terms], dtype=object))[:, None]
+        coefficients = domain.convert(np.array([c for _, c in self.terms], dtype=object))[:, None]
         # The table of monomials is made for some of the points at a time.
         step = max(1, _TABLE_SIZE // max(1, len(exponents)))
         parts = [domain.zeros((0, 1))]
@@ -210,7 +205,7 @@ def format_terms(f: Polynomial, rename: Callable[[str], str], latex: bool = Fals
 def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: Domain) -> Array:
     """The matrix of values of monomials (columns) at points (rows, N×n), over any domain.
 
-    >>> monomial_values([(2, 0), (1, 1)], QQ.array([[2, 3]]), QQ).tolist()
+    >>> monomial_values([(2, 0), (1, 1)], QQ.convert([[2, 3]]), QQ).tolist()
     [[4, 6]]
     """
     # Each monomial is a word of powers x_v^e, padded with the power that is 1; each power is computed once.

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.exact.arrays import Array, check_product
 from attngeom.exact.residues import BalancedResidues
 
 SMALL = 2**12
 """Up to this number of products the overhead of the calls is all that counts."""
 
 
-def matmul_mod(a: np.ndarray, b: np.ndarray, p: int) -> np.ndarray:
+def matmul_mod(a: Array, b: Array, p: int) -> Array:
     """a b mod p for int64 residues in [0, p) and p < 2^31, exact, in float64 BLAS; batched over leading axes.
 
     >>> matmul_mod(np.array([[2, 3]]), np.array([[4], [5]]), 7).tolist()
     [[2]]
     """
-    if a.shape[-1] != b.shape[-2]:
-        raise InputError(f"matrices of shapes {a.shape} and {b.shape} given; inner sizes must agree")
+    check_product(a, b)
     field = BalancedResidues(p)
     if a.size * b.shape[-1] <= SMALL and b.ndim == 2:
         # A few integer operations on all products at once; sums of k < 2^32 residues fit in int64.

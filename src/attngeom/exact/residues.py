@@ -8,17 +8,20 @@ twice as fast and integers are exact below 2^24: k is at least 1,000.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from flint import nmod_mat
 
 from attngeom.errors import DomainError
-
-Array = np.ndarray
+from attngeom.exact.arrays import Array
 
 TILE_ROWS, TILE_COLUMNS = 512, 1024
 """Products are formed tile by tile: 4 MB stay in cache while they are subtracted and reduced."""
 
 
+@dataclass(frozen=True)
 class BalancedResidues:
     """Arithmetic of arrays of balanced residues mod p < 2^31, float32 for p < 2^8, else float64.
 
@@ -26,20 +29,33 @@ class BalancedResidues:
     [2.0]
     """
 
-    def __init__(self, p: int) -> None:
+    p: int
+    dtype: type[np.floating[Any]] = field(init=False, repr=False, compare=False)
+    bound: int = field(init=False, repr=False, compare=False)
+    is_split: bool = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+    one_product_fits: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        p = self.p
         if not p < 2**31:
             raise DomainError(f"modulus {p} given; float64 products are exact below 2^31 only")
-        self.p = p
-        self.dtype = np.float32 if p < 2**8 else np.float64
         exact = 2**24 if p < 2**8 else 2**53
         # rint(x (1/p)) may be off by one when x/p is within 2/p of a half: hence the margin of 2.
-        self.bound = p // 2 + 2
+        bound = p // 2 + 2
         # A residue minus k products must stay below 2^53 − bound, so that its multiple of p is exact as well.
-        direct = (exact - 2 * self.bound) // self.bound**2
-        self.is_split = direct < 40
+        direct = (exact - 2 * bound) // bound**2
         # A split product has terms up to bound·2^15 in its low part, plus bound·2^16 from its high part.
-        self.depth = (2**53 - self.bound * (2**16 + 2)) // (self.bound * 2**15) if self.is_split else direct
-        self.one_product_fits = direct >= 1
+        split = (2**53 - bound * (2**16 + 2)) // (bound * 2**15)
+        known = {
+            "dtype": np.float32 if p < 2**8 else np.float64,
+            "bound": bound,
+            "is_split": direct < 40,
+            "depth": split if direct < 40 else direct,
+            "one_product_fits": direct >= 1,
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
     def from_integers(self, a: Array) -> Array:
         """Balanced residues of an integer array."""
@@ -63,7 +79,7 @@ class BalancedResidues:
         x -= quotient
         return x
 
-    def times(self, x: Array, y: Array | float) -> Array:
+    def times(self, x: Any, y: Any) -> Any:
         """The entrywise (broadcast) product."""
         if self.one_product_fits:
             return self.balance(x * y)
@@ -75,7 +91,7 @@ class BalancedResidues:
         c -= x * y if self.one_product_fits else self.times(x, y)
         self.balance(c)
 
-    def invert(self, x: float) -> float:
+    def invert_one(self, x: float) -> float:
         """The balanced inverse of one nonzero residue."""
         inverse = pow(int(x), -1, self.p)
         return float(inverse - self.p if 2 * inverse > self.p else inverse)

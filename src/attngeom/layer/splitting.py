@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Array, Domain, Rationals
+from attngeom.exact.domains import Array, Domain, QuadraticField, Rationals
 from attngeom.exact.matrices import rank
-from attngeom.exact.quadratic import QuadraticField
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,

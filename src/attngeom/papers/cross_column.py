@@ -14,12 +14,12 @@ from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.equations.families.syzygies import DeterminantalSyzygies
 from attngeom.equations.variety import place, stack
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank, rank_mod_p
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.layer.symbolic import variable_names
 from attngeom.papers.expansion import generic_layer, layer_output
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain, collect, support_in
+from attngeom.papers.symbolic import collect, support_in
 
 
 def generic_point(variety: Variety) -> tuple[Points, PolynomialDomain]:

@@ -12,12 +12,11 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import deep_lightning
 from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, QQ, WORD_PRIME
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
 from attngeom.network.virtual import forward_recursion, forward_word, word
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 from attngeom.verification import verify
 
 

@@ -10,13 +10,12 @@ import numpy as np
 from flint import fmpq_mpoly
 
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
-from attngeom.exact.domains import Array, matmul_mod
+from attngeom.exact.domains import Array, PolynomialDomain, matmul_mod
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import forward_recursion
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 
 FIELD = GF(WORD_PRIME)
 CHUNK = 20_000

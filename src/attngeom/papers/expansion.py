@@ -12,7 +12,7 @@ from attngeom.equations import Variety
 from attngeom.equations.ideal import LayerCoefficients
 from attngeom.equations.variety import place
 from attngeom.exact import QQ, WORD_PRIME, rank, rank_mod_p
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
 from attngeom.layer.labels import (
     count_cubics,
@@ -25,7 +25,7 @@ from attngeom.layer.labels import (
 )
 from attngeom.layer.symbolic import variable_names
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain, collect, support_in
+from attngeom.papers.symbolic import collect, support_in
 
 QUICK_SIZES = ((1, 1, 2), (2, 2, 2), (2, 1, 3))
 FULL_SIZES = (*QUICK_SIZES, (3, 2, 3), (4, 1, 2))

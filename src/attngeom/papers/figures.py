@@ -13,7 +13,7 @@ from attngeom.dimensions.formulas import deep_lightning, deep_softmax
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.ideal.formulas import dimension as variety_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
 from attngeom.layer.labels import count_cubics, pair_orbits
@@ -22,7 +22,6 @@ from attngeom.network import Architecture, random_weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import word
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 from attngeom.verification import verify
 
 SLICE_TEXT = "φ(x₁, x₂)₁ = x₁₁ (s² − w u²) + x₁₂ (x s u + y u²) + terms in x₁ alone, x₂ = (s, u)"

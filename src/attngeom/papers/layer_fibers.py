@@ -11,13 +11,12 @@ import sympy
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.exact import BLAS_PRIME, QQ, rank, solve
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.layer.coefficients import expand_matrices, symmetrize
 from attngeom.layer.splitting import LayerSplitting, quadric_table, split_layer
 from attngeom.network import Architecture
 from attngeom.network.factorization import factor_attention
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 from attngeom.papers.tangent_spaces import random_rank, swap_sample, units
 from attngeom.verification import verify
 
@@ -223,7 +222,7 @@ def run_closed(work: Work) -> Finding:
     for d, d_out in work.choose(((2, 1),), ((2, 1), (2, 2))):
         ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
         table = quadric_table(ring.matrix("A", d, d), ring.matrix("V", d_out, d), ring)
-        names = [sympy.Symbol(name) for name in ring.names]
+        names = [sympy.Symbol(name) for name in ring.variables]
         equations = [sympy.sympify(str(f).replace("^", "**")) for f in table.ravel() if f != 0]
         basis = sympy.groebner(equations, *names, order="grevlex")
         products = [x * y for x in names[: d * d] for y in names[d * d :]]

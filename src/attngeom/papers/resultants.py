@@ -12,13 +12,13 @@ from attngeom.equations.families.resultants import SylvesterResultants, resultan
 from attngeom.equations.lines import restrict
 from attngeom.equations.variety import place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank, rank_mod_p
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.layer.labels import pair_index, pairs
 from attngeom.papers.cross_column import generic_point
 from attngeom.papers.ideals import generators_of
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain, collect
+from attngeom.papers.symbolic import collect
 from attngeom.papers.veronese import veronese_determinant
 
 
@@ -27,14 +27,14 @@ def run_common_factor(work: Work) -> Finding:
     checks = []
     for d in work.choose((2, 3), (2, 3, 4, 5)):
         ring = PolynomialDomain.of(v=(1, d), A=(d, d), z=(1, d))
-        v, A, z = ring.matrix("v", 1, d), ring.matrix("A", d, d), ring.matrix("z", 1, d)[0]
+        v, A, z = ring.matrix("v", 1, d), ring.matrix("A", d, d), ring.matrix("z", 1, d).T
         y = place(A, v, Variety(d, d), ring).first_cross[0]
         same = True
         for m in range(d):
-            quadric = ring.array([0])[0]
+            quadric = ring.zero
             for s, (k, l) in enumerate(pairs(d)):
-                quadric += y[s, m] * z[k] * z[l] * (1 if k == l else 2)
-            same &= quadric == ring.matmul(v, z)[0] * ring.matmul(A[:, m], z)
+                quadric += y[s, m] * z[k, 0] * z[l, 0] * (1 if k == l else 2)
+            same &= quadric == ring.matmul(v, z)[0, 0] * ring.matmul(A[:, [m]].T, z)[0, 0]
         checks.append(Check(f"d = {d}: q_m(z) = v(z) a_m(z) for all m in Q[v, A, z]", same))
     return Finding("equality of polynomials on generic weights", tuple(checks))
 

@@ -11,14 +11,13 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import deep_softmax
 from attngeom.exact import BLAS_PRIME, RR
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.deep import bottlenecks
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 from attngeom.verification import verify
 
 ROUNDING = 1e-12

@@ -1,90 +1,9 @@
-"""Polynomials as a coefficient domain: the library runs on generic weights, and its identities become proofs."""
+"""Polynomials taken apart: monomials, support in some of the variables, coefficients in the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
-from flint import fmpq_mpoly
-
-from attngeom.errors import DomainError
-from attngeom.exact import Domain, polynomial_ring
-from attngeom.exact.domains import Array, as_fmpq
-
-
-@dataclass(frozen=True)
-class PolynomialDomain(Domain):
-    """The ring Q[names]; entries are FLINT polynomials, so an equality of arrays is an identity of polynomials.
-
-    >>> ring = PolynomialDomain.of(x=(1, 2))
-    >>> x = ring.matrix("x", 1, 2)
-    >>> ring.matmul(x, x.T)[0, 0]
-    x_1_1^2 + x_1_2^2
-    """
-
-    names: tuple[str, ...]
-    name: ClassVar[str] = "polynomials"
-    is_exact: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, **shapes: tuple[int, int]) -> PolynomialDomain:
-        """The ring whose variables are the entries of generic matrices of these shapes, counted from 1."""
-        names = [f"{letter}_{i + 1}_{j + 1}" for letter, (m, n) in shapes.items() for i in range(m) for j in range(n)]
-        return cls(tuple(names))
-
-    @property
-    def ring(self) -> Any:
-        return polynomial_ring(self.names)
-
-    def matrix(self, letter: str, rows: int, columns: int) -> Array:
-        """The generic matrix with entries letter_i_j."""
-        ring = self.ring
-        out = np.empty((rows, columns), dtype=object)
-        for i, j in np.ndindex(rows, columns):
-            out[i, j] = ring.gen(ring.variable_to_index(f"{letter}_{i + 1}_{j + 1}"))
-        return out
-
-    @staticmethod
-    def _convert(x: Any) -> Any:
-        """Constants stay numbers: a constant polynomial alone would look like a sequence of terms to NumPy."""
-        return x if isinstance(x, fmpq_mpoly) else as_fmpq(x)
-
-    def array(self, data: Any) -> Array:
-        source = data if isinstance(data, np.ndarray) else _nested(data)
-        flat = np.empty(source.size, dtype=object)
-        for index, entry in enumerate(source.ravel()):
-            flat[index] = self._convert(entry)
-        return flat.reshape(source.shape)
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        return np.matmul(a, b)
-
-    def inverse(self, a: Array) -> Array:
-        raise DomainError("inverse over a polynomial ring asked for; use Q or GF(p)")
-
-    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        return self.array(rng.integers(-9, 10, size=shape))
-
-    def is_zero(self, a: Array) -> bool:
-        return all(x == 0 for x in a.ravel())
-
-
-def _nested(data: Any) -> Array:
-    """Nested lists as an object array; FLINT polynomials inside would look like sequences to NumPy."""
-    shape: list[int] = []
-    level = data
-    while isinstance(level, (list, tuple)):
-        shape.append(len(level))
-        level = level[0] if level else None
-    out = np.empty(tuple(shape), dtype=object)
-    for index in np.ndindex(*shape):
-        entry = data
-        for place in index:
-            entry = entry[place]
-        out[index] = entry
-    return out
+from typing import Any
 
 
 def monomials(f: Any) -> frozenset[tuple[int, ...]]:
@@ -95,6 +14,7 @@ def monomials(f: Any) -> frozenset[tuple[int, ...]]:
 def support_in(f: Any, names: Sequence[str]) -> frozenset[tuple[int, ...]]:
     """The monomials of f in some of its variables, the others taken as coefficients.
 
+    >>> from attngeom.exact import polynomial_ring
     >>> x, c = polynomial_ring(("x", "c")).gens()
     >>> sorted(support_in(c * x**2 + x * c + x, ("x",)))
     [(1,), (2,)]

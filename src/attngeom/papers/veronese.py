@@ -12,12 +12,11 @@ from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.families.veronese import exponents
 from attngeom.equations.variety import place
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.layer.labels import pair_index
 from attngeom.papers.cross_column import vanishes_at_random, vanishes_identically
 from attngeom.papers.records import Check, Finding, Work
-from attngeom.papers.symbolic import PolynomialDomain
 
 
 def veronese_determinant(y: Array, alpha: tuple[int, ...], K: tuple[int, ...], L: tuple[int, ...], d: int) -> Any:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Balls, Domain
-from attngeom.exact.quadratic import QuadraticField
+from attngeom.exact.domains import RR, Array, Balls, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate

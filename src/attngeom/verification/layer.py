@@ -10,10 +10,9 @@ import numpy as np
 from flint import fmpq, nmod
 
 from attngeom.errors import AttnGeomError, FormatError
-from attngeom.exact.domains import QQ, Array, Domain, as_fmpq
+from attngeom.exact.domains import QQ, Array, Domain, QuadraticField, as_fmpq
 from attngeom.exact.matrices import rank
 from attngeom.exact.primes import BIG_PRIME
-from attngeom.exact.quadratic import QuadraticField
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.labels import pair_index, pair_orbits, triple_index, triple_orbits

@@ -87,7 +87,7 @@ class DeterminantalSyzygies(RowFamily):
         values = domain.zeros((*y.shape[:-2], stop - start))
         factors = domain.array([c for _, _, _, c in terms])
         for (_, _, column, _), source, factor in zip(terms, where.ravel(), factors):
-            values[..., column] = domain.reduce(values[..., column] + domain.reduce(minors[..., source] * factor))
+            values[..., column] = domain.reduce(values[..., column] + domain.times(minors[..., source], factor))
         return values
 
 

@@ -17,8 +17,8 @@ from attngeom.equations.family import RowFamily, mixed_radix
 from attngeom.equations.minor_tables import submatrix_minors
 from attngeom.equations.terms import Terms, add, cross, multiply, variable_determinant
 from attngeom.exact.combinations import combination_at, multiset_at
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.minors import laplace_expansion
 from attngeom.layer.labels import pair_index
 
 Exponent = tuple[int, ...]

@@ -13,7 +13,11 @@ import numpy as np
 from flint import arb, fmpq, fmpz
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact.domains import QQ, Array, Balls, Domain, elementwise
+from attngeom.exact.arrays import Array, check_matrix, check_square, elementwise
+from attngeom.exact.domains.balls import Balls
+from attngeom.exact.domains.domain import Domain, no_inverse, singular
+from attngeom.exact.domains.rationals import QQ
+from attngeom.exact.modular import Echelon
 from attngeom.exact.numbers import as_fmpq
 
 _RATIONAL = r"\d+(?:/\d+)?"
@@ -153,7 +157,7 @@ class QuadraticField(Domain):
     """The field Q(√D); arrays have object dtype with :class:`Quadratic` entries.
 
     >>> field = QuadraticField(2)
-    >>> field.matmul(field.array([["sqrt(2)", 1]]), field.array([["sqrt(2)"], ["1/2"]]))[0, 0]
+    >>> field.matmul(field.convert([["sqrt(2)", 1]]), field.convert([["sqrt(2)"], ["1/2"]]))[0, 0]
     Quadratic('5/2')
     """
 
@@ -185,15 +189,15 @@ class QuadraticField(Domain):
             raise InputError(f"entry {text[:40]!r} given; an element of Q(√{self.D}) is required")
         return self.element(a or 0, sign + (b or "1"))
 
-    def _convert(self, x: Any) -> Quadratic:
+    def _entry(self, x: Any) -> Quadratic:
         if isinstance(x, Quadratic):
             if x.D != self.D:
                 raise InputError(f"entry {x} given; an element of Q(√{self.D}) is required")
             return x
         return self.parse(x) if isinstance(x, str) else self.element(x)
 
-    def array(self, data: Any) -> Array:
-        return elementwise(self._convert, data)
+    def convert(self, data: Any) -> Array:
+        return elementwise(self._entry, data)
 
     def parts(self, array: Array) -> tuple[Array, Array]:
         """The rational arrays a and b of a + b√D."""
@@ -208,6 +212,12 @@ class QuadraticField(Domain):
         for index, (x, y) in enumerate(zip(a.ravel(), b.ravel())):
             flat[index] = Quadratic(x, y, self.D)
         return flat.reshape(a.shape)
+
+    def invert(self, a: Any) -> Any:
+        try:
+            return np.frompyfunc(lambda x: self._entry(x).inverse(), 1, 1)(a)
+        except ZeroDivisionError:
+            raise no_inverse() from None
 
     def matmul(self, a: Array, b: Array) -> Array:
         a0, a1 = self.parts(a)
@@ -230,13 +240,36 @@ class QuadraticField(Domain):
         return self.combine(a[::2, ::2], a[1::2, ::2])
 
     def inverse(self, a: Array) -> Array:
-        if a.ndim != 2 or a.shape[0] != a.shape[1]:
-            raise InputError(f"array of shape {a.shape} given; a square matrix is required")
+        check_square(a)
         try:
             return self.from_rational(QQ.inverse(self.to_rational(a)))
         except SingularError:
-            size = f"{a.shape[0]}×{a.shape[1]}"
-            raise SingularError(f"singular {size} matrix; an invertible one is required") from None
+            raise singular(a) from None
+
+    def rank(self, a: Array) -> int:
+        check_matrix(a)
+        return QQ.rank(self.to_rational(a)) // 2
+
+    def rref(self, a: Array) -> Echelon:
+        check_matrix(a)
+        image = QQ.rref(self.to_rational(a))
+        return Echelon(self.from_rational(image.matrix), tuple(j // 2 for j in image.pivots[::2]))
+
+    def _large_det(self, a: Array) -> Quadratic:
+        """Elimination with the operators of the entries."""
+        a = a.copy()
+        result = self.one
+        for k in range(len(a)):
+            pivot = next((i for i in range(k, len(a)) if a[i, k]), None)
+            if pivot is None:
+                return self.zero
+            if pivot != k:
+                a[[k, pivot]] = a[[pivot, k]]
+                result = -result
+            result = result * a[k, k]
+            factors = a[k + 1 :, k] / a[k, k]
+            a[k + 1 :, k:] = a[k + 1 :, k:] - factors[:, None] * a[k, k:]
+        return result
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Entries a + b√D with integers a, b in [-9, 9]."""

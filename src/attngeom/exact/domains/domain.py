@@ -1,0 +1,183 @@
+"""The contract of coefficient domains: what code above may ask, whatever the numbers are.
+
+An array over a domain is a NumPy array: object dtype with ``fmpq``, ``arb``, ``Quadratic`` or polynomial entries,
+float64 over the reals, int64 residues in [0, p) over GF(p) with p < 2^31, Python integers for larger p, balanced
+floats over :class:`BalancedField`. ``+`` and ``-`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products
+are :meth:`Domain.times` and :meth:`Domain.matmul`, and everything else is a method as well. Code written against this
+interface runs unchanged over every domain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError, SingularError
+from attngeom.exact.arrays import Array, check_matrix
+from attngeom.exact.determinants import laplace_expansion
+from attngeom.exact.modular import Echelon
+
+
+class Domain(ABC):
+    """A commutative ring with the array operations that networks need. See the module docstring.
+
+    Ranks, echelon forms, nullspaces and solutions are exact: domains that cannot tell zero from nonzero (floats,
+    balls) or cannot divide (polynomials) refuse them with a DomainError.
+    """
+
+    name: ClassVar[str]
+    is_exact: ClassVar[bool]
+
+    @property
+    def characteristic(self) -> int:
+        """The least n > 0 with n·1 = 0, or 0."""
+        return 0
+
+    @property
+    def zero(self) -> Any:
+        return self.zeros((1,))[0]
+
+    @property
+    def one(self) -> Any:
+        return self.eye(1)[0, 0]
+
+    @abstractmethod
+    def convert(self, data: Any) -> Array:
+        """Coerce nested lists or an array over any domain, exactly where this domain is exact."""
+
+    def array(self, data: Any) -> Array:
+        return self.convert(data)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        return self.convert(np.zeros(shape, dtype=np.int64))
+
+    def eye(self, n: int) -> Array:
+        return self.convert(np.eye(n, dtype=np.int64))
+
+    @abstractmethod
+    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Random entries: uniform over GF(p), normal floats, small integers otherwise."""
+
+    def random_invertible(self, n: int, rng: np.random.Generator) -> Array:
+        """A random invertible n×n matrix, by rejection."""
+        while True:
+            candidate = self.random((n, n), rng)
+            try:
+                self.inverse(candidate)
+            except SingularError:
+                continue
+            return candidate
+
+    def reduce(self, a: Array) -> Array:
+        """Canonical representatives of sums of a few entries (and, but for balanced residues, of products)."""
+        return a
+
+    def times(self, a: Any, b: Any) -> Any:
+        """The product entry by entry, broadcast; of two numbers, a number."""
+        return self.reduce(a * b)
+
+    @abstractmethod
+    def invert(self, a: Any) -> Any:
+        """1/a entry by entry; SingularError if an entry has no inverse (or none can be certified)."""
+
+    @abstractmethod
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Matrix product over the last two axes, broadcast over the leading ones."""
+
+    @abstractmethod
+    def inverse(self, a: Array) -> Array:
+        """The inverse of one square matrix; SingularError if there is none (or none can be certified)."""
+
+    @abstractmethod
+    def is_zero(self, a: Array) -> bool:
+        """Whether every entry is zero. Over balls: certainly zero."""
+
+    def equal(self, a: Array, b: Array) -> bool:
+        """Whether a and b have the same shape and the same entries."""
+        return a.shape == b.shape and self.is_zero(self.reduce(a - b))
+
+    def rref(self, a: Array) -> Echelon:
+        """The reduced row echelon form, without its zero rows: equal row spaces give equal matrices."""
+        raise DomainError(f"domain {self.name} given; exact linear algebra needs QQ, GF(p) or a quadratic field")
+
+    def rank(self, a: Array) -> int:
+        """The rank of a matrix, exactly."""
+        return self.rref(a).rank
+
+    def nullspace(self, a: Array) -> Array:
+        """A basis of {x : a x = 0} as rows, with an identity matrix in the non-pivot columns."""
+        echelon = self.rref(a)
+        free = np.setdiff1d(np.arange(a.shape[1]), echelon.pivots)
+        basis = self.zeros((len(free), a.shape[1]))
+        basis[:, list(echelon.pivots)] = self.reduce(-echelon.matrix[:, free].T)
+        basis[:, free] = self.eye(len(free))
+        return basis
+
+    def solve(self, a: Array, b: Array) -> Array | None:
+        """A solution x of a x = b with zeros in the non-pivot variables, or None if there is none.
+
+        a is m×n; b has m rows and is a vector or a matrix. The solution is unique if and only if rank(a) = n.
+        """
+        check_matrix(a)
+        if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+            raise InputError(f"right side of shape {b.shape} given; {a.shape[0]} rows are required")
+        n = a.shape[1]
+        right = b.reshape(b.shape[0], b.shape[1] if b.ndim == 2 else 1)
+        echelon = self.rref(np.concatenate([a, right], axis=1))
+        if echelon.pivots and echelon.pivots[-1] >= n:
+            return None
+        x = self.zeros((n, right.shape[1]))
+        x[list(echelon.pivots)] = echelon.matrix[:, n:]
+        return x.reshape((n, *b.shape[1:]))
+
+    def det(self, a: Array) -> Any:
+        """The determinants over the last two axes; of one matrix, a number. 1 for the 0×0 matrix."""
+        n = a.shape[-1]
+        if a.ndim < 2 or n != a.shape[-2]:
+            raise InputError(f"array of shape {a.shape} given; square matrices are required")
+        if n == 0:
+            return self.convert(np.ones(a.shape[:-2], dtype=np.int64))[()]
+        with self.working():
+            if n > 4:
+                return self._large_dets(a)
+            # The entries of one matrix, or for each place the array of entries of all of them.
+            rows = a.tolist() if a.ndim == 2 else [[a[..., i, j] for j in range(n)] for i in range(n)]
+            return laplace_expansion(rows, self.reduce)
+
+    def _large_dets(self, a: Array) -> Any:
+        """The determinants of n×n matrices, n > 4: one by one."""
+        out = np.empty(a.shape[:-2], dtype=object)
+        for index in np.ndindex(*a.shape[:-2]):
+            out[index] = self._large_det(a[index])
+        return out[()]
+
+    def _large_det(self, a: Array) -> Any:
+        """The determinant of one n×n matrix, n > 4."""
+        return laplace_expansion(a.tolist(), self.reduce)
+
+    def polynomials(self, variables: Sequence[str]) -> Any:
+        """FLINT's polynomial ring over this domain in these variables, graded reverse lexicographic."""
+        raise DomainError(f"domain {self.name} given; polynomial rings are over QQ or GF(p)")
+
+    def format(self, entry: Any) -> str | float:
+        """The entry as a JSON value: exact numbers as strings, floats as numbers."""
+        return str(entry)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Set up whatever global state the arithmetic needs (the precision of balls)."""
+        yield
+
+
+def singular(a: Array) -> SingularError:
+    """The error for a matrix without an inverse."""
+    return SingularError(f"singular {a.shape[0]}×{a.shape[1]} matrix; an invertible one is required")
+
+
+def no_inverse() -> SingularError:
+    """The error for an entry without an inverse."""
+    return SingularError("inverse of an entry that may be zero asked for; invertible entries are required")

@@ -1,0 +1,76 @@
+"""Double precision numbers: fast, never a proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array, check_product, check_square, elementwise
+from attngeom.exact.domains.domain import Domain, no_inverse, singular
+from attngeom.exact.domains.quadratic import Quadratic
+from attngeom.exact.numbers import as_fmpq
+
+
+@dataclass(frozen=True)
+class Floats(Domain):
+    """Double precision numbers; quadratic numbers and balls are rounded.
+
+    >>> RR.convert([["1/2", 3]]).tolist()
+    [[0.5, 3.0]]
+    """
+
+    name: ClassVar[str] = "RR"
+    is_exact: ClassVar[bool] = False
+
+    def convert(self, data: Any) -> Array:
+        if isinstance(data, np.ndarray) and data.dtype.kind in "iuf":
+            array = data.astype(np.float64)
+        else:
+            array = elementwise(_as_float, data).astype(np.float64)
+        if not np.all(np.isfinite(array)):
+            raise InputError("array with NaN or infinite entries given; finite numbers are required")
+        return array
+
+    def invert(self, a: Any) -> Any:
+        if not np.all(a):
+            raise no_inverse()
+        return 1.0 / a
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        check_product(a, b)
+        return np.matmul(a, b)
+
+    def inverse(self, a: Array) -> Array:
+        check_square(a)
+        try:
+            return np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            raise singular(a) from None
+
+    def det(self, a: Array) -> Any:
+        """The determinants over the last two axes, rounded."""
+        if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+            raise InputError(f"array of shape {a.shape} given; square matrices are required")
+        return np.linalg.det(a)
+
+    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return rng.standard_normal(shape)
+
+    def is_zero(self, a: Array) -> bool:
+        return not np.any(a)
+
+    def format(self, entry: Any) -> float:
+        return float(entry)
+
+
+def _as_float(x: Any) -> float:
+    if isinstance(x, arb):
+        return float(x.mid())
+    return float(x) if isinstance(x, Quadratic) else float(as_fmpq(x))
+
+
+RR = Floats()

@@ -1,0 +1,119 @@
+"""The prime fields GF(p), p < 2^63."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import Ordering, nmod, nmod_mat, nmod_mpoly_ctx
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
+from attngeom.exact.determinants import determinants_mod_p, powers_mod_p
+from attngeom.exact.domains.domain import Domain, no_inverse, singular
+from attngeom.exact.modular import Echelon, determinant_mod_p, nullspace_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
+from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.primes import check_prime
+from attngeom.exact.products import matmul_mod
+
+
+@dataclass(frozen=True)
+class PrimeField(Domain):
+    """The field GF(p); entries are residues in [0, p).
+
+    >>> GF(7).inverse(GF(7).convert([[3]])).tolist()
+    [[5]]
+    """
+
+    p: int
+    name: ClassVar[str] = "GF"
+    is_exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_prime(self.p)
+
+    @property
+    def characteristic(self) -> int:
+        return self.p
+
+    @property
+    def fits_word(self) -> bool:
+        """Whether residues are stored as int64, so that products of two do not overflow."""
+        return self.p < 2**31
+
+    def _residue(self, x: Any) -> int:
+        q = as_fmpq(x)
+        if int(q.q) % self.p == 0:
+            raise InputError(f"entry {q} given; its denominator must be invertible mod {self.p}")
+        return int(nmod(int(q.p), self.p) / nmod(int(q.q), self.p))
+
+    def convert(self, data: Any) -> Array:
+        if isinstance(data, np.ndarray) and np.issubdtype(data.dtype, np.integer):
+            return np.asarray(data.astype(np.int64 if self.fits_word else object) % self.p)
+        residues = elementwise(self._residue, data)
+        return residues.astype(np.int64) if self.fits_word else residues
+
+    def reduce(self, a: Array) -> Array:
+        return a % self.p
+
+    def to_flint(self, a: Array) -> nmod_mat:
+        return nmod_mat(a.shape[0], a.shape[1], a.ravel().tolist(), self.p)
+
+    def invert(self, a: Any) -> Any:
+        residues = np.asarray(a) % self.p
+        if not np.all(residues):
+            raise no_inverse()
+        if self.fits_word:
+            return powers_mod_p(residues, self.p - 2, self.p)[()]
+        return np.frompyfunc(lambda x: pow(int(x), -1, self.p), 1, 1)(residues)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        if self.fits_word:
+            return matmul_mod(a, b, self.p)
+        return broadcast_product(lambda x, y: from_flint(self.to_flint(x) * self.to_flint(y), int), a, b)
+
+    def inverse(self, a: Array) -> Array:
+        check_square(a)
+        try:
+            out = from_flint(self.to_flint(a).inv(), int)
+        except ZeroDivisionError:
+            raise singular(a) from None
+        return out.astype(np.int64) if self.fits_word else out
+
+    def rank(self, a: Array) -> int:
+        return rank_mod_p(a, self.p)
+
+    def rref(self, a: Array) -> Echelon:
+        return rref_mod_p(a, self.p)
+
+    def nullspace(self, a: Array) -> Array:
+        return nullspace_mod_p(a, self.p)
+
+    def solve(self, a: Array, b: Array) -> Array | None:
+        return solve_mod_p(a, b, self.p)
+
+    def _large_dets(self, a: Array) -> Any:
+        return determinants_mod_p(a, self.p) if self.fits_word else super()._large_dets(a)
+
+    def _large_det(self, a: Array) -> int:
+        return determinant_mod_p(a, self.p)
+
+    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return self.convert(rng.integers(0, self.p, size=shape))
+
+    def is_zero(self, a: Array) -> bool:
+        return not np.any(self.reduce(a))
+
+    def polynomials(self, variables: Sequence[str]) -> nmod_mpoly_ctx:
+        return nmod_mpoly_ctx.get(tuple(variables), modulus=self.p, ordering=Ordering.degrevlex)
+
+
+def GF(p: int) -> PrimeField:
+    """The prime field with p elements.
+
+    >>> GF(5).convert([["1/2", -1]]).tolist()
+    [[3, 4]]
+    """
+    return PrimeField(p)
