@@ -27,6 +27,9 @@ class Rank(Question):
             parameters = {"size": size, "sleep": values["sleep"], "act": values["act"]}
             yield Task(self.name, {"widths": [size, size], "attention": [1]}, parameters, seed)
 
+    def size(self, table):
+        return len(integers(table.get("sizes", 1), "sizes"))
+
     def cost(self, task):
         return 1e-3 + task.parameters["sleep"]
 

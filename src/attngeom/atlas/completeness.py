@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attngeom.atlas.ideals import ideal_models
+from attngeom.atlas.ideals import check_reach, ideal_models
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
 from attngeom.equations.ideal import CrossColumn, implicitize
@@ -35,6 +35,14 @@ class Completeness(Question):
             for degree in integers(values["max_degree"], "max_degree"):
                 architecture = Architecture((model["d"], 1), model["a"], tokens=2).to_json()
                 yield Task(self.name, architecture, {"max_degree": degree, "targets": model["targets"]}, seed)
+
+    def size(self, table: Mapping[str, Any]) -> int:
+        values = table_values(table, KEYS, self.name)
+        degrees = integers(values["max_degree"], "max_degree")
+        models = list(ideal_models(values["d"], values["a"], values["targets"], 1))
+        for model in models:
+            check_reach(model, max(degrees), "cross")
+        return len(models) * len(degrees)
 
     def cost(self, task: Task) -> float:
         d, degree = task.architecture["widths"][0], task.parameters["max_degree"]

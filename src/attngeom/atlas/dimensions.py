@@ -16,8 +16,10 @@ widths, other combinations are left out. Attention widths above d_{i-1} give no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
@@ -26,6 +28,10 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
+from attngeom.network.architecture import KINDS, MAX_LAYERS
+
+MANY = 10**18
+"""Beyond this no count needs to be exact."""
 
 KEYS: Mapping[str, Any] = {
     "layers": 1,
@@ -52,30 +58,61 @@ def _choices(value: Any, allowed: tuple[Any, ...], name: str) -> list[Any]:
     return values
 
 
+@dataclass(frozen=True)
+class Ranges:
+    """The ranges of a table: ``attention`` gives those of a layer of a width, ``variants`` are independent."""
+
+    layers: list[int]
+    widths: list[int]
+    ranks: list[int] | None
+    variants: tuple[list[Any], ...]
+
+    def attention(self, width: int) -> Sequence[int]:
+        return range(1, width + 1) if self.ranks is None else self.ranks
+
+    @property
+    def size(self) -> int:
+        """The number of combinations: Σ_l |widths| (Σ_d |attention(d)|)^l, with a skip Σ_d |attention(d)|^l."""
+        choices = [len(self.attention(d)) for d in self.widths]
+        skips = self.variants[3].count(True)
+        rest = prod(len(values) for k, values in enumerate(self.variants) if k != 3)
+        total = 0
+        for count in self.layers:
+            power = min(count, MAX_LAYERS)
+            plain = len(self.widths) * sum(choices) ** power
+            total += rest * ((len(self.variants[3]) - skips) * plain + skips * sum(c**power for c in choices))
+            if total > MANY:
+                break
+        return total
+
+
+def _ranges(table: Mapping[str, Any]) -> Ranges:
+    values = table_values(table, KEYS, "dimension")
+    return Ranges(
+        integers(values["layers"], "layers"),
+        integers(values["widths"], "widths"),
+        None if values["attention"] == "all" else integers(values["attention"], "attention"),
+        (
+            integers(values["tokens"], "tokens"),
+            _choices(values["kinds"], KINDS, "kinds"),
+            integers(values["heads"], "heads"),
+            _choices(values["residual"], (False, True), "residual"),
+            _choices(values["causal"], (False, True), "causal"),
+        ),
+    )
+
+
 def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The JSON objects of the architectures that a table describes; shapes vary slowest, so that costs are even.
 
     >>> len(list(architectures({"layers": 2, "widths": [1, 2], "residual": [False, True]})))
     23
     """
-    values = table_values(table, KEYS, "dimension")
-    layers = integers(values["layers"], "layers")
-    widths = integers(values["widths"], "widths")
-    attention = None if values["attention"] == "all" else integers(values["attention"], "attention")
-    variants = list(
-        product(
-            integers(values["tokens"], "tokens"),
-            _choices(values["kinds"], ("lightning", "softmax"), "kinds"),
-            integers(values["heads"], "heads"),
-            _choices(values["residual"], (False, True), "residual"),
-            _choices(values["causal"], (False, True), "causal"),
-        )
-    )
-    for count in layers:
-        for sizes in product(widths, repeat=count + 1):
-            ranges = [range(1, d + 1) if attention is None else attention for d in sizes[:-1]]
-            for ranks in product(*ranges):
-                for tokens, kind, heads, residual, causal in variants:
+    ranges = _ranges(table)
+    for count in ranges.layers:
+        for sizes in product(ranges.widths, repeat=count + 1):
+            for ranks in product(*(ranges.attention(d) for d in sizes[:-1])):
+                for tokens, kind, heads, residual, causal in product(*ranges.variants):
                     if any(d % heads for d in sizes[1:]) or (residual and len(set(sizes)) > 1):
                         continue
                     yield {
@@ -98,6 +135,9 @@ class ArchitectureDimension(Question):
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         for architecture in architectures(table):
             yield Task(self.name, architecture, {}, seed)
+
+    def size(self, table: Mapping[str, Any]) -> int:
+        return _ranges(table).size
 
     def cost(self, task: Task) -> float:
         widths, attention = task.architecture["widths"], task.architecture["attention"]

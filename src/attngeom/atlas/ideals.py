@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import comb
 from typing import Any
 
@@ -27,9 +28,15 @@ from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.partitions import Weight, kostka, module_dimension, pad
 from attngeom.equations.ideal.records import make_module
 from attngeom.equations.ideal.tableaux import plethysm
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
+
+MAX_WEIGHTS = 60_000
+"""Bound on the dimension of S^{2n}(C^d); at this size the weights of a degree are listed in half a minute."""
+MAX_MONOMIALS = 10**12
+MANY = 10**7
+"""Beyond this number of tasks counting ends."""
 
 KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "rows": 1, "degrees": 2, "coordinates": "cross"}
 
@@ -96,6 +103,22 @@ def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
     return HighestWeightEngine(d, targets).weights(degree)
 
 
+def check_reach(model: Mapping[str, int], degree: int, coordinates: str) -> None:
+    """Refuse a degree whose weights or monomials could not even be listed."""
+    d, rows = model["d"], model["rows"]
+    if coordinates == "cross" and rows == 1:
+        # The highest weights of R_n occur among the monomials of degree 2n in d variables.
+        if degree > MAX_WEIGHTS or comb(d + 2 * degree - 1, min(2 * degree, d - 1)) > MAX_WEIGHTS:
+            raise SizeError(f"degree {degree} of an ideal with d = {d} given; its weights are too many to list")
+    elif degree > MAX_WEIGHTS or _monomials(d, rows, degree, coordinates) > MAX_MONOMIALS:
+        raise SizeError(f"degree {degree} of an ideal with d = {d}, rows = {rows} given; it has too many monomials")
+
+
+def _monomials(d: int, rows: int, degree: int, coordinates: str) -> int:
+    variables = comb(d + 2, 3) if coordinates == "single" else rows * d * comb(d + 1, 2)
+    return comb(variables + degree - 1, min(degree, variables - 1))
+
+
 class IdealWeight(Question):
     """One highest weight (λ, μ) of one degree: multiplicities in R_n, in the coordinate ring and in R_1 · I_{n-1}."""
 
@@ -109,6 +132,17 @@ class IdealWeight(Question):
                     for model in models:
                         if (model["d"], model["targets"]) == (d, targets):
                             yield weight_task(model_task("ideal", model, degree, "cross", seed), weight)
+
+    def size(self, table: Mapping[str, Any]) -> int:
+        tasks = 0
+        for degree in _degrees(table):
+            for model, coordinates in _models(table):
+                check_reach(model, degree, coordinates)
+                if coordinates == "cross" and model["rows"] == 1:
+                    tasks += comb(model["d"] + 2 * degree - 1, min(2 * degree, model["d"] - 1))
+                if tasks > MANY:
+                    return tasks
+        return tasks
 
     def cost(self, task: Task) -> float:
         lam, mu = task.parameters["weight"]
@@ -154,10 +188,13 @@ class Ideal(Question):
                 if coordinates == "single" or model["rows"] > 1:
                     yield model_task(self.name, model, degree, coordinates, seed)
 
+    def size(self, table: Mapping[str, Any]) -> int:
+        whole = sum(1 for _ in islice(_models(table), MANY))
+        return len(_degrees(table)) * whole + (IdealWeight().size(table) if whole < MANY else 0)
+
     def cost(self, task: Task) -> float:
         (d, rows), degree = task.architecture["widths"], task.parameters["degree"]
-        variables = comb(d + 2, 3) if task.parameters["coordinates"] == "single" else rows * d * comb(d + 1, 2)
-        monomials = float(comb(variables + degree - 1, degree))
+        monomials = float(_monomials(d, rows, degree, task.parameters["coordinates"]))
         return 1e-2 + 4e-5 * monomials * (1 + monomials / 2e5)
 
     def run(self, task: Task) -> Result:

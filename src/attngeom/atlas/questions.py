@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from attngeom.atlas.records import Fact, Result, Task
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 
 BUILT_IN = {
     "dimension": "attngeom.atlas.dimensions",
@@ -24,6 +24,8 @@ BUILT_IN = {
 }
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"
+MAX_VALUES = 10**5
+"""Values of one range of a sweep."""
 
 
 class Question(ABC):
@@ -34,6 +36,13 @@ class Question(ABC):
     @abstractmethod
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         """The tasks that one table of a sweep file asks for, in an order in which neighbours share work."""
+
+    @abstractmethod
+    def size(self, table: Mapping[str, Any]) -> int:
+        """A bound on the number of tasks of a table, by a formula: nothing is listed.
+
+        InputError or SizeError for a table that is not valid, or that asks for what is out of reach.
+        """
 
     @abstractmethod
     def cost(self, task: Task) -> float:
@@ -111,8 +120,10 @@ def integers(value: Any, name: str) -> list[int]:
     ([2, 3, 4], [3])
     """
     if isinstance(value, Mapping) and set(value) == {"from", "to"}:
-        ends = integers([value["from"], value["to"]], name)
-        value = list(range(ends[0], ends[1] + 1))
+        first, last = integers([value["from"], value["to"]], name)
+        if last - first >= MAX_VALUES:
+            raise SizeError(f"{name} from {first} to {str(last)[:20]} given; at most {MAX_VALUES:,} values are swept")
+        value = list(range(first, last + 1))
     values = value if isinstance(value, list) else [value]
     if not values or any(isinstance(x, bool) or not isinstance(x, int) or x < 1 for x in values):
         raise InputError(

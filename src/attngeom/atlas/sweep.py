@@ -22,11 +22,13 @@ from attngeom.atlas.children import Budget
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, sha256
 from attngeom.atlas.store import Store
-from attngeom.errors import FormatError, InputError
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.files import read_bytes
 
 MAX_SWEEP_BYTES = 2**20
 CHUNK = 2000
+MAX_TASKS = 5_000_000
+"""Tasks of one sweep; a plan keeps a line for each in memory."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
     seed, budget = record.pop("seed", 0), record.pop("budget", {})
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InputError(f"{name}: seed = {str(seed)[:40]} given; an integer from 0 to 2^63 - 1 is required")
-    if not isinstance(budget, Mapping) or not set(budget) <= {"seconds", "megabytes"}:
+    if not isinstance(budget, Mapping):
+        raise InputError(f"{name}: budget = {str(budget)[:40]} given; a table [budget] with numbers is required")
+    if not set(budget) <= {"seconds", "megabytes"}:
         raise InputError(f"{name}: [budget] has the keys {list(budget)[:5]}; seconds and megabytes are known")
     tables = []
     for question, value in record.items():
@@ -98,7 +102,16 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         tables += [(question, table) for table in value]
     if not tables:
         raise InputError(f"{name}: no tables; write at least one, such as [[dimension]]")
+    size = 0
+    for question, table in tables:
+        size += get_question(question).size(table)
+        if size > MAX_TASKS:
+            raise SizeError(f"{name}: about {_shorten(size)} tasks asked for; at most {MAX_TASKS:,} fit into one sweep")
     return Sweep(tuple(tables), seed, Budget(**budget))
+
+
+def _shorten(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}" if count < 10**4000 else "10^4000"
 
 
 def read_sweep(path: str | Path) -> Sweep:
