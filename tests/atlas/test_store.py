@@ -7,11 +7,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing, suppress
 
 import pytest
 
 from attngeom.atlas.records import Fact, Failure, Result, Task
 from attngeom.atlas.store import Store
+from attngeom.cli.app import run
 from attngeom.errors import FormatError, InputError
 
 
@@ -250,3 +252,45 @@ def test_an_empty_file_becomes_a_store(path):
     path.touch()
     with Store(path) as store:
         assert store.count() == 0
+
+
+def edit(path, statement, *values):
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement, values)
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xff\xfe", b'{"a": "\xff"}', b"[" * 100_000, b"null", b"[1]", 7, None, b"", '{"widths": 3}']
+)
+@pytest.mark.parametrize("column", ["architecture", "parameters", "answer", "evidence", "certificate", "version"])
+def test_altered_texts_are_one_line(tmp_path, text, column, capfd):
+    path = tmp_path / "a.db"
+    with Store(path) as store:
+        store.add([make_fact(1)])
+        store.add(failures=[Failure(make_fact(2).task, "time", "slow")])
+    for table in ("facts", "failures"):
+        # Not every table has the column, and not every column takes NULL.
+        with suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
+            edit(path, f"UPDATE {table} SET {column} = CAST(? AS TEXT)", text)
+    for command in (["show"], ["show", "--failures"], ["summary"], ["verify"]):
+        assert run(["atlas", *command, "--store", str(path)]) in (0, 1, 2)
+        assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_store_that_no_log_can_be_made_for_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    with Store(path) as store:
+        store.add([make_fact(1)])
+    connect = sqlite3.connect
+
+    def on_a_read_only_disk(address, **options):
+        if "immutable" not in address:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(address, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", on_a_read_only_disk)
+    with Store(path, read_only=True) as store:
+        assert store.count() == 1
+    path.with_name("a.db-wal").write_bytes(b"x")
+    with pytest.raises(InputError, match="unable to open"):
+        Store(path, read_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from attngeom.atlas.records import Fact, Failure, Task
-from attngeom.atlas.rows import Row, fact_row, read_fact, read_task, task_columns
+from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure, task_columns
 from attngeom.errors import FormatError, InputError
 
 APPLICATION_ID = 0x61746C73
@@ -68,10 +68,19 @@ class Store:
         if not self.path.parent.is_dir():
             raise InputError(f"store {self.path} given; its folder does not exist; make it first")
         _check_magic(self.path)
-        mode = "ro" if read_only else "rwc"
+        try:
+            self._open("mode=ro" if read_only else "mode=rwc", read_only)
+        except InputError:
+            # Beside a file on a read-only disk SQLite cannot make the index of the write-ahead log; without a log the
+            # file is all there is, and can be read as it stands.
+            if not read_only or _has_log(self.path):
+                raise
+            self._open("mode=ro&immutable=1", read_only)
+
+    def _open(self, options: str, read_only: bool) -> None:
         with self._translated():
             self._database = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+                f"{self.path.resolve().as_uri()}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
             )
         try:
             with self._translated():
@@ -186,10 +195,11 @@ class Store:
         """All failures, in the order in which they first occurred."""
         with self._translated():
             rows = self._database.execute(f"SELECT {FAILURE_COLUMNS} FROM failures ORDER BY rowid").fetchall()
-        return [
-            Failure(read_task(question, architecture, parameters, seed), reason, detail, cpu, version, attempts)
-            for _, question, architecture, parameters, seed, reason, detail, attempts, version, cpu in rows
-        ]
+        found = [read_failure(row) for row in rows]
+        readable = [failure for failure in found if failure is not None]
+        if len(readable) < len(found):
+            raise FormatError(f"store {self.path}: a failure does not match its key; {_SALVAGE}")
+        return readable
 
     def count(self) -> int:
         """The number of facts."""
@@ -270,6 +280,12 @@ def _advice(text: str) -> str:
     if "I/O" in text:
         return "what was committed is kept: check the disk and run again"
     return "give a file that can be read and written"
+
+
+def _has_log(path: Path) -> bool:
+    """Whether the file has a write-ahead log with content."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _check_magic(path: Path) -> None:
