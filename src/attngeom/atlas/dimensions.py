@@ -28,7 +28,8 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
-from attngeom.network.architecture import KINDS, MAX_LAYERS
+from attngeom.network.architecture import MAX_LAYERS
+from attngeom.network.attention import KINDS
 
 MANY = 10**18
 """Beyond this no count needs to be exact."""
@@ -94,7 +95,7 @@ def _ranges(table: Mapping[str, Any]) -> Ranges:
         None if values["attention"] == "all" else integers(values["attention"], "attention"),
         (
             integers(values["tokens"], "tokens"),
-            _choices(values["kinds"], KINDS, "kinds"),
+            _choices(values["kinds"], tuple(KINDS), "kinds"),
             integers(values["heads"], "heads"),
             _choices(values["residual"], (False, True), "residual"),
             _choices(values["causal"], (False, True), "causal"),
