@@ -10,8 +10,8 @@ from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
-from attngeom.verification.counts import count_upper_bound
-from attngeom.verification.dimension import check
+from attngeom.verification import Certificate, verify
+from attngeom.verification.upper_bound import count_upper_bound
 
 from .strategies import architectures
 
@@ -22,7 +22,7 @@ def certificate(architecture):
 
 
 def verdict(record):
-    return check(record["claim"], record["witness"], record["provenance"])
+    return verify(Certificate(record["claim"], record["witness"], record["provenance"]))
 
 
 @settings(max_examples=300)

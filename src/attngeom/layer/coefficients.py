@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -117,12 +118,21 @@ def array_shapes(d: int, d_out: int, t: int) -> tuple[tuple[int, ...], tuple[int
     return (d_out, t, d * (d + 1) * (d + 2) // 6), (d_out, t, t - 1, d * (d + 1) // 2, d)
 
 
+def count_entries(d: int, d_out: int, t: int) -> int:
+    """The number of coefficients in the support of a layer.
+
+    >>> count_entries(2, 1, 2)
+    20
+    """
+    return sum(prod(shape) for shape in array_shapes(d, d_out, t))
+
+
 def check_size(d: int, d_out: int, t: int) -> None:
     """Positive sizes whose arrays fit in memory."""
     for name, value in (("d", d), ("d_out", d_out), ("t", t)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")
-    entries = sum(int(np.prod([int(x) for x in shape], dtype=object)) for shape in array_shapes(d, d_out, t))
+    entries = count_entries(d, d_out, t)
     if entries > MAX_ENTRIES:
         raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {MAX_ENTRIES:,}")
 

@@ -251,7 +251,7 @@ def run_quartic_slice(work: Work) -> Finding:
         single = np.broadcast_to(symmetrize(cross, 2, QQ)[:, None], shapes[0])
         verdict = certify(Coefficients(2, 1, 2, single, np.broadcast_to(cross[:, None, None], shapes[1]), QQ))
         realizable &= verdict.verdict == "realizable"
-        valid &= verdict.certificate is not None and verify(verdict.certificate).valid
+        valid &= verdict.certificate is not None and verify(verdict.certificate).valid is True
         points.append([float(found[0]), float(found[1])])
     terms = [[list(map(int, exponents)), str(c)] for exponents, c in quartic.terms()]
     checks = (

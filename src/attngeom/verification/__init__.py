@@ -1,6 +1,7 @@
 """Certificates are rechecked here, by code that searches for nothing."""
 
 from attngeom.verification.dispatch import verify
-from attngeom.verification.records import Certificate, Verdict
+from attngeom.verification.records import Certificate
+from attngeom.verification.verdicts import Verdict
 
 __all__ = ["Certificate", "Verdict", "verify"]

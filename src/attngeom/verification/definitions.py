@@ -6,20 +6,29 @@ definition reads its JSON data strictly (canonical order, ranges) and returns th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise, permutations
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, pairwise, permutations
 from typing import Any
 
 from attngeom.errors import FormatError
-from attngeom.verification.reading import (
-    Accessor,
-    Data,
-    Definition,
-    determinant,
-    read_index,
-    read_indices,
-    read_integers,
-)
+from attngeom.verification.budget import MAX_READS, afford
+from attngeom.verification.maps import Accessor, determinant
+from attngeom.verification.reading import read_index, read_indices, read_integers, read_object, show
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An equation of attention layers: ``evaluate(data, accessor)`` vanishes on them for every data that it accepts.
+
+    ``degree(data)`` is its degree in the coefficients. Where ``cross`` is set it needs two tokens.
+    """
+
+    evaluate: Callable[[Data, Accessor], Any]
+    degree: Callable[[Data], int]
+    cross: bool = True
 
 
 def _slice(data: Data, accessor: Accessor) -> tuple[Callable[[int, int, int], Any], int]:
@@ -27,21 +36,18 @@ def _slice(data: Data, accessor: Accessor) -> tuple[Callable[[int, int, int], An
 
     The table α_m(z) ν_n(z) is symmetric in the two roles, so each equation of a row holds for a target as well.
     """
-    place = data.get("slice")
-    if type(place) is not dict or set(place) != {"side", "index"}:
-        raise FormatError("a slice with side and index is required")
+    place = read_object(data["slice"], ("side", "index"), "slice")
     if place["side"] == "row":
         i = read_index(place["index"], accessor.d_out)
         return (lambda k, l, m: accessor.y(i, k, l, m)), accessor.d
     if place["side"] == "target":
         m = read_index(place["index"], accessor.d)
         return (lambda k, l, n: accessor.y(n, k, l, m)), accessor.d_out
-    raise FormatError(f"side {str(place['side'])[:40]!r} found; row or target is required")
+    raise FormatError(f"side {show(place['side'])} found; row or target is required")
 
 
 def _keys(data: Data, *names: str) -> None:
-    if set(data) != set(names):
-        raise FormatError(f"keys {sorted(map(str, data))} found; {sorted(names)} are required")
+    read_object(data, names, "the data of the invariant")
 
 
 def support(data: Data, accessor: Accessor) -> Any:
@@ -62,7 +68,7 @@ def support(data: Data, accessor: Accessor) -> Any:
 
 def _pair(value: Any, rows: int, columns: int) -> tuple[int, int]:
     if type(value) is not list or len(value) != 2:
-        raise FormatError(f"{str(value)[:40]} found; [row, column] is required")
+        raise FormatError(f"{show(value)} found; [row, column] is required")
     return read_index(value[0], rows), read_index(value[1], columns)
 
 
@@ -162,20 +168,33 @@ def binary_restriction(data: Data, accessor: Accessor) -> Any:
     return determinant(list(zip(*(restricted(m) for m in read_indices(data["targets"], 3, number)))))
 
 
+def _square(data: Data, number: int) -> list[tuple[list[int], list[int]]]:
+    """The element of S_22 that the data name: one product of 2-subsets that meet, or one of two sums of products.
+
+    The resultant of Σ λ_m q_m and Σ μ_m q_m is a quadratic form in the minors of (λ, μ), so its coefficients at
+    products of disjoint 2-subsets vanish only in the sums that respect the Plücker relation.
+    """
+    square = data["square"]
+    if type(square) is not list or any(type(x) is not list or len(x) != 2 for x in square):
+        raise FormatError("products of two 2-subsets are required")
+    found = [(read_indices(b, 2, number), read_indices(c, 2, number)) for b, c in square]
+    if any(b > c for b, c in found):
+        raise FormatError("the 2-subsets must be in increasing order")
+    if len(found) == 1 and set(found[0][0]) & set(found[0][1]):
+        return found
+    w, x, y, z = (sorted({k for b, c in found for k in (*b, *c)}) + [0] * 4)[:4]
+    sums = [[([w, x], [y, z]), ([w, y], [x, z])], [([w, y], [x, z]), ([w, z], [x, y])]]
+    if found not in sums:
+        raise FormatError("the products of 2-subsets are no coefficient of a resultant")
+    return found
+
+
 def sylvester_resultant(data: Data, accessor: Accessor) -> Any:
     """Σ over products of 2-subsets b, c of the polarized resultant of the quadrics restricted to a line."""
     _keys(data, "slice", "line", "square")
     restricted, number = _on_line(data, accessor)
-    square = data["square"]
-    if type(square) is not list or not 1 <= len(square) <= 2 or any(type(x) is not list for x in square):
-        raise FormatError("one or two products of 2-subsets are required")
     total: Any = None
-    for product in square:
-        if len(product) != 2:
-            raise FormatError("products of two 2-subsets are required")
-        b, c = (read_indices(x, 2, number) for x in product)
-        if b > c:
-            raise FormatError("the 2-subsets must be in increasing order")
+    for b, c in _square(data, number):
         (p, q), (r, s) = (tuple(restricted(m) for m in x) for x in (b, c))
 
         def minor(x: Any, z: Any, i: int, j: int) -> Any:
@@ -188,23 +207,23 @@ def sylvester_resultant(data: Data, accessor: Accessor) -> Any:
     return total
 
 
-def cubic_on_plane(i: list[Any], plane: list[list[int]], accessor: Accessor) -> dict[tuple[int, int, int], Any]:
+def cubic_on_plane(i: list[int], plane: list[list[int]], accessor: Accessor) -> dict[tuple[int, int, int], Any]:
     """The ternary cubic Σ_n i_n F_n on the plane spanned by three rows, as scaled coefficients by sorted triple."""
-    d = accessor.d
+    support = [k for k in range(accessor.d) if any(vector[k] for vector in plane)]
+    rows = [n for n, factor in enumerate(i) if factor]
+    afford(len(rows) * len(support) ** 3, MAX_READS, "coefficients for a cubic on a plane")
+    zero = accessor.single(0, 0, 0, 0, 0) * 0
+    once = {(u, l, m): zero for u in range(3) for l in support for m in support}
+    for k in support:
+        for l in support:
+            for m in support:
+                y = sum((accessor.single(n, 0, *sorted((k, l, m))) * i[n] for n in rows), start=zero)
+                for u in range(3):
+                    once[u, l, m] += y * plane[u][k]
     cubic = {}
-    for triple in ((u, v, w) for u in range(3) for v in range(u, 3) for w in range(v, 3)):
-        p, q, r = (plane[x] for x in triple)
-        total = accessor.single(0, 0, 0, 0, 0) * 0
-        for n, factor in enumerate(i):
-            if not factor:
-                continue
-            for k in range(d):
-                for l in range(d):
-                    if p[k] and q[l]:
-                        for m in range(d):
-                            if r[m]:
-                                total += accessor.single(n, 0, *sorted((k, l, m))) * (factor * p[k] * q[l] * r[m])
-        cubic[triple] = total
+    for u, v, w in combinations_with_replacement(range(3), 3):
+        terms = (once[u, l, m] * (plane[v][l] * plane[w][m]) for l in support for m in support)
+        cubic[u, v, w] = sum(terms, start=zero)
     return cubic
 
 
@@ -243,6 +262,7 @@ def shared_quadric(data: Data, accessor: Accessor) -> Any:
     _keys(data, "combinations", "monomials")
     d = accessor.d
     combinations_given = read_integers(data["combinations"], 2, accessor.d_out)
+    afford(4 * d * d * accessor.d_out, MAX_READS, "coefficients for the quartics")
     monomials = data["monomials"]
     if type(monomials) is not list or len(monomials) != 2 * d:
         raise FormatError(f"{2 * d} quartic monomials are required")
@@ -267,25 +287,27 @@ def shared_quadric(data: Data, accessor: Accessor) -> Any:
     return determinant(matrix)
 
 
+def _size(key: str) -> Callable[[Data], int]:
+    """The degree of a minor whose columns ``data[key]`` lists."""
+
+    def size(data: Data) -> int:
+        columns = data.get(key)
+        if type(columns) is not list:
+            raise FormatError(f"{key}: {show(columns)} found; a list is required")
+        return len(columns)
+
+    return size
+
+
 DEFINITIONS: dict[str, Definition] = {
-    "support": Definition(support, lambda data: 1),
+    "support": Definition(support, lambda data: 1, cross=False),
     "sequence-copy": Definition(sequence_copy, lambda data: 1),
     "symmetrization": Definition(symmetrization, lambda data: 1),
-    "attention-rank": Definition(attention_rank, lambda data: len(data["targets"])),
+    "attention-rank": Definition(attention_rank, _size("targets")),
     "segre-quadric": Definition(segre_quadric, lambda data: 2),
     "slice-pencil": Definition(slice_pencil, lambda data: 3),
     "binary-restriction": Definition(binary_restriction, lambda data: 3),
     "sylvester-resultant": Definition(sylvester_resultant, lambda data: 4),
-    "lie-plane": Definition(lie_plane, lambda data: 8),
-    "shared-quadric": Definition(shared_quadric, lambda data: len(data["monomials"])),
-}
-
-NEEDS_TWO_TOKENS = {
-    "sequence-copy",
-    "symmetrization",
-    "attention-rank",
-    "segre-quadric",
-    "slice-pencil",
-    "binary-restriction",
-    "sylvester-resultant",
+    "lie-plane": Definition(lie_plane, lambda data: 8, cross=False),
+    "shared-quadric": Definition(shared_quadric, _size("monomials"), cross=False),
 }

@@ -1,4 +1,4 @@
-"""Recheck a certificate for a dimension, with code of its own: forward derivatives, and the symmetries or a count.
+"""Recheck a claim about a dimension: a minor of the Jacobian that is nonzero mod p, and an upper bound that equals it.
 
 Nothing here comes from the search. The Jacobian is evaluated by forward propagation of one tangent for each column
 (the search propagates back), in the convention X = d×t of :mod:`attngeom.network`.
@@ -6,25 +6,67 @@ Nothing here comes from the search. The Jacobian is evaluated by forward propaga
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from attngeom.errors import AttnGeomError, FormatError
+from attngeom.errors import FormatError, SizeError
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
 from attngeom.network.weights import Head, Weights, random_weights
-from attngeom.verification.counts import count_upper_bound, reached_widths
-from attngeom.verification.records import Verdict
+from attngeom.verification.budget import (
+    MAX_DIMENSION,
+    MAX_JACOBIAN,
+    MAX_PARAMETERS,
+    MAX_SAMPLE_ENTRIES,
+    MAX_SUMS_PER_RESIDUE,
+    afford,
+)
+from attngeom.verification.reading import read_integer, read_object, require
+from attngeom.verification.upper_bound import reached_widths, upper_bound
 
-MAX_DIMENSION = 4000
-MAX_PARAMETERS = 10**6
-MAX_ENTRIES = 2 * 10**8
-MAX_WORK = 10**11
+MAX_SAMPLES = 10**6
+MAX_SEED = 2**63 - 2
+KINDS = ("lightning", "softmax")
+
+
+@dataclass(frozen=True)
+class DimensionClaim:
+    """The functions of an architecture form a set of this dimension."""
+
+    architecture: Architecture
+    dimension: int
+
+    @classmethod
+    def from_json(cls, record: Any) -> DimensionClaim:
+        """Read the claim strictly."""
+        claim = read_object(record, ("kind", "architecture", "dimension"), "claim")
+        architecture = Architecture.from_json(claim["architecture"])
+        return cls(architecture, read_integer(claim["dimension"], 0, 10**18, "dimension"))
+
+    def __str__(self) -> str:
+        """The claim in words, with every field of the architecture by name, also those with their usual values."""
+        fields = [f"{name} {json.dumps(value)}" for name, value in self.architecture.to_json().items()]
+        return f"the functions of attention networks with {', '.join(fields)} form a set of dimension {self.dimension}"
+
+    def check(self, witness: Mapping[str, Any]) -> str:
+        """Why the claim is true: the minor gives at least the dimension, the upper bound at most."""
+        architecture, value = self.architecture, self.dimension
+        afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
+        afford(value, MAX_DIMENSION, "rows and columns of a minor")
+        if architecture.kind not in KINDS:
+            raise FormatError(f"kind {architecture.kind} found; minors of {' and '.join(KINDS)} are rechecked")
+        parts = read_object(witness, ("lower", "upper"), "witness")
+        found, method = upper_bound(architecture, parts["upper"])
+        require(found == value, f"the upper bound is {found}, not {value}")
+        point = _read_point(architecture, parts["lower"], value)
+        rank = rank_mod_p(_minor(point), point.field.p)
+        require(rank == value, f"the minor of size {value} has rank {rank} mod {point.field.p}")
+        return f"a {value}×{value} minor is nonzero mod {point.field.p}, and {method} give at most {value}"
 
 
 @dataclass(frozen=True)
@@ -40,93 +82,26 @@ class Point:
     columns: list[int]
 
 
-def check(claim: Mapping[str, Any], witness: Mapping[str, Any], provenance: Mapping[str, Any]) -> Verdict:
-    """Whether the witness proves that the functions of the architecture form a set of the claimed dimension.
-
-    Valid means: the minor is nonzero mod p, so the dimension is at least its size, and an upper bound equals it.
-    ``provenance`` is not needed: everything that the proof uses is in the witness.
-    """
-    words = "dimension"
-    try:
-        architecture, value = _read_claim(claim)
-        words = f"the functions of {_describe(architecture)} form a set of dimension {value}"
-        lower, upper = witness.get("lower"), witness.get("upper")
-        if not isinstance(lower, dict) or not isinstance(upper, dict):
-            raise FormatError("the witness needs the objects lower and upper")
-        found = _upper(architecture, upper)
-        if found != value:
-            return Verdict(False, words, f"the upper bound is {found}, not {value}")
-        point = _read_point(architecture, lower, value)
-        rank = rank_mod_p(_minor(point), point.field.p)
-        if rank < value:
-            return Verdict(False, words, f"the minor of size {value} has rank {rank} mod {point.field.p}")
-        reason = (
-            f"a {value}×{value} minor is nonzero mod {point.field.p}, and {_upper_words(upper)} give at most {value}"
-        )
-        return Verdict(True, words, reason)
-    except AttnGeomError as error:
-        return Verdict(False, words, str(error))
+def _indices(value: Any, count: int, bound: int, name: str) -> list[int]:
+    if type(value) is not list or len(value) != count:
+        raise FormatError(f"{name} must be a list of {count} different indices")
+    found = [read_integer(index, 0, bound - 1, name) for index in value]
+    if len(set(found)) != count:
+        raise FormatError(f"{name} must hold different indices")
+    return found
 
 
-def _describe(architecture: Architecture) -> str:
-    return (
-        f"{architecture.kind} attention with widths {list(architecture.widths)}, attention"
-        f" {list(architecture.attention)}, {architecture.heads} head(s), {architecture.tokens} token(s)"
-    )
-
-
-def _upper_words(upper: Mapping[str, Any]) -> str:
-    return "the infinitesimal symmetries" if upper["method"] == "symmetries" else "the counted parameters"
-
-
-def _integer(record: Mapping[str, Any], key: str, least: int, most: int) -> int:
-    value = record.get(key)
-    if type(value) is not int or not least <= value <= most:
-        raise FormatError(f"{key} = {str(value)[:40]} found; an integer from {least} to {most} is required")
-    return value
-
-
-def _indices(record: Mapping[str, Any], key: str, count: int, bound: int) -> list[int]:
-    values = record.get(key)
-    if type(values) is not list or len(values) != count or len(set(map(str, values))) != count:
-        raise FormatError(f"{key} must be a list of {count} different indices")
-    if any(type(index) is not int or not 0 <= index < bound for index in values):
-        raise FormatError(f"{key} must hold integers from 0 to {bound - 1}")
-    return list(values)
-
-
-def _read_claim(claim: Mapping[str, Any]) -> tuple[Architecture, int]:
-    architecture = Architecture.from_json(claim.get("architecture"))
-    if architecture.num_parameters > MAX_PARAMETERS:
-        raise FormatError(f"{architecture.num_parameters:,} parameters; at most {MAX_PARAMETERS:,} are rechecked")
-    return architecture, _integer(claim, "dimension", 0, MAX_DIMENSION)
-
-
-def _upper(architecture: Architecture, upper: Mapping[str, Any]) -> int:
-    """The upper bound that the witness names, recomputed."""
-    if upper.get("method") == "count":
-        return count_upper_bound(architecture)
-    if upper.get("method") != "symmetries":
-        raise FormatError(f"upper bound by {str(upper.get('method'))[:40]!r}; symmetries or count is required")
-    field = GF(_integer(upper, "prime", 2, 2**31 - 1))
-    size = sum(count_generators(architecture).values()) * architecture.num_parameters
-    if size > MAX_ENTRIES:
-        raise FormatError(f"a matrix of {size:,} entries; at most {MAX_ENTRIES:,} are rechecked")
-    vectors = infinitesimal_action(random_weights(architecture, field, _integer(upper, "seed", 0, 2**63 - 1))).rows
-    return architecture.num_parameters - rank_mod_p(vectors, field.p)
-
-
-def _read_point(architecture: Architecture, lower: Mapping[str, Any], size: int) -> Point:
-    field = GF(_integer(lower, "prime", 2, 2**31 - 1))
-    seed = _integer(lower, "seed", 0, 2**63 - 2)
-    tokens = _integer(lower, "tokens", 1, architecture.tokens)
-    samples = _integer(lower, "samples", size, 16 * MAX_DIMENSION)
-    if samples * tokens * max(architecture.widths) * tokens > MAX_ENTRIES:
-        raise FormatError(f"{samples} samples of {tokens} tokens; that is more than is rechecked")
-    work = size**2 * tokens * max(architecture.widths) * architecture.num_layers * architecture.heads
-    if work > MAX_WORK:
-        raise FormatError(f"about {work:.0e} operations are needed; at most {MAX_WORK:.0e} are rechecked")
-    support = _read_support(architecture, lower.get("support"))
+def _read_point(architecture: Architecture, record: Any, size: int) -> Point:
+    keys = ("prime", "seed", "tokens", "samples", "support", "rows", "columns")
+    lower = read_object(record, keys, "lower")
+    field = GF(read_integer(lower["prime"], 2, 2**31 - 1, "prime"))
+    seed = read_integer(lower["seed"], 0, MAX_SEED, "seed")
+    tokens = read_integer(lower["tokens"], 1, architecture.tokens, "tokens")
+    samples = read_integer(lower["samples"], size, MAX_SAMPLES, "samples")
+    _afford_point(architecture, size, tokens, samples)
+    support = _read_support(architecture, lower["support"])
+    rows = _indices(lower["rows"], size, samples, "rows")
+    columns = _indices(lower["columns"], size, architecture.num_parameters, "columns")
     weights = _restrict(random_weights(architecture, field, seed), support)
     rng = np.random.default_rng(seed + 1)
     inputs = field.random((samples, tokens, architecture.widths[0]), rng)
@@ -134,9 +109,21 @@ def _read_point(architecture: Architecture, lower: Mapping[str, Any], size: int)
     attention = None
     if architecture.kind == "softmax":
         attention = _draw_attention(architecture, support, samples, tokens, field, rng)
-    rows = _indices(lower, "rows", size, samples)
-    columns = _indices(lower, "columns", size, architecture.num_parameters)
     return Point(field, weights, inputs, cotangents, attention, rows, columns)
+
+
+def _afford_point(architecture: Architecture, size: int, tokens: int, samples: int) -> None:
+    """Bound the memory of the samples and the multiplications of the minor."""
+    width, layers, heads = max(architecture.widths), architecture.num_layers, architecture.heads
+    entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
+    if architecture.kind == "softmax":
+        entries += samples * tokens**2 * layers * heads
+    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
+    # One tangent of size width × tokens for each column, carried forward for each row.
+    inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
+    afford(size * tokens * max(width, inner), MAX_SAMPLE_ENTRIES, "entries of tangents")
+    per_layer = size * tokens * max(width, inner) * (width + tokens)
+    afford(size * layers * heads * per_layer, MAX_JACOBIAN, "multiplications for the minor")
 
 
 def _read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
@@ -200,25 +187,43 @@ def _draw_attention(
             raise FormatError("a layer whose inputs span one dimension has a larger support")
         heads = []
         for _ in range(architecture.heads):
-            while True:
-                E = field.random((samples, tokens, tokens), rng)
-                if architecture.causal:
-                    E = np.triu(E)
-                elif sizes[0] == 1:
-                    E = np.triu(E) + np.swapaxes(np.triu(E, 1), -1, -2)
-                    E[:, -1, :] = E[:, -1, :] * (architecture.tokens - tokens + 1) % p
-                if sizes[0] != 1:
-                    for i in range(tokens):
-                        E[:, i, i] = (1 - E[:, :, i].sum(axis=1) + E[:, i, i]) % p
-                    break
-                sums = E.sum(axis=1) % p
-                if np.all(sums):
-                    inverses = np.array([pow(int(x), -1, p) for x in sums.ravel()], dtype=np.int64)
-                    E = E * inverses.reshape(samples, 1, tokens) % p
-                    break
+            if sizes[0] == 1:
+                heads.append(_draw_exponentials(architecture, samples, tokens, field, rng))
+                continue
+            E = field.random((samples, tokens, tokens), rng)
+            E = np.triu(E) if architecture.causal else E
+            for i in range(tokens):
+                E[:, i, i] = (1 - E[:, :, i].sum(axis=1) + E[:, i, i]) % p
             heads.append(E)
         drawn.append(heads)
     return drawn
+
+
+def _draw_exponentials(
+    architecture: Architecture, samples: int, tokens: int, field: PrimeField, rng: np.random.Generator
+) -> Array:
+    """Random exponentials of scores, symmetric without a mask, divided by their sums; drawn until no sum vanishes.
+
+    The last token stands for all that are left out.
+    """
+    p = field.p
+    copies = architecture.tokens - tokens + 1
+    if copies % p == 0:
+        raise FormatError(f"{copies} copies of a token have no weight mod {p}; another prime is required")
+    # All sums are nonzero with probability about exp(−samples·tokens / p).
+    least = -(-samples * tokens // MAX_SUMS_PER_RESIDUE)
+    if p < least:
+        raise SizeError(f"{samples * tokens:,} random sums that are nonzero mod {p} take too many draws: p ≥ {least:,}")
+    while True:
+        E = field.random((samples, tokens, tokens), rng)
+        E = np.triu(E)
+        if not architecture.causal:
+            E = E + np.swapaxes(np.triu(E, 1), -1, -2)
+            E[:, -1, :] = E[:, -1, :] * copies % p
+        sums = E.sum(axis=1) % p
+        if np.all(sums):
+            inverses = np.array([pow(int(x), -1, p) for x in sums.ravel()], dtype=np.int64)
+            return E * inverses.reshape(samples, 1, tokens) % p
 
 
 def _minor(point: Point) -> Array:

@@ -1,31 +1,63 @@
-"""Recheck any certificate: dispatch on the kind of its claim. Imports none of the code that searched."""
+"""Recheck any certificate: one reader for each kind of claim. Imports none of the code that searched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
-from attngeom.errors import AttnGeomError
-from attngeom.verification import layer
-from attngeom.verification.records import Certificate, Verdict
+from attngeom.errors import AttnGeomError, FormatError, SizeError
+from attngeom.files import parse_json, read_bytes
+from attngeom.verification.budget import MAX_BYTES
+from attngeom.verification.dimension import DimensionClaim
+from attngeom.verification.layer import LayerClaim
+from attngeom.verification.reading import show
+from attngeom.verification.records import Certificate
+from attngeom.verification.verdicts import Verdict
 
 
-def verify(certificate: Certificate | Mapping[str, Any]) -> Verdict:
-    """Whether a certificate (a record, or the JSON object of its file) proves its claim.
+class Claim(Protocol):
+    """A claim that was read: it says itself in words, and why a witness proves it."""
+
+    def check(self, witness: Mapping[str, Any]) -> str: ...
+
+
+READERS: dict[str, Callable[[Any], Claim]] = {"layer": LayerClaim.from_json, "dimension": DimensionClaim.from_json}
+
+
+def verify(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:
+    """Whether a certificate (a record, the JSON object of its file, or the path of the file) proves its claim.
+
+    True is a proof. False means that this certificate proves nothing, not that the claim is false; None that the
+    recheck needs more than the budget of :mod:`attngeom.verification.budget`. A file that is missing is an InputError.
 
     >>> verify({"format": "attngeom/certificate"}).valid
     False
     """
-    if not isinstance(certificate, Certificate):
-        try:
-            certificate = Certificate.from_json(certificate)
-        except AttnGeomError as error:
-            return Verdict(False, "unreadable certificate", str(error))
-    kind = certificate.claim.get("kind")
-    if kind == "layer":
-        return layer.check(certificate.claim, certificate.witness, certificate.provenance)
-    if kind == "dimension":
-        from attngeom.verification import dimension
+    if not isinstance(certificate, (str, Path)):
+        return _verify(certificate)
+    try:
+        text = read_bytes(certificate, MAX_BYTES)
+    except SizeError as error:
+        return Verdict.beyond_budget("unread certificate", str(error))
+    try:
+        return _verify(parse_json(text, str(certificate)), str(certificate))
+    except FormatError as error:
+        return Verdict.refused("unreadable certificate", str(error))
 
-        return dimension.check(certificate.claim, certificate.witness, certificate.provenance)
-    return Verdict(False, "unknown claim", f"kind {str(kind)[:40]!r} found; layer or dimension is required")
+
+def _verify(content: Any, name: str = "certificate") -> Verdict:
+    words = "unreadable certificate"
+    try:
+        record = content if isinstance(content, Certificate) else Certificate.from_json(content, name)
+        kind = record.claim.get("kind")
+        if not isinstance(kind, str) or kind not in READERS:
+            return Verdict.refused("unknown claim", f"kind {show(kind)} found; {' or '.join(READERS)} is required")
+        words = f"a claim of kind {kind}"
+        claim = READERS[kind](record.claim)
+        words = str(claim)
+        return Verdict.accepted(words, claim.check(record.witness))
+    except SizeError as error:
+        return Verdict.beyond_budget(words, str(error))
+    except AttnGeomError as error:
+        return Verdict.refused(words, str(error))

@@ -1,58 +1,73 @@
-"""What the definitions of invariants share: access to coefficients, strict reading of indices, determinants."""
+"""Strict reading of claims and witnesses: exact keys, canonical rationals, indices in range and in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-from attngeom.errors import FormatError
+from flint import fmpq
 
-Data = dict[str, Any]
+from attngeom.errors import AttnGeomError, FormatError
+from attngeom.exact.numbers import as_fmpq
 
 
-@dataclass(frozen=True)
-class Accessor:
-    """Scaled coefficients of a cubic map: ``cross(i, j, n, k, l, m)``, ``single(i, j, k, l, m)``, ``outside(…)``.
+class Unproven(AttnGeomError):
+    """A well-formed witness that does not prove its claim."""
 
-    i is the output row, j the target column, n ≠ j the context column, (k, l) and m context and target rows.
+
+def require(condition: bool, reason: str) -> None:
+    """Unproven, with the reason, unless the condition holds."""
+    if not condition:
+        raise Unproven(reason)
+
+
+def read_object(value: Any, keys: Collection[str], name: str) -> Mapping[str, Any]:
+    """A JSON object with exactly these keys: a key that is not read could mean anything to its writer.
+
+    >>> read_object({"a": 1}, ["a"], "claim")
+    {'a': 1}
     """
-
-    d: int
-    d_out: int
-    t: int
-    cross: Callable[[int, int, int, int, int, int], Any]
-    single: Callable[[int, int, int, int, int], Any]
-    outside: Callable[[tuple[int, int], tuple[tuple[int, int], ...]], Any]
-
-    def y(self, i: int, k: int, l: int, m: int) -> Any:
-        """y_{(k,l),m} of row i at target column 0 and context column 1."""
-        return self.cross(i, 0, 1, min(k, l), max(k, l), m)
+    if not isinstance(value, Mapping):
+        raise FormatError(f"{name}: {show(value)} found; an object with the keys {', '.join(sorted(keys))} is required")
+    odd = sorted(map(str, set(value) ^ set(keys)))
+    if odd:
+        word = "unknown" if odd[0] in value else "missing"
+        raise FormatError(f"{name}: key {show(odd[0])} is {word}; the keys are {', '.join(sorted(keys))}")
+    return value
 
 
-@dataclass(frozen=True)
-class Definition:
-    """An invariant: ``evaluate(data, accessor)``; ``degree(data)`` in the coefficients."""
+def show(value: Any) -> str:
+    """A value of a file in an error message: short, printable, in one line.
 
-    evaluate: Callable[[Data, Accessor], Any]
-    degree: Callable[[Data], int]
+    >>> show("a" * 50)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
+    """
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def read_integer(value: Any, least: int, most: int, name: str) -> int:
+    """An integer from ``least`` to ``most``."""
+    if type(value) is not int or not least <= value <= most:
+        raise FormatError(f"{name}: {show(value)} found; an integer from {least} to {most} is required")
+    return value
 
 
 def read_index(value: Any, bound: int) -> int:
     """An integer in [0, bound)."""
     if type(value) is not int or not 0 <= value < bound:
-        raise FormatError(f"index {str(value)[:40]} found; an integer in [0, {bound}) is required")
+        raise FormatError(f"index {show(value)} found; an integer in [0, {bound}) is required")
     return value
 
 
 def read_indices(value: Any, length: int, bound: int, strict: bool = True) -> list[int]:
     """A list of indices in increasing order, strictly unless repetitions are allowed."""
     if type(value) is not list or len(value) != length:
-        raise FormatError(f"indices {str(value)[:40]} found; a list of {length} is required")
+        raise FormatError(f"indices {show(value)} found; a list of {length} is required")
     found = [read_index(x, bound) for x in value]
     if any(x > y or (strict and x == y) for x, y in pairwise(found)):
-        raise FormatError(f"indices {found} found; increasing order is required")
+        raise FormatError(f"indices {show(found)} found; increasing order is required")
     return found
 
 
@@ -65,19 +80,21 @@ def read_integers(value: Any, rows: int, columns: int) -> list[list[int]]:
     return [list(row) for row in value]
 
 
-def determinant(matrix: Sequence[Sequence[Any]]) -> Any:
-    """The determinant of a nonempty square matrix over a field, by elimination."""
-    rows = [list(row) for row in matrix]
-    result = None
-    for k in range(len(rows)):
-        pivot = next((i for i in range(k, len(rows)) if rows[i][k] != 0), None)
-        if pivot is None:
-            return rows[0][0] * 0
-        if pivot != k:
-            rows[k], rows[pivot] = rows[pivot], [-x for x in rows[k]]
-        result = rows[k][k] if result is None else result * rows[k][k]
-        for i in range(k + 1, len(rows)):
-            if rows[i][k] != 0:
-                factor = rows[i][k] / rows[k][k]
-                rows[i] = [x - factor * z for x, z in zip(rows[i], rows[k])]
-    return result
+def read_rational(value: Any) -> fmpq:
+    """A rational string in lowest terms.
+
+    >>> read_rational("-3/7")
+    -3/7
+    """
+    if type(value) is str:
+        found = as_fmpq(value)
+        if str(found) == value:
+            return found
+    raise FormatError(f"{show(value)} found; a rational string in lowest terms is required")
+
+
+def read_matrix(value: Any, rows: int, columns: int, name: str) -> list[list[Any]]:
+    """Row lists of the required shape, entries unread."""
+    if type(value) is not list or len(value) != rows or any(type(x) is not list or len(x) != columns for x in value):
+        raise FormatError(f"{name}: a {rows}×{columns} matrix, row by row, is required")
+    return value

@@ -1,4 +1,4 @@
-"""The records that travel: a claim with its witness and provenance, and the verdict of a recheck."""
+"""The record that travels: a claim with its witness and provenance, sealed by a digest."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from typing import Any
 from attngeom import __version__
 from attngeom.errors import FormatError
 from attngeom.files import check_header, parse_json, read_bytes, to_json, write_atomic
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The outcome of a recheck: whether the claim holds, the claim in words, and why it holds or fails."""
-
-    valid: bool
-    claim: str
-    reason: str
 
 
 @dataclass(frozen=True)

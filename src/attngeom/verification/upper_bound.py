@@ -1,22 +1,28 @@
-"""An upper bound for the dimension by counting, written independently of :mod:`attngeom.dimensions` for rechecks.
+"""Upper bounds for a dimension, recomputed: the infinitesimal symmetries at a point, or a count of parameters.
 
-The set of functions of a layer is parametrized by its heads' pairs (A_h, V_h) of matrices of bounded rank, so its
-dimension is at most Σ_h (dim A + dim V), minus the directions along which the map stays the same; the network is
-parametrized by its layers modulo linear changes of the hidden spaces.
+Written independently of :mod:`attngeom.dimensions`. The set of functions of a layer is parametrized by its heads' pairs
+(A_h, V_h) of matrices of bounded rank, so its dimension is at most Σ_h (dim A + dim V), minus the directions along
+which the map stays the same; the network is parametrized by its layers modulo linear changes of the hidden spaces.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import comb
+from typing import Any
 
 import numpy as np
 
+from attngeom.errors import FormatError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.forward import forward
+from attngeom.network.infinitesimal import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
+from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
+from attngeom.verification.reading import read_integer, read_object, show
 
 
 def _cubics(d: int, parallel: bool) -> int:
@@ -69,6 +75,23 @@ def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
         values = min(layer.d_out if layer.value_width is None else layer.value_width, widths[i], widths[i + 1])
         widths[i] = min(widths[i], layer.heads * (2 * min(layer.attention, widths[i]) + values))
     return [*widths[:-1], architecture.widths[-1]]
+
+
+def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
+    """The upper bound that a witness names, recomputed, and what it rests on in words."""
+    method = record.get("method") if isinstance(record, Mapping) else None
+    if method == "count":
+        read_object(record, ("method",), "upper")
+        return count_upper_bound(architecture), "the counted parameters"
+    if method != "symmetries":
+        raise FormatError(f"upper bound by {show(method)} found; symmetries or count is required")
+    read_object(record, ("method", "prime", "seed"), "upper")
+    field = GF(read_integer(record["prime"], 2, 2**31 - 1, "prime"))
+    seed = read_integer(record["seed"], 0, 2**63 - 1, "seed")
+    entries = sum(count_generators(architecture).values()) * architecture.num_parameters
+    afford(entries, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
+    vectors = infinitesimal_action(random_weights(architecture, field, seed)).rows
+    return architecture.num_parameters - rank_mod_p(vectors, field.p), "the infinitesimal symmetries"
 
 
 def count_upper_bound(architecture: Architecture) -> int:

@@ -1,0 +1,46 @@
+"""The outcome of a recheck: the certificate proves its claim, it does not, or the recheck is beyond the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attngeom.results import Result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verdict(Result):
+    """Whether a certificate proves its ``claim``, which is given in words that name every part of it.
+
+    ``valid`` is True (the standing is "certified"), False (the certificate proves nothing, which does not make the
+    claim false) or None (the recheck needs more than the budget; ``reason`` says how much).
+
+    >>> Verdict.refused("a claim", "no witness").valid
+    False
+    """
+
+    valid: bool | None
+    claim: str
+
+    @classmethod
+    def accepted(cls, claim: str, reason: str) -> Verdict:
+        """The claim was proven."""
+        return cls(valid=True, claim=claim, reason=reason, standing="certified")
+
+    @classmethod
+    def refused(cls, claim: str, reason: str) -> Verdict:
+        """The certificate does not prove the claim."""
+        return cls(valid=False, claim=claim, reason=reason, standing="undecided")
+
+    @classmethod
+    def beyond_budget(cls, claim: str, reason: str) -> Verdict:
+        """The recheck would take more than the budget."""
+        return cls(valid=None, claim=claim, reason=reason, standing="undecided")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"valid": self.valid, "claim": self.claim, "reason": self.reason}
+
+    def rows(self) -> Mapping[str, Any]:
+        words = {True: "True", False: "False", None: "undecided"}
+        return {"valid": words[self.valid], "claim": self.claim, "reason": self.reason}

@@ -1,0 +1,103 @@
+"""Recheck weights (A, V) of one layer: they expand to the coefficients, and real ones exist or cannot exist."""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import FormatError
+from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
+from attngeom.exact.matrices import rank
+from attngeom.layer.coefficients import Coefficients, expand_matrices
+from attngeom.verification.budget import afford_elimination, height
+from attngeom.verification.reading import read_matrix, read_object, require, show
+
+MAX_DIGITS = 1000
+"""Of D in a field Q(√D)."""
+
+
+def check_weights(coefficients: Coefficients, attention: int | None, claimed: Any, witness: Any, real: bool) -> str:
+    """Expand every point and compare all coefficients; check rank A, and that weights are real or cannot be real."""
+    witness = read_object(witness, ("field", "points"), "witness")
+    d, d_out = coefficients.d, coefficients.d_out
+    domain = _read_field(witness["field"], real)
+    points = witness["points"]
+    if type(points) is not list or not 1 <= len(points) <= 2:
+        raise FormatError("one or two points of the fiber are required")
+    require(not coefficients.outside, "a term lies outside the support of attention")
+    for point in points:
+        point = read_object(point, ("A", "V"), "point")
+        A, V = _read_array(point["A"], (d, d), domain, "A"), _read_array(point["V"], (d_out, d), domain, "V")
+        _compare(A, V, coefficients, domain)
+        size = _rank(A, domain)
+        require(type(claimed) is int and size == claimed, f"A has rank {size}, not {show(claimed)}")
+        require(attention is None or size <= attention, f"A has rank {size}, above the attention width {attention}")
+        if not real:
+            _check_no_real_weights(A, V, domain, coefficients.t)
+    require(len(points) == 1 or points[0] != points[1], "the points must differ")
+    if real:
+        return f"the weights over {witness['field']} expand to all coefficients, rank A = {claimed}"
+    return (
+        "the complex weights expand to all coefficients, and the fiber {(k qᵀ, h vᵀ), (v qᵀ, h kᵀ)} has no real point"
+    )
+
+
+def _read_field(name: Any, real: bool) -> Domain:
+    """Q, or Q(√D) with D not a square: real for weights, imaginary for the proof that there are no real ones."""
+    if name == "Q":
+        require(real, "rational weights do not show that only complex weights exist")
+        return QQ
+    if not (isinstance(name, str) and name.startswith("Q(sqrt(") and name.endswith("))") and len(name) <= MAX_DIGITS):
+        raise FormatError(f"field {show(name)} found; Q or Q(sqrt(D)) is required")
+    digits = name[7:-2]
+    D = int(digits) if digits.removeprefix("-").isascii() and digits.removeprefix("-").isdigit() else 0
+    if str(D) != digits or D == 0 or (D > 0 and isqrt(D) ** 2 == D):
+        raise FormatError(f"field {show(name)} found; D must be an integer that is no square")
+    require((D > 0) == real, "the field must be real, or imaginary for closure_only")
+    return QuadraticField(D)
+
+
+def _read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -> Array:
+    rows = read_matrix(value, *shape, name)
+    if any(type(x) is not str for row in rows for x in row):
+        raise FormatError(f"{name}: entries must be strings")
+    array = domain.array(rows).reshape(shape)
+    if [domain.format(x) for x in array.ravel()] != [x for row in rows for x in row]:
+        raise FormatError(f"{name}: entries must be written in lowest terms")
+    return array
+
+
+def _compare(A: Array, V: Array, coefficients: Coefficients, domain: Domain) -> None:
+    single, cross = expand_matrices(A, V, domain)
+    require(bool(np.all(coefficients.single == single[:, None])), "single-column coefficients differ")
+    require(bool(np.all(coefficients.cross == cross[:, None, None])), "cross-column coefficients differ")
+
+
+def _rank(A: Array, domain: Domain) -> int:
+    """The exact rank, within the budget."""
+    parts = domain.parts(A) if isinstance(domain, QuadraticField) else (A,)
+    bits = height(x for part in parts for x in part.ravel())
+    # Denominators are cleared first: at worst the bits of a row add up.
+    afford_elimination(len(parts) * len(A), bits if all(x.q == 1 for p in parts for x in p.ravel()) else bits * len(A))
+    return int(rank(A, domain))
+
+
+def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
+    """A = k qᵀ, V = h vᵀ with k and v not proportional to real vectors: by [G] Thm 3.2 (t ≥ 2) no real weights."""
+    require(t >= 2, "two tokens are required for this argument")
+    assert isinstance(domain, QuadraticField)
+    for vector in (_factors(A)[0], _factors(V)[1]):
+        parts = np.stack(domain.parts(vector))
+        require(int(rank(parts, QQ)) == 2, "a factor is proportional to a real vector")
+
+
+def _factors(matrix: Array) -> tuple[Array, Array]:
+    """A column and a row of a matrix of rank one; Unproven if it has another rank."""
+    place = next(((i, j) for i, j in np.ndindex(matrix.shape) if matrix[i, j]), None)
+    require(place is not None, "rank A = rank V = 1 is required")
+    assert place is not None
+    column, row, pivot = matrix[:, place[1]], matrix[place[0]], matrix[place]
+    require(bool(np.all(matrix * pivot == column[:, None] * row[None])), "rank A = rank V = 1 is required")
+    return column, row
