@@ -4,16 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out/reproduce
+SECONDS_OF_FUZZ ?= 3600
+SEED ?= 0
 # Exact arithmetic runs on one thread per process; the test runner uses all cores instead.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test lint bench torch clean
+.PHONY: help reproduce test lint fuzz bench torch clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
 	@echo "make lint        ruff and mypy"
+	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
 	@echo "make bench       run every script in benchmarks/ at its quick size"
 	@echo "make torch       add the optional torch extra to the environment"
 
@@ -33,6 +36,9 @@ lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
+
+fuzz: $(READY)
+	PYTHONPATH=. $(BIN)/python -m tests.fuzz --seconds $(SECONDS_OF_FUZZ) --seed $(SEED)
 
 bench: $(READY)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick; done

@@ -14,6 +14,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -145,9 +146,12 @@ def run(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     make_printable(sys.stdout, sys.stderr)
     try:
-        name = _called(arguments)
-        app = build_overview() if name is None else build_command(name)
-        code = app(args=arguments, prog_name="attngeom", standalone_mode=False)
+        with warnings.catch_warnings():
+            # Overflow and the like are looked for in results, and told in the words of the command.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            name = _called(arguments)
+            app = build_overview() if name is None else build_command(name)
+            code = app(args=arguments, prog_name="attngeom", standalone_mode=False)
         sys.stdout.flush()
     except AttnGeomError as error:
         return _fail(error, EXIT_BAD_INPUT)

@@ -48,7 +48,8 @@ def read_array(path: str | Path) -> tuple[Array, Domain]:
     try:
         # Mapping compares the header with the size of the file before any memory is taken.
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError, TypeError, OverflowError) as error:
+    except Exception as error:
+        # The header is a Python literal; what its parser raises on hostile ones is not documented.
         raise FormatError(f"{path}: not a readable .npy file: {error}") from None
     if mapped.dtype.kind not in "fiu" or mapped.ndim < 2:
         raise FormatError(f"{path}: {mapped.dtype} array of shape {mapped.shape}; a real matrix is required")

@@ -1,0 +1,78 @@
+"""What is fuzzed: every kind of file that a command reads, with files to start from and the commands that read it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fuzz.mutations import mutate_bytes, mutate_claim, mutate_entries, mutate_json, mutate_tensors
+
+INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
+Mutation = Callable[[bytes, random.Random], bytes]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader: ``sources`` are valid files; ``{file}`` in a command is the altered one, ``{source}`` the original.
+
+    ``{out}`` is a folder for results.
+    """
+
+    name: str
+    sources: str
+    commands: tuple[str, ...]
+    mutations: tuple[Mutation, ...]
+
+    def files(self) -> list[Path]:
+        return sorted(INPUTS.glob(self.sources))
+
+
+WEIGHTS = (
+    "inspect {file}",
+    "compare {file} {source}",
+    "compare {source} {file}",
+    "canonicalize {file} --out {out}/w{suffix}",
+    "canonicalize {file} --compact --out {out}/w{suffix}",
+    "teleport {file} --seed 1 --out {out}/w{suffix}",
+    "teleport {file} --objective norm --out {out}/w.safetensors",
+    "coefficients {file} --out {out}/c.json",
+    "dim --from-checkpoint {file}",
+)
+TARGETS = (
+    Target("weights-json", "[a-z]*[a-z].json", WEIGHTS, (mutate_json, mutate_bytes)),
+    Target("weights-safetensors", "*.safetensors", WEIGHTS, (mutate_bytes,)),
+    Target("exact-weights", "[dhlrs]*.json", WEIGHTS, (mutate_entries,)),
+    Target("float-weights", "[dhlrs]*.safetensors", WEIGHTS, (mutate_tensors,)),
+    Target(
+        "coefficients",
+        "coefficients_*.json",
+        (
+            "certify {file}",
+            "certify {file} --attention 1 --out {out}/cert.json",
+            "certify {file} --tolerance 0",
+            "recover {file} --out {out}/w.safetensors",
+            "recover {file} --attention 1",
+        ),
+        (mutate_json, mutate_entries, mutate_bytes),
+    ),
+    Target("certificates", "certificate_*.json", ("verify {file}",), (mutate_claim, mutate_claim, mutate_bytes)),
+    Target("queries", "queries_*.json", ("recover {file} --plan --out {out}/q.json",), (mutate_json, mutate_bytes)),
+    Target("arrays-npy", "batch_*.npy", ("forward layer.safetensors {file} --out {out}/y.npy",), (mutate_bytes,)),
+    Target(
+        "checkpoints", "*_like*.safetensors", ("import {file} --heads 2 --out {out}/w.safetensors",), (mutate_bytes,)
+    ),
+    Target(
+        "sweeps",
+        "*.toml",
+        ("atlas run {file} --dry-run --store {out}/none.db",),
+        (mutate_bytes,),
+    ),
+    Target(
+        "stores",
+        "store.sqlite",
+        ("atlas show --store {file}", "atlas summary --store {file}", "atlas verify --workers 1 --store {file}"),
+        (mutate_bytes,),
+    ),
+)
