@@ -168,5 +168,12 @@ def check_header(record: Any, kind: str, name: str) -> dict[str, Any]:
 
 
 def to_json(record: Any, ascii_only: bool = False) -> str:
-    """One line of strict JSON."""
-    return json.dumps(record, allow_nan=False, ensure_ascii=ascii_only)
+    """One line of strict JSON; InputError if a number in it is not finite.
+
+    >>> to_json({"λ": "1/2"}, ascii_only=True)
+    '{"\\\\u03bb": "1/2"}'
+    """
+    try:
+        return json.dumps(record, allow_nan=False, ensure_ascii=ascii_only)
+    except ValueError:
+        raise InputError("a result overflows double precision; give smaller numbers, or exact ones") from None
