@@ -43,6 +43,8 @@ def _summary(found: Inspection) -> dict[str, object]:
             lines[label] = ANSWERS[flag]
         lines["critical for (A, V)"] = ANSWERS[stratum.is_critical]
         lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
+    if found.fiber is not None:
+        lines["fiber in (M, L)"] = found.fiber.words
     if found.ranks is not None:
         for index, (A, M) in enumerate(zip(found.ranks.A, found.ranks.M)):
             lines[f"rank of A_{index + 1}, M_{index + 1}"] = f"{_show(A)}, {_show(M)}"

@@ -1,31 +1,40 @@
-"""Equality of two functions by evaluation at random points: mod p for exact weights, in balls for softmax."""
+"""Equality of two rational lightning networks by evaluation at random points modulo random primes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
+from secrets import randbits
 
 import numpy as np
 from flint import nmod_mat
 
 from attngeom.comparison.integral import Integral, integral_layers
 from attngeom.comparison.results import Separation
-from attngeom.exact.domains import GF, QQ, Array, Balls, PrimeField
+from attngeom.errors import InputError
+from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
 from attngeom.network import Head, Weights, forward
 
 EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
+ENTROPY_BITS = 128
+NEGLIGIBLE = 1e-12
+"""Agreement with a larger error probability is not called equality."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Equal outputs at random inputs mod random primes: equal functions, wrong with at most this probability."""
+    """Equal outputs at random inputs mod random primes: equal functions, wrong with at most this probability.
+
+    Primes and inputs come from ``entropy``, drawn afresh in every run: no file can be made to fit them.
+    """
 
     error_probability: float
     primes: tuple[int, ...]
     evaluations: int
+    entropy: int
 
 
 def random_prime(rng: np.random.Generator) -> int:
@@ -78,7 +87,7 @@ def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
 
 def denominator_bits(weights: Weights) -> float:
     """The bits of the largest common denominator of a tensor."""
-    return max(tensor.denominator.bit_length() for tensor in _tensors(weights))
+    return float(max(tensor.denominator.bit_length() for tensor in _tensors(weights)))
 
 
 def weight_bits(weights: Weights) -> float:
@@ -107,22 +116,26 @@ def output_bits(weights: Weights, bits: float) -> float:
     return factors * (3**layers - 1) / 2 * (bits + log2(weights.architecture.tokens * weights.architecture.heads + 1))
 
 
-def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | Agreement:
+def separate_exact(first: Weights, second: Weights, entropy: int | None = None) -> Separation | Agreement:
     """An input that separates two rational lightning networks, or agreement mod p with its error probability.
 
     A difference is a proof. Agreement: Schwartz–Zippel for the degree 3^l of the difference, and the chance that a
-    random prime divides all of its coefficients.
+    random prime divides all of its coefficients. ``entropy`` repeats an earlier run.
     """
-    rng = np.random.default_rng(seed)
+    entropy = randbits(ENTROPY_BITS) if entropy is None else entropy
+    rng = np.random.default_rng(entropy)
     architecture = first.architecture
     shape = (architecture.widths[0], architecture.tokens)
     primes: list[int] = []
     probability = 1.0
     bits = 0.0
-    while probability > 1e-12 and len(primes) < MAX_PRIMES:
+    while probability > NEGLIGIBLE and len(primes) < MAX_PRIMES:
         p = random_prime(rng)
         field = GF(p)
-        one, two = reduce_weights(first, p), reduce_weights(second, p)
+        try:
+            one, two = reduce_weights(first, p), reduce_weights(second, p)
+        except InputError:
+            continue
         for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
             point = field.array(X)
             outputs = forward(one, point), forward(two, point)
@@ -133,7 +146,7 @@ def separate_exact(first: Weights, second: Weights, seed: int) -> Separation | A
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
         # each of them is drawn with probability below 2^-49.
         probability *= min(1.0, function_degree(first) / p + 2 * bits / 60 / 2**49)
-    return Agreement(probability, tuple(primes), 2 * len(primes))
+    return Agreement(probability, tuple(primes), 2 * len(primes), entropy)
 
 
 def present_separation(
@@ -147,20 +160,3 @@ def present_separation(
         if max(output_bits(w, estimate(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
             return Separation(X, residues, field)
     return Separation(X, (forward(first, X), forward(second, X)), QQ)
-
-
-def separate_balls(
-    first: Weights, second: Weights, seed: int, precision: int = 256, trials: int = 4
-) -> Separation | None:
-    """An input on which two exact softmax networks certainly differ, enclosed by balls; None if none was found."""
-    rng = np.random.default_rng(seed)
-    domain = Balls(precision)
-    one, two = first.to(domain), second.to(domain)
-    shape = (first.architecture.widths[0], first.architecture.tokens)
-    for _ in range(trials):
-        # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
-        X = QQ.array(rng.integers(-9, 10, size=shape)) / 8
-        outputs = forward(one, domain.array(X)), forward(two, domain.array(X))
-        if not domain.equal(*outputs):
-            return Separation(X, outputs, domain)
-    return None

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.comparison.equality import layerwise_equality, virtual_scales
-from attngeom.comparison.evaluation import evaluate_mod_p, present_separation, separate_exact
+from attngeom.comparison.evaluation import (
+    NEGLIGIBLE,
+    evaluate_mod_p,
+    present_separation,
+    separate_exact,
+)
+from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison, Separation
+from attngeom.comparison.virtual import virtual_scales
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.primes import WORD_PRIME
@@ -28,6 +34,9 @@ def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
         return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found)
     hypotheses = failed(check_hypotheses(first))
     why = f"no symmetry carries one to the other (layer {found.layer}: {found.reason})"
+    if virtual_scales(first, second) is not None:
+        reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
+        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, failed_hypotheses=hypotheses)
     equality = layerwise_equality(first, second)
     if equality is not None:
         return Comparison(
@@ -38,18 +47,22 @@ def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
             failed_hypotheses=hypotheses,
             mixings=_nontrivial(equality.mixings),
         )
-    if virtual_scales(first, second) is not None:
-        reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
-        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, failed_hypotheses=hypotheses)
-    result = separate_exact(first, second, seed)
+    result = separate_exact(first, second)
     if isinstance(result, Separation):
         return _differ(result, seed)
+    if first.architecture.num_layers == 1 and fits_table(first):
+        reason = f"the coefficients of the layer differ, at no input that was tried; {why}"
+        return Comparison(same_function=False, standing="proven", reason=reason, seed=seed)
+    reason = f"equal outputs at {result.evaluations} random inputs mod {len(result.primes)} random primes; {why}"
+    certain = result.error_probability <= NEGLIGIBLE
     return Comparison(
-        same_function=True,
-        standing="probabilistic",
-        reason=f"equal outputs at {result.evaluations} random inputs mod {len(result.primes)} random primes; {why}",
+        same_function=True if certain else None,
+        standing="probabilistic" if certain else "undecided",
+        reason=reason,
         seed=seed,
         error_probability=result.error_probability,
+        primes=result.primes,
+        entropy=result.entropy,
         failed_hypotheses=hypotheses,
     )
 
@@ -65,7 +78,10 @@ def _differ(separation: Separation, seed: int) -> Comparison:
 
 
 def screen(first: Weights, second: Weights, seed: int) -> Separation | None:
-    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero."""
+    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero.
+
+    A difference is a proof; agreement says nothing, for the prime is known to everybody.
+    """
     width, tokens = first.architecture.widths[0], first.architecture.tokens
     X = np.zeros((width, tokens), dtype=np.int64)
     visible = min(tokens, SCREEN_TOKENS)

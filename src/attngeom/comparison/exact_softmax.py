@@ -1,28 +1,73 @@
-"""Rational softmax networks: equality by symmetry or virtual weights, difference by balls."""
+"""Rational softmax networks: symmetries and equal layers, Theorems A and D, and inputs enclosed by balls."""
 
 from __future__ import annotations
 
-from attngeom.comparison.equality import virtual_scales
-from attngeom.comparison.evaluation import separate_balls
+from attngeom.comparison.layerwise import layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison
+from attngeom.comparison.separation import separate_balls, separate_consensus
+from attngeom.comparison.virtual import compare_virtual
+from attngeom.inspection.fibers import virtual_fiber
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Symmetry, Weights
 
 
 def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
-    """The verdict on two rational softmax networks."""
+    """The verdict on two rational softmax networks.
+
+    Decided without exception for one head and no skip connection (Theorem A; causal: Theorem A', which leaves a case
+    open for t = 2), for one layer of heads (Theorem D), and for one token.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1, kind="softmax"), QQ, seed=0)
+    >>> compare_softmax(w, w, 0).standing
+    'proven'
+    """
+    architecture = first.architecture
+    fiber = virtual_fiber(first)
     found = match_rational(first, second)
     if isinstance(found, Symmetry):
         reason = "a symmetry carries the first weights to the second"
-        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found)
+        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found, fiber=fiber)
     hypotheses = failed(check_hypotheses(first))
-    if virtual_scales(first, second) is not None:
-        reason = "the virtual weights (M, L) are equal"
-        return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, failed_hypotheses=hypotheses)
+    same, reason = None, ""
+    if architecture.has_virtual_weights:
+        verdict = compare_virtual(first, second)
+        same, reason = verdict.same, verdict.reason
+    elif layerwise_equality(first, second) is not None:
+        same, reason = True, "the layers are equal up to a change of basis"
+    elif architecture.num_layers == 1:
+        same, reason = False, "the heads differ after those with one A are added up (Theorem D)"
+    if same:
+        return Comparison(
+            same_function=True,
+            standing="proven",
+            reason=reason,
+            seed=seed,
+            failed_hypotheses=hypotheses,
+            fiber=fiber,
+        )
     separation = separate_balls(first, second, seed)
     if separation is not None:
         reason = "the outputs at the separating input differ, enclosed by disjoint balls"
-        return Comparison(same_function=False, standing="proven", reason=reason, seed=seed, separation=separation)
-    reason = f"no symmetry was found ({found.reason}) and the outputs agree to 256 bits at random inputs"
-    return Comparison(same_function=None, standing="undecided", reason=reason, seed=seed, failed_hypotheses=hypotheses)
+        return Comparison(
+            same_function=False, standing="proven", reason=reason, seed=seed, separation=separation, fiber=fiber
+        )
+    separation = separate_consensus(first, second)
+    if separation is not None:
+        reason = "the outputs at the separating input, whose tokens are equal, differ"
+        return Comparison(
+            same_function=False, standing="proven", reason=reason, seed=seed, separation=separation, fiber=fiber
+        )
+    if same is False:
+        return Comparison(same_function=False, standing="theorem", reason=reason, seed=seed, fiber=fiber)
+    reason = reason or f"no symmetry was found (layer {found.layer}: {found.reason})"
+    return Comparison(
+        same_function=None,
+        standing="undecided",
+        reason=f"{reason}; the outputs agree to 256 bits at random inputs",
+        seed=seed,
+        failed_hypotheses=hypotheses,
+        fiber=fiber,
+    )

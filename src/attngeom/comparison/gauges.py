@@ -53,7 +53,7 @@ def solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Doma
 
 def is_invertible(B: Array, domain: Domain) -> bool:
     """Whether a square matrix over a field is invertible."""
-    return rref(B, domain).rank == B.shape[0]
+    return bool(rref(B, domain).rank == B.shape[0])
 
 
 def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Domain) -> Array | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.domains import QQ, RR, Array, Domain, PrimeField
+from attngeom.inspection.fibers import VirtualFiber
 from attngeom.network import Symmetry
 from attngeom.network.symmetry_json import matrix_to_json, symmetry_to_json
 from attngeom.results import Result
@@ -55,16 +56,20 @@ class Comparison(Result):
     ``symmetry`` carries the first weights to the second. ``separation`` is an input with different outputs.
     ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``, drawn from
     ``entropy`` of the run. ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no
-    symmetry was found. ``mixings`` holds, for each layer, the matrix that mixes heads. ``misfit`` is what floats miss
-    after alignment, ``noise`` what weights known to ``tolerance`` would explain.
+    symmetry was found. ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber of the
+    first weights in (M, L), where they have virtual weights and were compared through them. ``misfit`` is what floats
+    miss after alignment, ``noise`` what weights known to ``tolerance`` would explain.
     """
 
     same_function: bool | None
     symmetry: Symmetry | None = None
     separation: Separation | None = None
     error_probability: float | None = None
+    primes: tuple[int, ...] = ()
+    entropy: int | None = None
     failed_hypotheses: tuple[str, ...] = ()
     mixings: tuple[Array | None, ...] = ()
+    fiber: VirtualFiber | None = None
     misfit: float | None = None
     difference: float | None = None
     noise: float | None = None
@@ -81,7 +86,12 @@ class Comparison(Result):
             "error_probability": self.error_probability,
             "failed_hypotheses": list(self.failed_hypotheses),
             "seed": self.seed,
+            "standing": self.standing,
         }
+        if self.entropy is not None:
+            record |= {"primes": list(self.primes), "entropy": str(self.entropy)}
+        if self.fiber is not None:
+            record["virtual_fiber"] = self.fiber.to_json()
         if self.separation is not None:
             record |= self.separation.to_json()
         if self.mixings:
@@ -107,6 +117,8 @@ class Comparison(Result):
             lines["error probability"] = f"at most {self.error_probability:.1e}"
         if self.failed_hypotheses:
             lines["hypotheses that fail"] = "; ".join(self.failed_hypotheses)
+        if self.fiber is not None:
+            lines["fiber in (M, L)"] = self.fiber.words
         if self.misfit is not None:
             lines["misfit after alignment"] = f"{self.misfit:.1e}"
         if self.separation is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Domain
+from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
 from attngeom.inspection.local_rank import MAX_PARAMETERS, LocalRank, local_rank
 from attngeom.inspection.ranks import Rank, measured_rank
@@ -62,10 +63,11 @@ class LayerStratum:
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What is known of given weights: the stratum of one layer, hypotheses of the theorems, ranks, local rank."""
+    """What is known of given weights: the stratum of one layer, the fiber, hypotheses of the theorems, ranks."""
 
     weights: Weights
     stratum: LayerStratum | None
+    fiber: VirtualFiber | None
     hypotheses: tuple[Hypothesis, ...]
     ranks: VirtualRanks | None
     local: LocalRank | None
@@ -82,6 +84,7 @@ class Inspection:
             "architecture": self.weights.architecture.to_json(),
             "exact": self.weights.domain.is_exact,
             "stratum": None if self.stratum is None else self.stratum.to_json(),
+            "virtual_fiber": None if self.fiber is None else self.fiber.to_json(),
             "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],
             "ranks": ranks,
             "local": None if self.local is None else self.local.to_json(),
@@ -108,6 +111,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
     return Inspection(
         weights,
         stratum,
+        virtual_fiber(weights, noise),
         check_hypotheses(weights, noise),
         virtual_ranks(weights, noise) if architecture.has_virtual_weights else None,
         local_rank(weights, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,

@@ -1,4 +1,4 @@
-"""The hypotheses of the theorems on fibers, checked for given weights."""
+"""The hypotheses of the theorems on fibers, checked for given weights. The theorems: docs/comparison.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.inspection.ranks import Rank, measured_rank
+from attngeom.inspection.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.network import Weights
 
 
@@ -26,30 +26,73 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class VirtualRanks:
-    """Ranks of A_i, of the virtual weights M_i and of L."""
+    """Ranks of A_i, of the virtual weights M_i, of M_i + M_iᵀ, and of L.
+
+    Over floats M_i, M_i + M_iᵀ and L count as zero where they do not stand out from the rounding errors of the
+    products that they are; ``size`` below is the size of those products.
+    """
 
     A: tuple[Rank, ...]
     M: tuple[Rank, ...]
+    symmetric: tuple[Rank, ...]
     L: Rank
 
 
 def virtual_ranks(weights: Weights, noise: float = 0.0) -> VirtualRanks:
-    """The ranks on which identifiability depends, for one head and no skip connection."""
-    virtual = weights.virtual()
+    """The ranks on which identifiability depends, for one head and no skip connection.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> virtual_ranks(random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)).M[1].value
+    2
+    """
     domain = weights.domain
+    virtual = weights.virtual()
     A = tuple(measured_rank(heads[0], domain, noise) for heads in weights.attention_matrices())
-    M = tuple(measured_rank(matrix, domain, noise) for matrix in virtual.M)
-    return VirtualRanks(A, M, measured_rank(virtual.L, domain, noise))
-
-
-def _is_skew(M: Array, domain: Domain) -> bool:
     if domain.is_exact:
-        return domain.is_zero(domain.reduce(M + M.T))
-    return bool(np.linalg.norm(M + M.T) <= len(M) * 1e-14 * np.linalg.norm(M))
+        symmetric = [measured_rank(domain.reduce(M + M.T), domain) for M in virtual.M]
+        M = tuple(measured_rank(matrix, domain) for matrix in virtual.M)
+        return VirtualRanks(A, M, tuple(symmetric), measured_rank(virtual.L, domain))
+    sizes, total = _product_sizes(weights)
+    return VirtualRanks(
+        A,
+        tuple(_rank_beside(M, size, domain, noise) for M, size in zip(virtual.M, sizes)),
+        tuple(_rank_beside(M + M.T, size, domain, noise) for M, size in zip(virtual.M, sizes)),
+        _rank_beside(virtual.L, total, domain, noise),
+    )
+
+
+def _product_sizes(weights: Weights) -> tuple[list[float], float]:
+    """‖K_i L_{i-1}‖ ‖Q_i L_{i-1}‖ for each layer, and ‖V_l‖ ‖L_{l-1}‖: what rounding errors of M_i and L scale with."""
+    L = np.eye(weights.architecture.widths[0])
+    sizes, total = [], 1.0
+    for (head,), (V,) in zip(weights.layers, weights.value_matrices()):
+        sizes.append(float(np.linalg.norm(head.K @ L) * np.linalg.norm(head.Q @ L)))
+        total = float(np.linalg.norm(V) * np.linalg.norm(L))
+        L = V @ L
+    return sizes, total
+
+
+def _rank_beside(a: Array, size: float, domain: Domain, noise: float) -> Rank:
+    """The rank of a matrix that is known up to rounding errors, or the noise, of the given size."""
+    cut = max(a.shape) * max(8 * np.finfo(float).eps, noise) * size
+    largest = float(np.linalg.norm(a))
+    if largest > CLEAR_GAP * cut:
+        return measured_rank(a, domain, noise)
+    values = tuple(np.linalg.svd(a, compute_uv=False).tolist())
+    return Rank(0, False, values, None if largest <= cut else largest / cut)
+
+
+def _decided(rank: Rank, holds: bool) -> bool | None:
+    return holds if rank.is_clear else None
+
+
+def _all(values: list[bool | None]) -> bool | None:
+    return False if False in values else None if None in values else True
 
 
 def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, ...]:
-    """Which hypotheses of [G] Lemma 3.1, Lemma 3.5, Theorem 3.2, 3.7 and 3.9 hold for these weights.
+    """Which hypotheses of [G] Lemma 3.1, Lemma 3.5, Theorem 3.2, 3.9 and of Theorems A and F hold for these weights.
 
     Exact for exact weights; over floats None when singular values show no clear gap.
 
@@ -60,48 +103,83 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
     ['t ≥ 2']
     """
     architecture = weights.architecture
+    theorem = "Theorem A" if architecture.kind == "softmax" else "Theorem F"
     if not architecture.has_virtual_weights:
-        return (Hypothesis("[G] Theorem 3.7", "one head and no skip connection", False),)
-    layers, widths, t = architecture.num_layers, architecture.widths, architecture.tokens
+        return (Hypothesis(theorem, "one head and no skip connection", False),)
     ranks = virtual_ranks(weights, noise)
-
-    def decided(rank: Rank, holds: bool) -> bool | None:
-        return holds if rank.is_clear else None
-
     found = [
         Hypothesis(
             "[G] Lemma 3.1",
             f"rk A_{i + 1} = a_{i + 1} ≤ d_{i}",
-            decided(rank, rank.value == architecture.attention[i]),
+            _decided(rank, rank.value == architecture.attention[i]),
         )
         for i, rank in enumerate(ranks.A)
     ]
-    nonzero = decided(ranks.L, ranks.L.value > 0)
-    if architecture.kind == "softmax":
-        theorem = "[G] Theorem 3.9" if layers == 1 else "[G] Conjecture 3.10"
-        found += [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", nonzero)]
-    elif layers == 1:
-        theorem = "[G] Theorem 3.2"
-        found += [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "V ≠ 0", nonzero)]
-        found.append(Hypothesis(theorem, "A ≠ 0", decided(ranks.M[0], ranks.M[0].value > 0)))
-    else:
-        theorem = "[G] Theorem 3.7"
-        if architecture.causal:
-            found.append(Hypothesis(theorem, "no causal mask", False))
-        found += [Hypothesis(theorem, "t ≥ 3", t >= 3), Hypothesis(theorem, "L ≠ 0", nonzero)]
-        M = weights.virtual().M
-        for i, rank in enumerate(ranks.M):
-            found.append(Hypothesis(theorem, f"rk M_{i + 1} ≥ 2", decided(rank, rank.value >= 2)))
-            # [G] asks this for i > 1 only, but the fiber is larger for M_1 = J = ((0, 1), (-1, 0)): (J, I, L) and
-            # (I, J, L) are one function. See docs/differences.md.
-            holds = not _is_skew(M[i], weights.domain)
-            found.append(Hypothesis(theorem, f"M_{i + 1} not skew-symmetric", holds))
-    if layers > 1:
+    found += _softmax(weights, ranks) if architecture.kind == "softmax" else _lightning(weights, ranks)
+    widths = architecture.widths
+    if architecture.num_layers > 1:
         delta = min(widths[1:-1])
         constant = set(widths[1:-1]) == {delta} and delta <= min(widths[0], widths[-1])
         found.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", constant))
-        found.append(Hypothesis("[G] Lemma 3.5", f"rk L = {delta}", decided(ranks.L, ranks.L.value == delta)))
+        found.append(Hypothesis("[G] Lemma 3.5", f"rk L = {delta}", _decided(ranks.L, ranks.L.value == delta)))
     return tuple(found)
+
+
+def _softmax(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
+    """Theorem A: M_i is blind if it is zero, for t = 2 if it is skew; causal attention: see Theorem A'."""
+    architecture = weights.architecture
+    layers, t = architecture.num_layers, architecture.tokens
+    theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
+    found = [
+        Hypothesis(theorem, "t ≥ 2", t >= 2),
+        Hypothesis(theorem, "L ≠ 0", _decided(ranks.L, ranks.L.value > 0)),
+    ]
+    if layers == 1:
+        return found
+    if architecture.causal:
+        if t == 2:
+            found += [Hypothesis(theorem, f"M_{i + 1} ≠ 0", is_nonzero(rank)) for i, rank in enumerate(ranks.M)]
+        return found
+    for i, seen in enumerate(visible_layers(ranks, t)[:-1]):
+        statement = f"M_{i + 1} not skew-symmetric" if t == 2 else f"M_{i + 1} ≠ 0"
+        found.append(Hypothesis(theorem, statement, seen))
+    return found
+
+
+def is_nonzero(rank: Rank) -> bool | None:
+    """Whether a matrix is not zero; None if floats do not tell."""
+    return _decided(rank, rank.value > 0)
+
+
+def visible_layers(ranks: VirtualRanks, tokens: int) -> tuple[bool | None, ...]:
+    """Which M_i are not blind in the sense of Theorem A, t ≥ 2: not zero, and for t = 2 not skew."""
+    return tuple(is_nonzero(rank) for rank in (ranks.symmetric if tokens == 2 else ranks.M))
+
+
+def _lightning(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
+    """[G] Theorem 3.2 for one layer; Theorem F, which repairs [G] Theorem 3.7, for several."""
+    layers, t = weights.architecture.num_layers, weights.architecture.tokens
+    nonzero = is_nonzero(ranks.L)
+    if layers == 1:
+        theorem = "[G] Theorem 3.2"
+        found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "V ≠ 0", nonzero)]
+        return [*found, Hypothesis(theorem, "A ≠ 0", is_nonzero(ranks.M[0]))]
+    theorem = "Theorem F"
+    found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", nonzero)]
+    for i, (rank, symmetric) in enumerate(zip(ranks.M, ranks.symmetric)):
+        if i < layers - 1:
+            found.append(Hypothesis(theorem, f"rk M_{i + 1} ≥ 2", _decided(rank, rank.value >= 2)))
+        found.append(Hypothesis(theorem, f"M_{i + 1} not skew-symmetric", is_nonzero(symmetric)))
+    last = ranks.M[-1]
+    product = _all([is_nonzero(last), nonzero, _either(_decided(last, last.value >= 2), ranks.L)])
+    found.append(Hypothesis(theorem, f"rk M_{layers} · rk L ≥ 2", product))
+    return found
+
+
+def _either(first: bool | None, second: Rank) -> bool | None:
+    """Whether one of two ranks is at least two."""
+    other = _decided(second, second.value >= 2)
+    return True if True in (first, other) else None if None in (first, other) else False
 
 
 def failed(hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:

@@ -1,0 +1,201 @@
+"""Equality layer by layer, up to a change of basis between the layers: heads merged, mixed or unread, any ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.comparison.gauges import solve_left
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.matrices import row_space, rref
+from attngeom.layer.coefficients import expand_matrices
+from attngeom.network import Weights
+
+MAX_TABLE = 300_000
+
+HeadMatrices = tuple[Array, Array]
+"""(A, V) of one head, V the whole value map."""
+Form = dict[tuple[object, ...], Array]
+"""A layer as Σ W_k m_k, where the m_k are functions of its input that are independent of each other."""
+
+
+def head_matrices(weights: Weights) -> list[list[HeadMatrices]]:
+    """(A, V) of all heads that count: heads with V = 0, and lightning heads with A = 0, add nothing."""
+    domain, softmax = weights.domain, weights.architecture.kind == "softmax"
+    return [
+        [(a, v) for a, v in zip(A, V) if not domain.is_zero(v) and (softmax or not domain.is_zero(a))]
+        for A, V in zip(weights.attention_matrices(), weights.value_matrices())
+    ]
+
+
+def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[HeadMatrices]]:
+    """The same function, of a network without skip connection, with only those hidden directions that are read.
+
+    Layer i+1 reads z through the rows of A, Aᵀ and V; with E a basis of their span in echelon form, it is a layer in
+    the coordinates E z.
+    """
+    layers = list(layers)
+    for index in range(len(layers) - 1, 0, -1):
+        heads = layers[index]
+        if not heads:
+            continue
+        echelon = rref(np.concatenate([x for A, V in heads for x in (A, A.T, V)]), domain)
+        pivots = list(echelon.pivots)
+        E = echelon.matrix
+        layers[index] = [(A[np.ix_(pivots, pivots)], V[:, pivots]) for A, V in heads]
+        moved = [(A, domain.matmul(E, V)) for A, V in layers[index - 1]]
+        layers[index - 1] = [(A, V) for A, V in moved if not domain.is_zero(V)]
+    return layers
+
+
+def layer_form(heads: list[HeadMatrices], kind: str, tokens: int, domain: Domain, d_out: int) -> Form:
+    """The layer in terms of independent functions: two layers are one function if and only if their forms are equal.
+
+    Lightning: the coefficients. Softmax, t ≥ 3: Σ V over the heads with one A, for each A. t = 2: ΣV for the mean of
+    the tokens, and ΣV for each A up to the sign of (A, V), because a head is V x̄ + V u tanh(uᵀ A x). t = 1: ΣV.
+    Theorem D says that the functions are independent; entries with ΣV = 0 are left out.
+
+    >>> from attngeom.exact import QQ
+    >>> one = QQ.eye(1)
+    >>> layer_form([(one, one), (-one, one)], "softmax", 2, QQ, 1)
+    {(): array([[2]], dtype=object)}
+    """
+    form: Form = {}
+
+    def add(key: tuple[object, ...], V: Array) -> None:
+        form[key] = domain.reduce(form[key] + V) if key in form else V
+
+    for A, V in heads:
+        if kind == "lightning":
+            single, cross = expand_matrices(A, V, domain)
+            add((), (single if tokens == 1 else cross).reshape(d_out, -1))
+            continue
+        entries = tuple(A.ravel().tolist())
+        lead = next((x for x in entries if x), None)
+        if tokens <= 2:
+            add((), V)
+        if tokens == 2 and lead is not None:
+            flip = _is_negative(lead)
+            add(tuple(-x for x in entries) if flip else entries, domain.reduce(-V) if flip else V)
+        elif tokens > 2:
+            add(entries, V)
+    return {key: W for key, W in form.items() if not domain.is_zero(W)}
+
+
+def _is_negative(x: object) -> bool:
+    """One of x, −x is negative: any rule that tells them apart will do."""
+    return bool(x < -x)  # type: ignore[operator]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEquality:
+    """The layers agree one by one. ``mixings[i]`` is the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""
+
+    mixings: tuple[Array | None, ...]
+
+
+def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
+    """A proof that two networks are equal layer by layer, up to a change of basis between the layers.
+
+    It covers heads that are mixed, merged or cancel, both points of a two-point fiber, identity layers beside a skip
+    connection, any ranks and any attention width. With W, W' the forms of a layer, equal row spaces give W = B R and
+    W' = B' R, and both networks go on from the same R m. None if it is not so, or if the tables would be too large.
+    For one layer with a table that fits, None proves that the functions differ (softmax: Theorem D).
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1), QQ, seed=0)
+    >>> layerwise_equality(w, w).mixings[0].tolist()
+    [[1]]
+    """
+    if not fits_table(first):
+        return None
+    architecture, domain = first.architecture, first.domain
+    layers, moved_layers = (head_matrices(weights) for weights in (first, second))
+    if architecture.residual:
+        return _equal_with_skip(layers, moved_layers, first)
+    layers, moved_layers = (drop_unread(side, domain) for side in (layers, moved_layers))
+    if any(not all(side) for side in (layers, moved_layers)):
+        # A layer without heads is zero, and so is the network.
+        return LayerEquality(()) if not (all(layers) or all(moved_layers)) else None
+    B: Array | None = None
+    B_moved: Array | None = None
+    mixings: list[Array | None] = []
+    for index, (heads, moved) in enumerate(zip(layers, moved_layers)):
+        heads, moved = _pull_back(heads, B, domain), _pull_back(moved, B_moved, domain)
+        mixings.append(_mixing(heads, moved, domain))
+        W, W_moved = _common(heads, moved, first)
+        if domain.is_zero(W) and domain.is_zero(W_moved):
+            return LayerEquality(())
+        if index == len(layers) - 1:
+            return LayerEquality(tuple(mixings)) if domain.equal(W, W_moved) else None
+        echelon = rref(W, domain)
+        if not domain.equal(echelon.matrix, row_space(W_moved, domain)):
+            return None
+        pivots = list(echelon.pivots)
+        B, B_moved = W[:, pivots], W_moved[:, pivots]
+    return None
+
+
+def fits_table(weights: Weights) -> bool:
+    """Whether the coefficients of each layer are few enough to be listed; softmax layers always are."""
+    return weights.architecture.kind == "softmax" or all(
+        layer.d_out * layer.d_in**2 * (layer.d_in + 1) // 2 <= MAX_TABLE for layer in weights.architecture.layers
+    )
+
+
+def _equal_with_skip(
+    layers: list[list[HeadMatrices]], moved: list[list[HeadMatrices]], weights: Weights
+) -> LayerEquality | None:
+    """Equal layers in turn; layers that add nothing are the identity and are skipped."""
+    architecture, domain = weights.architecture, weights.domain
+    d = architecture.widths[0]
+    sides = [
+        [form for heads in side if (form := layer_form(heads, architecture.kind, architecture.tokens, domain, d))]
+        for side in (layers, moved)
+    ]
+    if len(sides[0]) != len(sides[1]):
+        return None
+    for form, other in zip(*sides):
+        if form.keys() != other.keys() or not all(domain.equal(form[key], other[key]) for key in form):
+            return None
+    matched = len(sides[0]) == architecture.num_layers
+    return LayerEquality(tuple(_mixing(a, b, domain) for a, b in zip(layers, moved)) if matched else ())
+
+
+def _pull_back(heads: list[HeadMatrices], B: Array | None, domain: Domain) -> list[HeadMatrices]:
+    """The heads on inputs B y."""
+    if B is None:
+        return heads
+    multiply = domain.matmul
+    return [(multiply(B.T, multiply(A, B)), multiply(V, B)) for A, V in heads]
+
+
+def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weights) -> tuple[Array, Array]:
+    """The forms of both layers side by side, W = [W_k] over the union of their functions."""
+    architecture, domain = weights.architecture, weights.domain
+    forms = [
+        layer_form(side, architecture.kind, architecture.tokens, domain, side[0][1].shape[0]) for side in (heads, moved)
+    ]
+    width = heads[0][1].shape[1] if architecture.kind == "softmax" else 1
+    keys = list(forms[0] | forms[1])
+    rows = [side[0][1].shape[0] for side in (heads, moved)]
+    blocks = [
+        [form.get(key) if key in form else domain.zeros((size, forms[1 - side][key].shape[1])) for key in keys]
+        for side, (form, size) in enumerate(zip(forms, rows))
+    ]
+    one, two = (
+        np.concatenate([np.asarray(b) for b in side], axis=1) if side else domain.zeros((size, width))
+        for side, size in zip(blocks, rows)
+    )
+    return one, two
+
+
+def _mixing(heads: list[HeadMatrices], moved: list[HeadMatrices], domain: Domain) -> Array | None:
+    """The G with A'_h = Σ_k G_hk A_k, if the attention matrices are independent and span the same space."""
+    if not heads or not moved or heads[0][0].shape != moved[0][0].shape:
+        return None
+    A, moved_A = (np.stack([a.ravel() for a, _ in side]) for side in (heads, moved))
+    G = solve_left(A, moved_A, domain)
+    return G if G is not None and domain.equal(domain.matmul(G, A), moved_A) else None

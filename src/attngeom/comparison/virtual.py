@@ -1,0 +1,115 @@
+"""Comparison through the virtual weights (M, L): [G] Eq 13 and Theorem F for lightning, Theorem A for softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attngeom.comparison.evaluation import reduce_weights
+from attngeom.comparison.gauges import ratio
+from attngeom.errors import InputError
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network import Weights
+from attngeom.network.weights import VirtualWeights
+
+
+def virtual_scales(first: Weights, second: Weights) -> tuple[object, ...] | None:
+    """The scales (λ_1..λ_l, ρ) with M'_i = λ_i M_i, L' = ρ L and ρ Π λ_i^(3^(l-i)) = 1, or None.
+
+    If they exist the functions of two lightning networks are equal: [G] Eq 13, which needs no hypothesis. One token
+    sees the symmetric parts of the M_i only, so then these are compared. A zero factor on both sides makes both
+    functions zero and leaves all scales free: they are given as 1.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((3, 2), 2), QQ, seed=0)
+    >>> virtual_scales(w, w)
+    (1, 1)
+    """
+    architecture, domain = first.architecture, first.domain
+    if not architecture.has_virtual_weights:
+        return None
+    one, two = (_factors(weights.virtual(), architecture.tokens) for weights in (first, second))
+    unit = domain.eye(1)
+    if any(map(domain.is_zero, one)) and any(map(domain.is_zero, two)):
+        return tuple(unit[0, 0] for _ in one)
+    scales = []
+    for a, b in zip(one, two):
+        scale = ratio(a, b, domain)
+        if scale is None or not domain.equal(domain.reduce(a * scale), b):
+            return None
+        scales.append(scale)
+    # Horner's rule for the exponents: after layer i the product holds λ_1^(3^(i-1)) … λ_i.
+    total = unit
+    for scale in scales[:-1]:
+        total = domain.reduce(domain.matmul(total, domain.matmul(total, total)) * scale)
+    return tuple(scales) if domain.equal(domain.reduce(total * scales[-1]), unit) else None
+
+
+def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
+    """M_1..M_l, or their symmetric parts if there is one token, and L."""
+    domain = virtual.domain
+    M = [domain.reduce(m + m.T) for m in virtual.M] if tokens == 1 else list(virtual.M)
+    return [*M, virtual.L]
+
+
+@dataclass(frozen=True)
+class VirtualVerdict:
+    """Whether two softmax networks are one function (None: no theorem tells), and the theorem behind it."""
+
+    same: bool | None
+    reason: str
+
+
+def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
+    """Theorems A and A' for rational softmax networks with one head and no skip connection.
+
+    Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
+    apart modulo a prime; equality is checked over Q.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2, 2), 1, kind="softmax"), QQ, seed=0)
+    >>> compare_virtual(w, w).same
+    True
+    """
+    architecture = first.architecture
+    tokens, causal = architecture.tokens, architecture.causal
+    # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
+    if not (causal and tokens == 2):
+        try:
+            residues = [reduce_weights(weights, WORD_PRIME).virtual() for weights in (first, second)]
+        except InputError:
+            residues = []
+        if residues and not residues[0].domain.is_zero(residues[0].L):
+            verdict = _theorem_a(residues[0], residues[1], tokens, causal)
+            if verdict.same is False:
+                return verdict
+    return _theorem_a(first.virtual(), second.virtual(), tokens, causal)
+
+
+def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int, causal: bool) -> VirtualVerdict:
+    domain = one.domain
+    theorem = "Theorem A'" if causal else "Theorem A"
+    if not domain.equal(one.L, two.L):
+        return VirtualVerdict(False, f"L = V_l … V_1 differs ({theorem})")
+    if domain.is_zero(one.L):
+        return VirtualVerdict(True, "L = V_l … V_1 = 0 for both: both functions are zero")
+    if tokens == 1:
+        return VirtualVerdict(True, "one token attends to itself alone, and L = V_l … V_1 is equal")
+    for i, (a, b) in enumerate(zip(one.M, two.M), start=1):
+        if not domain.equal(a, b):
+            if causal and tokens == 2 and (domain.is_zero(a) or domain.is_zero(b)):
+                return VirtualVerdict(
+                    None, f"one of M_{i}, M'_{i} is zero, and Theorem A' does not cover that for t = 2"
+                )
+            return VirtualVerdict(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs ({theorem})")
+        if not causal and i < len(one.M) and _is_blind(a, tokens, domain):
+            reason = f"L and M_1 … M_{i} are equal, and layer {i} is blind: nothing later is seen ({theorem})"
+            return VirtualVerdict(True, reason)
+    return VirtualVerdict(True, "the virtual weights (M, L) are equal")
+
+
+def _is_blind(M: Array, tokens: int, domain: Domain) -> bool:
+    """Whether all tokens are equal after a layer: M = 0, or M skew and two tokens."""
+    return domain.is_zero(domain.reduce(M + M.T) if tokens == 2 else M)

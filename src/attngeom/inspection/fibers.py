@@ -1,0 +1,144 @@
+"""Which virtual weights (M', L') have the function of given ones: the fiber in (M, L), in words and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from attngeom.inspection.hypotheses import (
+    Hypothesis,
+    VirtualRanks,
+    check_hypotheses,
+    is_nonzero,
+    virtual_ranks,
+    visible_layers,
+)
+from attngeom.network import Weights
+
+
+@dataclass(frozen=True)
+class VirtualFiber:
+    """The fiber of a network with one head and no skip connection, in (M_1..M_l, L).
+
+    ``determined`` and ``free`` list the matrices that the function fixes and those that it does not see; ``scales``
+    says that the former are fixed up to the scales of [G] Eq 13 (lightning). ``blind`` are the layers, counted from
+    1, after which the tokens are equal; ``first_blind`` is the first one before the last layer. ``is_known`` is False
+    if no theorem covers the point or floats do not tell; then the lists are empty and ``words`` says why.
+    """
+
+    theorem: str | None
+    words: str
+    is_known: bool
+    determined: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    scales: bool = False
+    blind: tuple[int, ...] = ()
+    first_blind: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "theorem": self.theorem,
+            "words": self.words,
+            "known": self.is_known,
+            "determined": list(self.determined),
+            "free": list(self.free),
+            "up_to_scales": self.scales,
+            "blind_layers": list(self.blind),
+            "first_blind": self.first_blind,
+        }
+
+
+def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
+    """The fiber of the function in (M, L); None for several heads or a skip connection, which have no (M, L).
+
+    Theorem A (softmax): L and M_1..M_j are determined, j the first blind index below l, and M_{j+1}..M_l are free.
+    Theorem A' (causal softmax), Theorem F (lightning): docs/comparison.md.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> virtual_fiber(random_weights(Architecture((2, 2, 2), 2, kind="softmax"), QQ, seed=0)).determined
+    ('L', 'M_1', 'M_2')
+    """
+    if not weights.architecture.has_virtual_weights:
+        return None
+    ranks = virtual_ranks(weights, noise)
+    if weights.architecture.kind == "softmax":
+        return _softmax_fiber(weights, ranks)
+    return _lightning_fiber(weights, ranks, check_hypotheses(weights, noise))
+
+
+def _names(first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"M_{i}" for i in range(first, last + 1))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _softmax_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
+    architecture = weights.architecture
+    layers, t = architecture.num_layers, architecture.tokens
+    everything = _names(1, layers)
+    theorem = "Theorem A'" if architecture.causal else "Theorem A"
+    if t == 1:
+        words = f"one token attends to itself alone: the function is L x, and {_listed(everything)} are not seen"
+        return VirtualFiber(theorem, words, True, ("L",), everything)
+    nonzero = is_nonzero(ranks.L)
+    if nonzero is None:
+        return VirtualFiber(None, "floats do not tell whether L = 0", False)
+    if not nonzero:
+        words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
+        return VirtualFiber(theorem, words, True, ("L",), everything)
+    if architecture.causal:
+        return _causal_fiber(ranks, layers, t)
+    seen = visible_layers(ranks, t)
+    blind = tuple(i + 1 for i, visible in enumerate(seen) if visible is False)
+    hidden = next((i + 1 for i, visible in enumerate(seen[:-1]) if not visible), None)
+    if hidden is None:
+        words = "no layer before the last is blind: the fiber is the point (M, L)"
+        return VirtualFiber(theorem, words, True, ("L", *everything), (), False, blind)
+    if seen[hidden - 1] is None:
+        return VirtualFiber(None, f"floats do not tell whether layer {hidden} is blind", False, blind=blind)
+    why = "skew-symmetric and t = 2" if t == 2 else "zero"
+    kept, free = ("L", *_names(1, hidden)), _names(hidden + 1, layers)
+    words = f"M_{hidden} is {why}: all tokens are equal after layer {hidden}; {_listed(kept)} are determined, "
+    words += f"{_listed(free)} {'is' if len(free) == 1 else 'are'} free"
+    return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
+
+
+def _causal_fiber(ranks: VirtualRanks, layers: int, t: int) -> VirtualFiber:
+    theorem = "Theorem A'"
+    everything = ("L", *_names(1, layers))
+    if t >= 3 or layers == 1:
+        return VirtualFiber(theorem, "causal, t ≥ 3 or one layer: the fiber is the point (M, L)", True, everything)
+    if all(is_nonzero(rank) for rank in ranks.M):
+        words = "causal, t = 2 and no M_i is zero: other points of the fiber, if any, have some M_i = 0"
+        return VirtualFiber(theorem, words, False)
+    return VirtualFiber(None, "causal, t = 2 and some M_i may be zero: no theorem covers this point", False)
+
+
+def _lightning_fiber(weights: Weights, ranks: VirtualRanks, hypotheses: tuple[Hypothesis, ...]) -> VirtualFiber:
+    layers = weights.architecture.num_layers
+    if weights.architecture.tokens == 1:
+        return _one_token_fiber(ranks, layers)
+    if is_nonzero(ranks.L) is False or any(is_nonzero(rank) is False for rank in ranks.M):
+        return VirtualFiber("[G] Eq 12", "L = 0 or some M_i = 0: the function is zero", True, (), ())
+    if layers == 1:
+        return VirtualFiber(None, "one layer: see its stratum", False)
+    missing = [h.statement for h in hypotheses if h.theorem == "Theorem F" and not h.holds]
+    if missing:
+        return VirtualFiber(None, f"Theorem F does not apply: {'; '.join(missing)}", False)
+    words = "the fiber is the orbit of (M, L) under the scales of [G] Eq 13"
+    return VirtualFiber("Theorem F", words, True, ("L", *_names(1, layers)), (), True)
+
+
+def _one_token_fiber(ranks: VirtualRanks, layers: int) -> VirtualFiber:
+    """φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)): by unique factorization and the digits of exponents in base 3."""
+    theorem = "Theorem F (one token)"
+    if any(is_nonzero(rank) is False for rank in (ranks.L, *ranks.symmetric)):
+        return VirtualFiber(theorem, "L = 0 or some M_i is skew-symmetric: the function is zero", True)
+    if not all(is_nonzero(rank) for rank in ranks.symmetric) or ranks.L.value < 2 or not ranks.L.is_clear:
+        return VirtualFiber(None, "one token: rk L ≥ 2 and no M_i skew-symmetric are not certain", False)
+    words = "one token: L and the symmetric parts of the M_i are determined, up to the scales of [G] Eq 13"
+    determined = ("L", *(f"{name} + {name}ᵀ" for name in _names(1, layers)))
+    return VirtualFiber(theorem, words, True, determined, (), True)
