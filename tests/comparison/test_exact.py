@@ -161,9 +161,8 @@ def test_unread_directions_are_dropped():
     weights = random_weights(architecture, QQ, 1)
     layers = drop_unread(head_matrices(weights), QQ)
     assert layers[1][0][0].shape == (3, 3)
-    blind = change(
-        weights, **{f"layers_1_{name}": dict(weights.tensors())[f"layers.1.{name}"] * [1, 1, 0] for name in "QKV"}
-    )
+    tensors = dict(weights.tensors())
+    blind = change(weights, **{f"layers_1_{name}": tensors[f"layers.1.{name}"] * [1, 1, 0] for name in "QKV"})
     layers = drop_unread(head_matrices(blind), QQ)
     assert layers[1][0][0].shape == (2, 2) and layers[0][0][1].shape == (2, 2)
     hidden = change(blind, layers_0_V=tensors["layers.0.V"] + QQ.array([[0], [0], [1]]) * 7)
