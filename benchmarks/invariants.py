@@ -21,7 +21,7 @@ import numpy as np
 
 from attngeom.equations import Family, Points, Variety, families, family, random_points
 from attngeom.equations.families.resultants import SylvesterResultants
-from attngeom.equations.tableaux import count_target_squares
+from attngeom.equations.target_squares import count_target_squares
 from attngeom.exact import GF, RR, WORD_PRIME
 from attngeom.exact.domains import Domain
 

@@ -10,8 +10,8 @@ from flint import fmpq
 
 from attngeom.exact import QQ
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.multisets import pair_index, triple_index
 from attngeom.layer.coefficients import Coefficients, array_shapes, expand_matrices, symmetrize
-from attngeom.layer.labels import pair_index, triple_index
 
 
 def from_matrices(A: Array, V: Array, t: int, domain: Domain = QQ) -> Coefficients:

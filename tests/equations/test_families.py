@@ -9,7 +9,7 @@ from attngeom.equations import Family, Points, Variety, families, family, random
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pair_index, triple_index
+from attngeom.exact.multisets import pair_index, triple_index
 
 VARIETIES = [
     Variety(2, 1),

@@ -10,21 +10,10 @@ from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
+from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, Term, expand, locate
 from attngeom.layer.interpolation import interpolate
-from attngeom.layer.labels import (
-    count_cross,
-    count_cubics,
-    count_output,
-    count_single,
-    count_support,
-    pair_orbits,
-    pairs,
-    splits,
-    triple_index,
-    triple_orbits,
-    triples,
-)
+from attngeom.layer.labels import count_cross, count_cubics, count_output, count_single, count_support
 from attngeom.layer.symbolic import flint_polynomial, sympy_polynomial, variable_names
 from attngeom.network import Architecture, Weights, forward, random_weights
 

@@ -25,10 +25,10 @@ from attngeom.atlas.records import Fact, Result, Task, canonical_json
 from attngeom.equations.ideal import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
 from attngeom.equations.ideal.formulas import hilbert_function
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.partitions import Weight, kostka, module_dimension, pad
 from attngeom.equations.ideal.records import make_module
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.partitions import Weight, kostka, module_dimension, pad
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
 

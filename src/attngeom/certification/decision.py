@@ -8,8 +8,8 @@ from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerVerdict, Point
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, RR, Array
+from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
-from attngeom.layer.labels import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.splitting import LayerSplitting, split_layer
 
 

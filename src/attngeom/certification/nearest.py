@@ -11,9 +11,9 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from attngeom.certification.results import Certification, LayerVerdict, Point
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
-from attngeom.layer.labels import pair_index, pair_orbits, splits
 
 STARTS = 12
 ITERATIONS = 60

@@ -15,21 +15,18 @@ import numpy as np
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.families.resultants import resultant_values
 from attngeom.equations.families.slice_pencil import pencil_values
-from attngeom.equations.lines import restrict
+from attngeom.equations.lines import restrict, separating_line
 from attngeom.equations.minor_tables import submatrix_minors
-from attngeom.equations.tableaux import (
-    schur_dimension,
-    separating_line,
-    target_squares,
-    two_row_tableau,
-)
+from attngeom.equations.target_squares import target_squares
 from attngeom.equations.variety import Points, Variety
 from attngeom.errors import InputError
 from attngeom.exact.combinations import multiset_at
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
+from attngeom.exact.multisets import pair_index, pairs
+from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.primes import WORD_PRIME, primes_from
-from attngeom.layer.labels import pair_index, pairs
+from attngeom.exact.tableaux import two_row_tableau
 
 ATTEMPTS = 8
 

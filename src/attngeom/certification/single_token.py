@@ -14,6 +14,7 @@ from attngeom.exact.cubic_fields import CubicNumber
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.matrices import rank
 from attngeom.exact.modular import echelon_mod_p
+from attngeom.exact.multisets import pair_orbits
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.cubic_splitting import (
@@ -27,7 +28,6 @@ from attngeom.layer.cubic_splitting import (
     split_independent,
     split_multiples,
 )
-from attngeom.layer.labels import pair_orbits
 from attngeom.layer.splitting import split_layer
 
 

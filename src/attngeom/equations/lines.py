@@ -10,7 +10,8 @@ from flint import fmpq
 
 from attngeom.equations.terms import Terms, add, multiply
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pairs
+from attngeom.exact.multisets import pairs
+from attngeom.exact.tableaux import Column
 
 
 def restriction_matrix(lines: Array) -> Array:
@@ -55,3 +56,22 @@ def form_minor(forms: list[list[Terms]], u: int, w: int, pair: tuple[int, int]) 
     """The 2×2 minor of rows u, w and the two targets of ``pair``, as a polynomial."""
     m, n = pair
     return add((1, multiply(forms[u][m], forms[w][n])), (-1, multiply(forms[u][n], forms[w][m])))
+
+
+def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
+    """The line (2-plane of context directions) spanned by the sums of basis vectors of the two rows of a tableau.
+
+    These lines are unisolvent for forms of degree k in Plücker coordinates, k = 3, 4: the dim S_kk(C^d) lines of all
+    tableaux of shape (k, k) span what all lines span, for every d. A form of degree k that vanishes on them is zero:
+    its weights involve at most 2k indices, so it is enough to see, by induction on the support, that the square matrix
+    of standard monomials on the lines whose tableaux use exactly the indices 0 … s−1 is invertible for s = 2 … 2k.
+    Those are finitely many ranks, computed in the tests. It is the analogue of the principal lattice.
+
+    >>> separating_line(((0, 1), (0, 2), (1, 2)), 3).tolist()
+    [[2, 1, 0], [0, 1, 2]]
+    """
+    line: Array = np.zeros((2, d), dtype=np.int64)
+    for top, bottom in tableau:
+        line[0, top] += 1
+        line[1, bottom] += 1
+    return line // np.gcd.reduce(line, axis=1)[:, None]

@@ -10,11 +10,11 @@ A variable is a tuple (kind, *indices), 0-based, in scaled coordinates:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import permutations
 from typing import Any, TypeAlias
 
 from flint import fmpq
+
+from attngeom.exact.combinations import signed_permutations
 
 Variable: TypeAlias = tuple[Any, ...]
 Monomial: TypeAlias = tuple[Variable, ...]
@@ -96,22 +96,6 @@ def variable_determinant(rows: Sequence[Sequence[Variable]], factor: int = 1) ->
         monomial = tuple(sorted([row[j] for row, j in zip(rows, order)]))
         total[monomial] = total.get(monomial, 0) + fmpq(sign * factor)
     return {monomial: c for monomial, c in total.items() if c != 0}
-
-
-def permutation_sign(order: Sequence[int]) -> int:
-    """The sign of a permutation of 0 … n−1.
-
-    >>> permutation_sign((1, 0, 2))
-    -1
-    """
-    inversions = sum(order[i] > order[j] for i in range(len(order)) for j in range(i + 1, len(order)))
-    return -1 if inversions % 2 else 1
-
-
-@lru_cache(maxsize=16)
-def signed_permutations(n: int) -> list[tuple[tuple[int, ...], int]]:
-    """All permutations of 0 … n−1 with their signs."""
-    return [(order, permutation_sign(order)) for order in permutations(range(n))]
 
 
 def variable_name(variable: Variable, d_out: int = 1) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.multisets import pair_orbits, triple_orbits
 from attngeom.layer.coefficients import Coefficients, expand_matrices
-from attngeom.layer.labels import pair_orbits, triple_orbits
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""The k-th combination or multiset in lexicographic order, without listing the others, and back."""
+"""Permutations with signs; the k-th combination or multiset in lexicographic order, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import cache
+from itertools import pairwise, permutations
 from math import comb
 
 from attngeom.errors import InputError
@@ -82,3 +83,23 @@ def multiset_rank(n: int, chosen: Sequence[int]) -> int:
     if any(x > y for x, y in pairwise(chosen)) or (chosen and not 0 <= chosen[0] <= chosen[-1] < n):
         raise InputError(f"multiset {tuple(chosen)} given; sorted numbers below {n} are required")
     return combination_rank(n + len(chosen) - 1, [x + i for i, x in enumerate(chosen)]) if chosen else 0
+
+
+def permutation_sign(order: Sequence[int]) -> int:
+    """The sign of a permutation of 0 … n−1.
+
+    >>> permutation_sign((1, 0, 2))
+    -1
+    """
+    inversions = sum(order[i] > order[j] for i in range(len(order)) for j in range(i + 1, len(order)))
+    return -1 if inversions % 2 else 1
+
+
+@cache
+def signed_permutations(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """All permutations of 0 … n−1 with their signs.
+
+    >>> signed_permutations(2)
+    (((0, 1), 1), ((1, 0), -1))
+    """
+    return tuple((order, permutation_sign(order)) for order in permutations(range(n)))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
@@ -98,7 +99,7 @@ def _config_int(config: Mapping[str, Any], *keys: str) -> int | None:
 
 def _import(
     shapes: Mapping[str, tuple[int, ...]],
-    load: Callable[[str], np.ndarray],
+    load: Callable[[str], Array],
     heads: int,
     key_value_heads: int | None,
     blocks: Sequence[int] | None,
@@ -135,9 +136,9 @@ def _import(
 
 def _cut_heads(
     parts: Sequence[Projections], heads: int, key_value_heads: int | None, kind: str
-) -> tuple[dict[str, np.ndarray], list[int], int]:
+) -> tuple[dict[str, Array], list[int], int]:
     """Cut the projections of each block into heads, repeating shared keys and values."""
-    tensors: dict[str, np.ndarray] = {}
+    tensors: dict[str, Array] = {}
     attention, value_widths = [], set()
     for index, part in enumerate(parts):
         if part.Q.shape[0] % heads or part.O.shape[1] % heads:

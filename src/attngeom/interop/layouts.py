@@ -9,18 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 
-Load = Callable[[str], np.ndarray]
+Load = Callable[[str], Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Projections:
     """Q, K, V (rows are outputs, d_in columns) and O (d_out rows) of all heads together."""
 
-    Q: np.ndarray
-    K: np.ndarray
-    V: np.ndarray
-    O: np.ndarray
+    Q: Array
+    K: Array
+    V: Array
+    O: Array
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Layout:
         return Projections(Q, K, V, O)
 
 
-def _matrix(array: np.ndarray, name: str) -> np.ndarray:
+def _matrix(array: Array, name: str) -> Array:
     if array.ndim != 2:
         raise InputError(f"tensor {name} of shape {array.shape} given; a matrix is required")
     return array

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.exact.arrays import Array
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_TENSOR_ENTRIES = 2**31
@@ -26,9 +27,9 @@ class TensorFile:
     metadata: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
     types: Mapping[str, str]
-    read: Callable[[str], np.ndarray]
+    read: Callable[[str], Array]
 
-    def load(self, name: str) -> np.ndarray:
+    def load(self, name: str) -> Array:
         """One tensor as float64; half, bfloat16 and single precision are converted exactly."""
         if self.types[name] not in FLOATS:
             raise FormatError(
@@ -63,14 +64,14 @@ def open_tensors(path: str | Path) -> Iterator[TensorFile]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def finite(array: np.ndarray, name: str) -> np.ndarray:
+def finite(array: Array, name: str) -> Array:
     """The array, if all entries are finite."""
     if not np.all(np.isfinite(array)):
         raise InputError(f"tensor {name} has NaN or infinite entries; finite numbers are required")
     return array
 
 
-def as_float64(tensor: Any, name: str) -> np.ndarray:
+def as_float64(tensor: Any, name: str) -> Array:
     """A NumPy array or a torch tensor (any device, any float type) as a float64 array, without importing torch."""
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu().double().numpy()

@@ -10,15 +10,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import (
-    pair_index,
-    pair_orbits,
-    pairs,
-    splits,
-    triple_index,
-    triple_orbits,
-    triples,
-)
+from attngeom.exact.multisets import pair_index, pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.network import Weights
 
 Entry = tuple[int, int]
@@ -156,7 +148,7 @@ def locate(output: Entry, monomial: Monomial, d: int) -> tuple[str, tuple[int, .
     return "cross", (i, j, n - (n > j), int(pair_index(d)[context[0][0], context[1][0]]), targets[0])
 
 
-def _divide(a: Array, orbits: np.ndarray, domain: Domain) -> Array:
+def _divide(a: Array, orbits: Array, domain: Domain) -> Array:
     inverses = domain.array([[f"1/{n}"] for n in orbits.ravel()]).reshape(orbits.shape)
     return domain.reduce(a * inverses)
 

@@ -17,9 +17,9 @@ from attngeom.exact.cubic_fields import CubicNumber
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.matrices import nullspace, rank
 from attngeom.exact.modular import echelon_mod_p
+from attngeom.exact.multisets import triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.labels import triple_index, triple_orbits
 
 TRIES = 200
 

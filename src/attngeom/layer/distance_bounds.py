@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.multisets import pair_index, pair_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
-from attngeom.layer.labels import pair_index, pair_orbits, triples
 
 SAMPLES = 64
 

@@ -11,9 +11,9 @@ from flint import fmpq
 
 from attngeom.errors import DomainError, FormatError
 from attngeom.exact.domains import QQ, RR, as_fmpq
+from attngeom.exact.multisets import pairs, triples
 from attngeom.files import check_header, read_json, to_json, write_atomic
 from attngeom.layer.coefficients import Coefficients, Entry, Monomial, Term, array_shapes, check_size, locate
-from attngeom.layer.labels import pairs, triples
 
 FORMAT = "attngeom/coefficients"
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.multisets import pair_index
 from attngeom.exact.precise import null_vector
-from attngeom.layer.labels import pair_index
 from attngeom.layer.splitting import LayerMatrices, quadric_table
 
 SWEEPS = 30

@@ -9,8 +9,8 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.multisets import pairs, triples
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
-from attngeom.layer.labels import pairs, triples
 
 BlackBox = Callable[[Array], Array]
 BATCH = 4096
@@ -93,7 +93,7 @@ class _Asker:
             self.queries += len(batch)
         return np.concatenate(parts)
 
-    def columns(self, vectors: dict[int, np.ndarray], target: int) -> Array:
+    def columns(self, vectors: dict[int, Array], target: int) -> Array:
         """Column ``target`` of the answers when the given columns of X hold the rows of integer arrays."""
         count = len(next(iter(vectors.values())))
         inputs = np.zeros((count, *self.shape), dtype=np.int64)

@@ -1,104 +1,12 @@
-"""Labels of the monomials of a lightning layer, their orbits and their numbers.
+"""Numbers of monomials of a lightning layer.
 
 Output coordinate F_ij of a layer holds single-column monomials x_{R,j}, R a multiset of three rows, and cross-column
-monomials x_{S,n} x_{m,j}, S a multiset of two rows and n ≠ j. Multisets are sorted tuples in lexicographic order.
+monomials x_{S,n} x_{m,j}, S a multiset of two rows and n ≠ j.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import combinations_with_replacement
 from math import comb
-
-import numpy as np
-
-Pair = tuple[int, int]
-Triple = tuple[int, int, int]
-
-
-@cache
-def pairs(d: int) -> tuple[Pair, ...]:
-    """The C(d+1, 2) multisets S = (k ≤ l) of rows.
-
-    >>> pairs(2)
-    ((0, 0), (0, 1), (1, 1))
-    """
-    return tuple(combinations_with_replacement(range(d), 2))
-
-
-@cache
-def triples(d: int) -> tuple[Triple, ...]:
-    """The C(d+2, 3) multisets R = (k ≤ l ≤ m) of rows.
-
-    >>> len(triples(3))
-    10
-    """
-    return tuple(combinations_with_replacement(range(d), 3))
-
-
-@cache
-def pair_index(d: int) -> np.ndarray:
-    """The symmetric d×d table of places in :func:`pairs`.
-
-    >>> pair_index(2).tolist()
-    [[0, 1], [1, 2]]
-    """
-    table = np.empty((d, d), dtype=np.int64)
-    for place, (k, l) in enumerate(pairs(d)):
-        table[k, l] = table[l, k] = place
-    table.setflags(write=False)
-    return table
-
-
-def triple_index(rows: tuple[int, int, int], d: int) -> int:
-    """The place of a multiset of three rows, in any order, in :func:`triples`.
-
-    >>> triple_index((1, 0, 1), 2)
-    2
-    """
-    k, l, m = sorted(rows)
-    before = comb(d + 2, 3) - comb(d - k + 2, 3)
-    width = d - k
-    before += comb(width + 1, 2) - comb(width - (l - k) + 1, 2)
-    return before + (m - l)
-
-
-@cache
-def pair_orbits(d: int) -> np.ndarray:
-    """Numbers of distinct permutations (1 or 2) of each pair."""
-    return _frozen([1 if k == l else 2 for k, l in pairs(d)])
-
-
-@cache
-def triple_orbits(d: int) -> np.ndarray:
-    """Numbers of distinct permutations (1, 3 or 6) of each triple.
-
-    >>> triple_orbits(2).tolist()
-    [1, 3, 3, 1]
-    """
-    return _frozen([(6, 3, 1)[3 - len(set(rows))] for rows in triples(d)])
-
-
-@cache
-def splits(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arrays (r, s, m): every way to write triple r as pair s plus row m, once each.
-
-    The symmetrization relation is c(R) = Σ c(S, m) over these.
-    """
-    index = pair_index(d)
-    rows, parts, ends = [], [], []
-    for place, (k, l, m) in enumerate(triples(d)):
-        for end, rest in {(m, (k, l)), (l, (k, m)), (k, (l, m))}:
-            rows.append(place)
-            parts.append(index[rest])
-            ends.append(end)
-    return _frozen(rows), _frozen(parts), _frozen(ends)
-
-
-def _frozen(values: list[int]) -> np.ndarray:
-    array = np.array(values, dtype=np.int64)
-    array.setflags(write=False)
-    return array
 
 
 def count_single(d: int) -> int:

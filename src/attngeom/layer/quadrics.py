@@ -16,7 +16,7 @@ from flint.utils.flint_exceptions import DomainError as NoRootError
 from attngeom.errors import DomainError
 from attngeom.exact.domains import Array, Domain, PrimeField, Rationals
 from attngeom.exact.matrices import rank
-from attngeom.layer.labels import pair_index
+from attngeom.exact.multisets import pair_index
 
 
 def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:

@@ -13,16 +13,9 @@ from attngeom.equations.ideal import LayerCoefficients
 from attngeom.equations.variety import place
 from attngeom.exact import QQ, WORD_PRIME, rank, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
 from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
-from attngeom.layer.labels import (
-    count_cubics,
-    count_output,
-    count_support,
-    pair_orbits,
-    splits,
-    triple_orbits,
-    triples,
-)
+from attngeom.layer.labels import count_cubics, count_output, count_support
 from attngeom.layer.symbolic import variable_names
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in

@@ -14,9 +14,10 @@ from attngeom.equations import Points, Variety, family
 from attngeom.equations.ideal.formulas import dimension as variety_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR
 from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.multisets import pair_orbits
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
-from attngeom.layer.labels import count_cubics, pair_orbits
+from attngeom.layer.labels import count_cubics
 from attngeom.layer.splitting import quadric_table
 from attngeom.network import Architecture, random_weights
 from attngeom.network.tangent import jacobian

@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.files import make_folder, write_atomic
 from attngeom.papers import Store
 from attngeom.papers.reports import Figure
@@ -124,7 +125,7 @@ def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
 
 
 def _interactive_umbrella(
-    x: np.ndarray, y: np.ndarray, w: np.ndarray, data: dict[str, Any], folder: Path
+    x: Array, y: Array, w: Array, data: dict[str, Any], folder: Path
 ) -> tuple[tuple[str, ...], str | None]:
     """A page with the surface to turn; without plotly a note instead."""
     try:

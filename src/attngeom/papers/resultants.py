@@ -13,8 +13,8 @@ from attngeom.equations.lines import restrict
 from attngeom.equations.variety import place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.polynomials import polynomial_determinant
-from attngeom.layer.labels import pair_index, pairs
 from attngeom.papers.cross_column import generic_point
 from attngeom.papers.ideals import generators_of
 from attngeom.papers.records import Check, Finding, Work

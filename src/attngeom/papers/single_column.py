@@ -12,8 +12,8 @@ from attngeom.equations.ideal import implicitize, single_column
 from attngeom.equations.variety import Points, place
 from attngeom.exact import GF, QQ, WORD_PRIME, nullspace, rank, rank_mod_p
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
+from attngeom.exact.multisets import pairs, triple_orbits, triples
 from attngeom.layer.coefficients import expand_matrices, symmetrize
-from attngeom.layer.labels import pairs, triple_orbits, triples
 from attngeom.papers.records import Check, Finding, Work
 
 

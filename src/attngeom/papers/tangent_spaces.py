@@ -15,8 +15,8 @@ from attngeom.equations.family import Family
 from attngeom.equations.variety import place
 from attngeom.exact import GF, QQ, WORD_PRIME, nullspace, rank, rank_mod_p
 from attngeom.exact.domains import Array
+from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices
-from attngeom.layer.labels import pairs
 from attngeom.layer.splitting import quadric_table, split_layer
 
 FIELD = GF(WORD_PRIME)

@@ -13,8 +13,8 @@ from attngeom.equations.families.veronese import exponents
 from attngeom.equations.variety import place
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank
 from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.multisets import pair_index
 from attngeom.exact.polynomials import polynomial_determinant
-from attngeom.layer.labels import pair_index
 from attngeom.papers.cross_column import vanishes_at_random, vanishes_identically
 from attngeom.papers.records import Check, Finding, Work
 

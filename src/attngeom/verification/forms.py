@@ -9,8 +9,8 @@ from flint import fmpq, fmpq_mat, fmpq_poly
 
 from attngeom.errors import FormatError
 from attngeom.exact.cubic_fields import CubicNumber
+from attngeom.exact.multisets import triples
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.labels import triples
 from attngeom.verification.budget import MAX_FIELD_PRODUCTS, afford, afford_elimination, height
 from attngeom.verification.reading import read_matrix, read_object, read_rational, require
 

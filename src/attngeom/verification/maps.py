@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpz, fmpz_mat, nmod, nmod_mat
 
+from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.labels import pair_index, pair_orbits, triple_index, triple_orbits
 from attngeom.verification.budget import afford_elimination
 
 

@@ -8,9 +8,10 @@ import pytest
 from attngeom.equations.ideal import Budget, CrossColumn, Run, completeness, prove_complete
 from attngeom.equations.ideal.completeness import candidates, generator_bound, last_degree
 from attngeom.equations.ideal.formulas import generator_degree_bound
-from attngeom.equations.ideal.partitions import sign, strip
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.combinations import permutation_sign
+from attngeom.exact.partitions import strip
 
 # ---------------------------------------------------------------- Theorem 1: the coordinate ring
 
@@ -60,7 +61,7 @@ def random_layer(l, seed):
 def levi_civita(size):
     eps = np.zeros((size,) * size, dtype=np.int64)
     for p in permutations(range(size)):
-        eps[p] = sign(p)
+        eps[p] = permutation_sign(p)
     return eps
 
 

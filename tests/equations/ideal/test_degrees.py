@@ -7,9 +7,9 @@ import pytest
 
 from attngeom.equations.ideal import Budget, CrossColumn, LayerCoefficients, Run, Task, implicitize, run_task
 from attngeom.equations.ideal.degrees import SECOND_PRIME, choose_method, describe
-from attngeom.equations.ideal.partitions import predicted_dimension
 from attngeom.equations.ideal.state import digest
 from attngeom.errors import FormatError, InputError
+from attngeom.exact.partitions import predicted_dimension
 
 METHODS = ["weights", "highest"]
 

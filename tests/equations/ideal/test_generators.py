@@ -20,11 +20,11 @@ from attngeom.equations.ideal.generators import (
     prove_dimensions,
 )
 from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.ideal.partitions import module_dimension, pad
 from attngeom.equations.ideal.subideals import Subideal
 from attngeom.equations.ideal.substitution import vanishes_on
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
+from attngeom.exact.partitions import module_dimension, pad
 
 CASES: list[tuple[Model, int]] = [
     (CrossColumn(2, 1), 2),

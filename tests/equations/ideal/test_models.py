@@ -8,11 +8,12 @@ import pytest
 from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model
 from attngeom.equations.ideal.models import evaluate_layer
 from attngeom.equations.ideal.monomials import MonomialTable, evaluate_monomials
-from attngeom.equations.ideal.partitions import count_monomials, orbit_size
 from attngeom.equations.ideal.substitution import symbolic_coordinates
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME
+from attngeom.exact.combinations import multiset_count
+from attngeom.exact.partitions import orbit_size
 from attngeom.layer.coefficients import expand
 from attngeom.network import Architecture, random_weights
 
@@ -80,7 +81,7 @@ def test_dominant_weights_and_their_orbits_hold_all_monomials(model: Model) -> N
     table = MonomialTable(model)
     for degree in (1, 2, 3):
         total = sum(len(table.space(degree, w)) * orbit_size(w) for w in table.dominant_weights(degree))
-        assert total == count_monomials(len(model.coordinates), degree)
+        assert total == multiset_count(len(model.coordinates), degree)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)

@@ -11,7 +11,7 @@ from attngeom.equations.minor_tables import submatrix_minors
 from attngeom.equations.terms import Terms, expand_determinant, linear, variable_determinant
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pairs
+from attngeom.exact.multisets import pairs
 
 MAX_PERMUTED = 5
 

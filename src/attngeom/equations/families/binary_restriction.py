@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array
-from attngeom.equations.lines import decode, restrict, restricted_forms
+from attngeom.equations.lines import decode, restrict, restricted_forms, separating_line
 from attngeom.equations.minor_tables import submatrix_minors
-from attngeom.equations.tableaux import schur_dimension, separating_line, two_row_tableau
 from attngeom.equations.terms import Terms, expand_determinant
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.partitions import schur_dimension
+from attngeom.exact.tableaux import two_row_tableau
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from attngeom.equations.variety import Points
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
-from attngeom.layer.labels import pair_orbits, pairs, triples
+from attngeom.exact.multisets import pair_orbits, pairs, triples
 
 
 @dataclass(frozen=True)

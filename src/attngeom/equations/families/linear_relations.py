@@ -12,7 +12,7 @@ from attngeom.equations.family import Family, mixed_radix
 from attngeom.equations.terms import Terms, Variable, linear
 from attngeom.equations.variety import Points
 from attngeom.exact.domains import Array
-from attngeom.layer.labels import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
+from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 
 
 def single_variable(row: int, column: int, R: tuple[int, int, int]) -> Variable:

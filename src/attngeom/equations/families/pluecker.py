@@ -11,18 +11,19 @@ import numpy as np
 
 from attngeom.equations.families.attention_rank import flattening_minor
 from attngeom.equations.family import RowFamily
-from attngeom.equations.tableaux import (
+from attngeom.equations.target_squares import (
     Square,
     count_target_squares,
     format_square,
     on_target_squares,
-    schur_dimension,
-    tableau_3311,
     target_squares,
 )
-from attngeom.equations.terms import Terms, add, multiply, signed_permutations
+from attngeom.equations.terms import Terms, add, multiply
+from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pair_index
+from attngeom.exact.multisets import pair_index
+from attngeom.exact.partitions import schur_dimension
+from attngeom.exact.tableaux import tableau_3311
 
 Tableau = tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]
 QuadraticForm = dict[tuple[tuple[int, int], tuple[int, int]], int]

@@ -10,20 +10,19 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import RowFamily
-from attngeom.equations.lines import decode, form_minor, restrict, restricted_forms
+from attngeom.equations.lines import decode, form_minor, restrict, restricted_forms, separating_line
 from attngeom.equations.minor_tables import pair_table, points_first, points_last
-from attngeom.equations.tableaux import (
+from attngeom.equations.target_squares import (
     Pair,
     count_target_squares,
     format_square,
     on_target_squares,
-    schur_dimension,
-    separating_line,
     target_squares,
-    two_row_tableau,
 )
 from attngeom.equations.terms import Terms, add, multiply
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.partitions import schur_dimension
+from attngeom.exact.tableaux import two_row_tableau
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from attngeom.equations.variety import Points
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import triple_index, triple_orbits, triples
+from attngeom.exact.multisets import triple_index, triple_orbits, triples
 
 MAX_EXPANDED = 9
 

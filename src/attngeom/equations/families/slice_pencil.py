@@ -11,11 +11,11 @@ import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array, index_digits, mixed_radix
 from attngeom.equations.minor_tables import block_size, points_first, points_last
-from attngeom.equations.tableaux import schur_dimension
 from attngeom.equations.terms import Terms, add, cross, expand_determinant, linear
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pair_index
+from attngeom.exact.multisets import pair_index
+from attngeom.exact.partitions import schur_dimension
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from attngeom.equations.minor_tables import submatrix_minors
 from attngeom.equations.terms import Terms, add
 from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.polynomials import polynomial_determinant, polynomial_ring
-from attngeom.layer.labels import pair_index, pairs
 
 
 @dataclass(frozen=True)

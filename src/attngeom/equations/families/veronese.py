@@ -19,7 +19,7 @@ from attngeom.equations.terms import Terms, add, cross, multiply, variable_deter
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.labels import pair_index
+from attngeom.exact.multisets import pair_index
 
 Exponent = tuple[int, ...]
 Symbol = tuple[Exponent, int, int]

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 from flint import fmpz_mat
 
-from attngeom.equations.ideal.partitions import Partition, pad
-from attngeom.equations.ideal.tableaux import pairs
-
-Array = np.ndarray
+from attngeom.exact.arrays import Array
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition, pad
 
 
 def root_matrix(d: int, old: int, new: int) -> Array:

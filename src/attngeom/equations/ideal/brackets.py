@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
-
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.partitions import Partition
-from attngeom.equations.ideal.tableaux import column_lengths, pairs
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.lifting import reconstruct_array
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition, column_lengths
 
 
 def bracket_forms(engine: HighestWeightEngine, lam: Partition, mu: Partition, a: int) -> list[str]:
@@ -32,7 +31,7 @@ def bracket_forms(engine: HighestWeightEngine, lam: Partition, mu: Partition, a:
     return [_format_sum(row, words) for row in lifted]
 
 
-def _bracket_word(engine: HighestWeightEngine, mu: Partition, tableau: np.ndarray) -> str:
+def _bracket_word(engine: HighestWeightEngine, mu: Partition, tableau: Array) -> str:
     names = [f"{i + 1}{j + 1}" for i, j in pairs(engine.d)]
     columns = [
         "[" + ",".join(names[row] for row in engine.basis.columns(length)[number]) + "]"
@@ -41,7 +40,7 @@ def _bracket_word(engine: HighestWeightEngine, mu: Partition, tableau: np.ndarra
     return "".join(word + (f"^{power}" if power > 1 else "") for word, power in Counter(columns).items())
 
 
-def _format_sum(row: np.ndarray, words: list[str]) -> str:
+def _format_sum(row: Array, words: list[str]) -> str:
     parts = []
     for c, word in zip(row, words):
         if c != 0:

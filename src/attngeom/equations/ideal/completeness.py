@@ -17,10 +17,11 @@ from math import comb
 from attngeom.equations.ideal.degrees import Budget, Progress
 from attngeom.equations.ideal.formulas import effective_rank, generator_degree_bound
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.partitions import Partition, Weight, add_horizontal_strips
 from attngeom.equations.ideal.records import Completeness, WeightResult
-from attngeom.equations.ideal.tableaux import pairs, plethysm
+from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import SizeError
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips
 from attngeom.exact.primes import WORD_PRIME
 
 LAST_COMMON_DEGREE = 4

@@ -12,12 +12,12 @@ from attngeom.equations.ideal import formulas
 from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.models import CrossColumn, Model
-from attngeom.equations.ideal.partitions import Weight, predicted_dimension
 from attngeom.equations.ideal.records import DegreeSummary, IdealSummary, WeightResult, make_module
 from attngeom.equations.ideal.state import read_state, write_state
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.exact.partitions import Weight, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
 
 Method = Literal["weights", "highest"]

@@ -16,12 +16,12 @@ from attngeom.equations import Family
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.ledger import choose_members
 from attngeom.equations.ideal.models import CrossColumn
-from attngeom.equations.ideal.partitions import Partition
-from attngeom.equations.ideal.tableaux import pairs
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import rref_mod_p, solve_mod_p
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition
 
-Array = np.ndarray
 MAX_TERMS = 400
 MAX_CANDIDATES = 40
 

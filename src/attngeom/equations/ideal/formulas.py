@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb, prod
 
-from attngeom.equations.ideal.partitions import Partition, partitions, schur_dimension
 from attngeom.equations.ideal.records import GeneratorModule, make_module
 from attngeom.errors import InputError
+from attngeom.exact.partitions import Partition, partitions, schur_dimension
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ import numpy as np
 from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.operators import Operators, shift
-from attngeom.equations.ideal.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
 from attngeom.equations.ideal.records import IdealSummary
 from attngeom.equations.ideal.substitution import vanishes_on
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
+from attngeom.exact.arrays import Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
+from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
 from attngeom.exact.primes import WORD_PRIME, primes_from
 
-Array = np.ndarray
 MAX_ORBIT_ENTRIES = 2**18
 """Entries of permuted monomials that are held at once."""
 

@@ -13,12 +13,11 @@ from flint import nmod_poly
 from attngeom.equations.ideal.export import module_spaces
 from attngeom.equations.ideal.generators import HighestWeightVector
 from attngeom.equations.ideal.models import Model
-from attngeom.equations.ideal.partitions import Weight
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.partitions import Weight
 from attngeom.exact.primes import WORD_PRIME
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

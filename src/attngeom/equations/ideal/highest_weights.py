@@ -13,15 +13,16 @@ import numpy as np
 
 from attngeom.equations.ideal.borel import borel_point, is_excluded, raising_matrix
 from attngeom.equations.ideal.monomials import encode_monomials, group_equal
-from attngeom.equations.ideal.partitions import Partition, Weight, module_dimension, pad, partitions, strip
 from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, evaluate_once, pairs, plethysm
+from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, evaluate_once, plethysm
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition, Weight, module_dimension, pad, partitions, strip
 from attngeom.exact.primes import WORD_PRIME
 
-Array = np.ndarray
 SPARE_POINTS = 8
 FIRST_POINTS = 64
 

@@ -20,12 +20,12 @@ from attngeom.equations.ideal.generators import HighestWeightVector, minimal_gen
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.models import CrossColumn
 from attngeom.equations.ideal.monomials import monomial_table
-from attngeom.equations.ideal.partitions import Weight, module_dimension
 from attngeom.equations.ideal.records import DegreeSummary, IdealSummary
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.partitions import Weight, module_dimension
 from attngeom.exact.primes import WORD_PRIME
 
-Array = np.ndarray
 FIRST_CROSS_FAMILY, LAST_PAPER_FAMILY = 5, 10
 MAX_MEMBERS = 4000
 MAX_ENTRIES = 3 * 10**7

@@ -15,12 +15,12 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from attngeom.equations.ideal.partitions import Weight
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
+from attngeom.exact.partitions import Weight
 from attngeom.network import Architecture
 
-Array = np.ndarray
 Label = tuple[tuple[int, ...], ...]
 
 

@@ -10,10 +10,10 @@ from itertools import accumulate, product
 import numpy as np
 
 from attngeom.equations.ideal.models import Model
-from attngeom.equations.ideal.partitions import Weight, dominant, dominant_weights
 from attngeom.errors import SizeError
+from attngeom.exact.arrays import Array
+from attngeom.exact.partitions import Weight, dominant, dominant_weights
 
-Array = np.ndarray
 CODE_LIMIT = 2**63
 
 

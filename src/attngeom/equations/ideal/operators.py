@@ -9,9 +9,8 @@ import numpy as np
 
 from attngeom.equations.ideal.models import Coordinate, Model
 from attngeom.equations.ideal.monomials import MonomialTable, group_equal
-from attngeom.equations.ideal.partitions import Weight
-
-Array = np.ndarray
+from attngeom.exact.arrays import Array
+from attngeom.exact.partitions import Weight
 
 
 def replace_index(model: Model, group: int, old: int, new: int) -> list[list[tuple[int, int]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attngeom.equations.ideal.partitions import Partition, Weight, module_dimension, strip
+from attngeom.exact.partitions import Partition, Weight, module_dimension, strip
 
 GROUP_NAMES = {1: ("lambda",), 2: ("lambda", "mu"), 3: ("rho", "lambda", "mu")}
 

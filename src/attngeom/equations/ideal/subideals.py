@@ -9,11 +9,10 @@ import numpy as np
 from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion
 from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import monomial_table
-from attngeom.equations.ideal.partitions import Weight, orbit_size
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rref_mod_p
+from attngeom.exact.partitions import Weight, orbit_size
 from attngeom.exact.primes import WORD_PRIME
-
-Array = np.ndarray
 
 
 class Subideal:

@@ -10,28 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
-from attngeom.equations.ideal.partitions import Partition, kostka, pad, partitions, signed_permutations, strip
+from attngeom.exact.arrays import Array
+from attngeom.exact.combinations import signed_permutations
+from attngeom.exact.multisets import pairs
+from attngeom.exact.partitions import Partition, column_lengths, kostka, pad, partitions, strip
 
-Array = np.ndarray
 MAX_TAILS = 10**4
 """Parts of tableaux that are kept from one weight to the next."""
-
-
-@cache
-def pairs(d: int) -> tuple[tuple[int, int], ...]:
-    """The pairs (i ≤ j) in lexicographic order: a basis of S²(C^d).
-
-    >>> pairs(2)
-    ((0, 0), (0, 1), (1, 1))
-    """
-    return tuple(combinations_with_replacement(range(d), 2))
 
 
 @cache
@@ -42,16 +34,6 @@ def pair_weights(d: int) -> Array:
         weights[row, i] += 1
         weights[row, j] += 1
     return weights
-
-
-@cache
-def column_lengths(shape: Partition) -> tuple[int, ...]:
-    """The lengths of the columns of a Young diagram: the conjugate partition.
-
-    >>> column_lengths((3, 1))
-    (2, 1, 1)
-    """
-    return tuple(sum(1 for row in shape if row > j) for j in range(shape[0])) if shape else ()
 
 
 @cache

@@ -13,13 +13,13 @@ import numpy as np
 
 from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
-from attngeom.equations.ideal.partitions import Weight, orbit_size
 from attngeom.equations.ideal.records import WeightResult
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
+from attngeom.exact.partitions import Weight, orbit_size
 from attngeom.exact.primes import WORD_PRIME
 
-Array = np.ndarray
 SPARE_POINTS = 8
 """Evaluation points beyond the rank; they make an accidental drop of the rank less likely still."""
 

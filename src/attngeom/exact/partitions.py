@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import permutations, product
-from math import comb, factorial, prod
+from itertools import product
+from math import factorial, prod
 
 Partition = tuple[int, ...]
 Weight = tuple[Partition, ...]
@@ -29,6 +29,16 @@ def partitions(n: int, max_length: int) -> tuple[Partition, ...]:
                     yield (first, *tail)
 
     return tuple(build(n, n, max_length))
+
+
+@cache
+def column_lengths(shape: Partition) -> tuple[int, ...]:
+    """The lengths of the columns of a Young diagram: the conjugate partition.
+
+    >>> column_lengths((3, 1))
+    (2, 1, 1)
+    """
+    return tuple(sum(1 for row in shape if row > j) for j in range(shape[0])) if shape else ()
 
 
 def pad(shape: Partition, length: int) -> Partition:
@@ -100,7 +110,7 @@ def schur_dimension(shape: Partition, d: int) -> int:
     >>> schur_dimension((2, 2, 2), 3), schur_dimension((3, 3), 3)
     (1, 10)
     """
-    columns = [sum(1 for row in shape if row > j) for j in range(shape[0])] if shape else []
+    columns = column_lengths(shape)
     numerator = prod(d + j - i for i, row in enumerate(shape) for j in range(row))
     hooks = prod(row - j + columns[j] - i - 1 for i, row in enumerate(shape) for j in range(row))
     return numerator // hooks
@@ -167,32 +177,3 @@ def dominant_weights(totals: tuple[int, ...], groups: tuple[int, ...]) -> tuple[
     """
     choices = [[pad(shape, d) for shape in partitions(total, d)] for total, d in zip(totals, groups)]
     return tuple(product(*choices))
-
-
-def sign(permutation: tuple[int, ...]) -> int:
-    """The sign of a permutation of 0..n-1.
-
-    >>> sign((1, 0, 2))
-    -1
-    """
-    inversions = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
-    return -1 if inversions % 2 else 1
-
-
-@cache
-def signed_permutations(n: int) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """All permutations of 0..n-1 with their signs.
-
-    >>> signed_permutations(2)
-    (((0, 1), 1), ((1, 0), -1))
-    """
-    return tuple((permutation, sign(permutation)) for permutation in permutations(range(n)))
-
-
-def count_monomials(variables: int, degree: int) -> int:
-    """The dimension of the degree part of a polynomial ring.
-
-    >>> count_monomials(3, 2)
-    6
-    """
-    return comb(variables + degree - 1, degree)

@@ -1,0 +1,73 @@
+"""A basis of S_22 of the targets: the planes of targets that index the representation-theoretic families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+
+Pair = tuple[int, int]
+Square = tuple[tuple[Pair, Pair], ...]
+
+
+@lru_cache(maxsize=64)
+def target_squares(m: int) -> tuple[Square, ...]:
+    """A basis of S_22(C^m) in S²(Λ²C^m): sums of products of 2-subsets b ≤ b' of the targets.
+
+    S_22 is the kernel of b·b' ↦ b ∧ b': products that share an index, and two sums for each 4-subset. There are
+    m²(m²−1)/12 of them.
+
+    >>> len(target_squares(4)), target_squares(2)
+    (20, ((((0, 1), (0, 1)),),))
+    """
+    pairs = list(combinations(range(m), 2))
+    found = [((b, c),) for i, b in enumerate(pairs) for c in pairs[i:] if set(b) & set(c)]
+    sums = []
+    for w, x, y, z in combinations(range(m), 4):
+        sums.append((((w, x), (y, z)), ((w, y), (x, z))))
+        sums.append((((w, y), (x, z)), ((w, z), (x, y))))
+    return (*found, *sums)
+
+
+def count_target_squares(m: int) -> int:
+    """dim S_22(C^m) = m²(m²−1)/12.
+
+    >>> count_target_squares(3)
+    6
+    """
+    return m * m * (m * m - 1) // 12
+
+
+def format_square(square: Square) -> str:
+    """An element of S_22 U in words: products of 2-subsets of targets, added up.
+
+    >>> format_square(target_squares(2)[0])
+    '(0,1)(0,1)'
+    """
+    return "+".join(f"{b}{c}".replace(" ", "") for b, c in square)
+
+
+@lru_cache(maxsize=64)
+def _square_places(m: int) -> tuple[Array, Array]:
+    """The basis of S_22 U as places of 2-subsets: products (n, 2), then sums of two products (n', 4)."""
+    place = {pair: k for k, pair in enumerate(combinations(range(m), 2))}
+    rows = [[place[b] for factors in square for b in factors] for square in target_squares(m)]
+    single = [row for row in rows if len(row) == 2]
+    return np.array(single, dtype=np.int64).reshape(-1, 2), np.array(rows[len(single) :], dtype=np.int64).reshape(-1, 4)
+
+
+def on_target_squares(product: Callable[[Array, Array], Array], m: int, domain: Domain) -> Array:
+    """A symmetric bilinear function of 2-subsets of targets, given by their places, on the basis of S_22 U.
+
+    ``product`` returns its values along the first axis.
+    """
+    single, double = _square_places(m)
+    values = product(single[:, 0], single[:, 1])
+    if not len(double):
+        return values
+    sums = domain.reduce(product(double[:, 0], double[:, 1]) + product(double[:, 2], double[:, 3]))
+    return np.concatenate([values, sums])
