@@ -21,7 +21,7 @@ from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import write_weights
 from attngeom.network import Architecture, Symmetry, Weights, forward, random_weights
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network.symmetry import linear_factors
 
 ARCHITECTURE = Architecture((3, 2, 3), 2, tokens=3)
 Optimiser = Callable[[np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray]
@@ -54,12 +54,14 @@ def near_identity(size: int, rng: np.random.Generator) -> np.ndarray:
 def symmetry_from(draw: Callable[[int, np.random.Generator], np.ndarray], seed: int) -> Symmetry:
     """A group element whose matrices are drawn by ``draw`` and whose scales are signs."""
     rng = np.random.default_rng(seed)
-    heads = tuple(
-        (HeadSymmetry(draw(layer.attention, rng), rng.choice([-1.0, 1.0], size=(1, 1))),)
-        for layer in ARCHITECTURE.layers
+    return Symmetry(
+        ARCHITECTURE,
+        RR,
+        {
+            factor: rng.choice([-1.0, 1.0], size=(1, 1)) if factor.name == "scale" else draw(factor.size, rng)
+            for factor in linear_factors(ARCHITECTURE)
+        },
     )
-    between = tuple(draw(width, rng) for width in ARCHITECTURE.widths[1:-1])
-    return Symmetry(ARCHITECTURE, RR, heads, between, ((0,),) * ARCHITECTURE.num_layers)
 
 
 def train(weights: Weights, X: np.ndarray, Y: np.ndarray, optimiser: Optimiser, steps: int) -> Weights:

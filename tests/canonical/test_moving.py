@@ -10,7 +10,7 @@ from attngeom.canonical.teleport import maximise_gradient, minimise_norm, transp
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
-from attngeom.network.infinitesimal import infinitesimal_action
+from attngeom.network.symmetry import infinitesimal_action
 
 NETWORKS = [
     Architecture((4, 3, 3, 4), 2),

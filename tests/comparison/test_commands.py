@@ -10,7 +10,7 @@ from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import write_array
 from attngeom.network import Architecture, forward, random_symmetry, random_weights
-from attngeom.network.symmetry_json import symmetry_from_json
+from attngeom.network.symmetry.files import symmetry_from_json
 
 ARCHITECTURE = Architecture((3, 2, 3), 2)
 

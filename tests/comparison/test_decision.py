@@ -23,7 +23,7 @@ from attngeom.network import (
     random_weights,
     weights_from_matrices,
 )
-from attngeom.network.symmetry_json import symmetry_from_json, symmetry_to_json
+from attngeom.network.symmetry.files import symmetry_from_json, symmetry_to_json
 from tests.network.strategies import architectures
 
 BILLIONTH = fmpq(1, 10**9)

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from attngeom.canonical.float_gauge import balanced_gauge
+from attngeom.canonical.least_norm import least_norm
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
-from attngeom.comparison.float_refinement import _Action, refine
+from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.results import NoMatch
 from attngeom.exact import RR
-from attngeom.network import Architecture, Symmetry, Weights, identity_symmetry, random_symmetry, random_weights
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
+from attngeom.network.symmetry import linear_factors, tensors_of
+from attngeom.network.symmetry.algebra import inner, pull, push, retraction
 
 ARCHITECTURES = [
     Architecture((4, 3, 3, 5), 2),
@@ -78,10 +79,8 @@ def test_refinement_reaches_the_symmetry_from_nearby(architecture):
     def near(matrix):
         return matrix @ (np.eye(len(matrix)) + 1e-3 * rng.standard_normal(matrix.shape))
 
-    heads = tuple(
-        tuple(HeadSymmetry(near(x.C), x.scale, None if x.B is None else near(x.B)) for x in layer) for layer in g.heads
-    )
-    start = Symmetry(architecture, RR, heads, tuple(near(D) for D in g.between), g.permutations)
+    nearby = {x: near(g.elements[x]) for x in linear_factors(architecture) if x.name != "scale"}
+    start = Symmetry(architecture, RR, {**g.elements, **nearby})
     before, after = (
         np.abs(x.apply(first).vector() - second.vector()).max() for x in (start, refine(start, first, second))
     )
@@ -92,24 +91,16 @@ def test_refinement_reaches_the_symmetry_from_nearby(architecture):
 def test_derivative_of_the_action_is_that_of_the_group_and_its_transpose_is_adjoint(architecture):
     weights = random_weights(architecture, RR, 0)
     rng = np.random.default_rng(1)
-    tensors = [array for _, array in weights.tensors()]
-    action = _Action(weights, [1.0] * len(tensors))
-    changes = [rng.standard_normal(array.shape) for array in tensors]
-    shapes = [x.shape for x in action.pull(changes)]
-    softmax = architecture.kind == "softmax"
-    tangent = [np.zeros(s) if softmax and s == (1, 1) else rng.standard_normal(s) for s in shapes]
-    inner = sum(np.vdot(a, b) for a, b in zip(action.push(tangent), changes))
-    assert inner == pytest.approx(sum(np.vdot(a, b) for a, b in zip(tangent, action.pull(changes))))
-    identity, step = identity_symmetry(architecture, RR), 1e-6
-    factors = iter([np.eye(len(x)) + step * x for x in tangent])
-    heads = tuple(
-        tuple(HeadSymmetry(next(factors), next(factors), None if x.B is None else next(factors)) for x in layer)
-        for layer in identity.heads
-    )
-    g = Symmetry(architecture, RR, heads, tuple(factors), identity.permutations)
-    moved = [array for _, array in g.apply(weights).tensors()]
-    for a, b, change in zip(moved, tensors, action.push(tangent)):
-        assert np.allclose((a - b) / step, change, atol=1e-4)
+    tensors = tensors_of(weights)
+    changes = {place: rng.standard_normal(array.shape) for place, array in tensors.items()}
+    direction = {x: rng.standard_normal((x.size, x.size)) for x in linear_factors(architecture)}
+    image = push(direction, tensors, RR)
+    total = sum(np.vdot(image[place], change) for place, change in changes.items())
+    assert total == pytest.approx(inner(direction, pull(changes, tensors, architecture, RR)))
+    step = 1e-6
+    moved = tensors_of(retraction(direction, step, architecture).apply(weights))
+    for place, array in tensors.items():
+        assert np.allclose((moved[place] - array) / step, image[place], atol=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
@@ -118,7 +109,7 @@ def test_gauge_of_least_norm_does_not_depend_on_the_given_gauge(architecture):
     moved = weights.act(random_symmetry(architecture, RR, 2))
     sizes = []
     for point in (weights, moved):
-        balanced = balanced_gauge(point).apply(point)
+        balanced = least_norm(point, 1e-3).symmetry.apply(point)
         values = [np.linalg.svd(x, compute_uv=False) for heads in balanced.value_matrices() for x in heads]
         sizes.append(sorted(float(value) for x in values for value in x))
     assert np.allclose(*sizes, rtol=0.01, atol=1e-3)
@@ -131,7 +122,7 @@ def test_weights_without_a_gauge_of_least_norm_are_still_matched():
     tensors["layers.0.K"] = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     first = Weights.from_tensors(architecture, tensors, RR)
     second = first.act(random_symmetry(architecture, RR, 1))
-    assert balanced_gauge(first) is None
+    assert least_norm(first).symmetry is None
     assert match_floats(first, second).residual < 1e-10
     assert compare(first, second).same_function is True
 

@@ -11,7 +11,7 @@ from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention.rule import swap
-from attngeom.network.infinitesimal import infinitesimal_action
+from attngeom.network.symmetry import infinitesimal_action
 
 from .strategies import architectures
 

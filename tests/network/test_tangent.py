@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from attngeom.exact import GF, RR
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.network.infinitesimal import infinitesimal_action
+from attngeom.network.symmetry import infinitesimal_action
 from attngeom.network.tangent import jacobian
 from tests.network.strategies import architectures
 

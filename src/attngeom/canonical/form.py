@@ -79,7 +79,7 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     domain, architecture = weights.domain, weights.architecture
     if not domain.is_exact and domain != RR:
         raise DomainError(f"weights over {domain.name} given; exact or float weights are required")
-    has_scale = architecture.kind == "lightning"
+    has_scale = architecture.rule.has_scale
     follows_scale = has_scale and domain == RR and not architecture.residual
     log_scale = 0.0
     embedding = domain.eye(architecture.widths[0])

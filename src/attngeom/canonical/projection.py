@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Weights, forward
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
+from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.tangent import jacobian
 
 MAX_ENTRIES = 10**8

@@ -14,7 +14,7 @@ from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
 from attngeom.interop import read_weights
-from attngeom.network.symmetry_json import symmetry_to_json
+from attngeom.network.symmetry.files import symmetry_to_json
 
 
 def register(app: typer.Typer) -> None:

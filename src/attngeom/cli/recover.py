@@ -17,7 +17,7 @@ from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
 from attngeom.network import Architecture, Weights
-from attngeom.network.symmetry_json import matrix_to_json
+from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery

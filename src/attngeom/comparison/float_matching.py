@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from attngeom.canonical.float_gauge import balanced_gauge
+from attngeom.canonical.least_norm import least_norm
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.results import NoMatch
 from attngeom.errors import SingularError
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.factor import GroupFactor
 
 RANK_CUT = 1e-13
 LARGE_MISFIT = 0.5
 """A symmetry that misses by more than this is not worth a second refinement."""
 LARGEST = 1e60
 """Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
+ROUGHLY, GAUGE_SWEEPS = 1e-3, 40
+"""How well the gauge of least norm is balanced: what is left is too small to matter for a start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     True
     """
     with np.errstate(all="ignore"):
-        gauges = [balanced_gauge(weights) for weights in (first, second)]
+        gauges = [least_norm(weights, ROUGHLY, GAUGE_SWEEPS).symmetry for weights in (first, second)]
         one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
         try:
             moved = one.apply(first), two.apply(second)
@@ -77,7 +81,7 @@ def explained_misfit(weights: Weights, changed: Weights, gauge: Symmetry) -> flo
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoMatch:
     architecture = first.architecture
     D: Array | None = None
-    layers, orders, between = [], [], []
+    elements: dict[GroupFactor, Any] = {}
     for index, heads in enumerate(first.layers):
         moved = [
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
@@ -88,7 +92,7 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoM
         if order is None:
             return NoMatch(index, "an attention matrix is zero")
         pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
-        scales = [1.0 if architecture.kind == "softmax" else _scale(*pair) for pair in pairs]
+        scales = [_scale(*pair) if architecture.rule.has_scale else 1.0 for pair in pairs]
         if not all(np.isfinite(scales)) or 0.0 in scales:
             return NoMatch(index, "the scales of the attention matrices do not fit")
         free = not architecture.residual and index < architecture.num_layers - 1
@@ -102,21 +106,23 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoM
                     "the stacked value maps lack full row rank, so the basis after the layer is not determined",
                 )
             D_next = (_solve_orthogonal if is_balanced else _solve_left)(values, moved_values)
-        elements = []
-        for (head, other), scale in zip(pairs, scales):
+        for place, ((head, other), scale) in enumerate(zip(pairs, scales)):
             C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
             B = None
             if head.O is not None and other.O is not None:
                 B = _solve_gauge(head.V, other.V * scale, D_next @ head.O, other.O)
             if _rank(C) < len(C) or (B is not None and _rank(B) < len(B)):
                 return NoMatch(index, "the factors of a head are not related by an invertible matrix")
-            elements.append(HeadSymmetry(C, np.array([[scale]]), B))
-        layers.append(tuple(elements))
-        orders.append(order)
+            elements[QueryKey(index, place, len(C))] = C
+            if architecture.rule.has_scale:
+                elements[Scale(index, place)] = np.array([[scale]])
+            if B is not None:
+                elements[ValueOutput(index, place, len(B))] = B
+        elements[HeadOrder(index, architecture.heads)] = order
         if free:
-            between.append(D_next)
+            elements[Between(index, len(D_next))] = D_next
         D = D_next if free else None
-    return Symmetry(architecture, RR, tuple(layers), tuple(between), tuple(orders))
+    return Symmetry(architecture, RR, elements)
 
 
 def relative_distance(first: Weights, second: Weights, order: float | None = np.inf) -> float:

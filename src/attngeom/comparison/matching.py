@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache, reduce
 from itertools import islice, permutations, product
 from operator import add
+from typing import Any
 
 import numpy as np
 from flint import fmpq, fmpz, fmpz_mat
@@ -20,7 +21,8 @@ from attngeom.comparison.integral import Integral, IntegralHead, integral_layers
 from attngeom.comparison.results import NoMatch
 from attngeom.exact.domains import QQ
 from attngeom.network import Symmetry, Weights
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.factor import GroupFactor
 
 MAX_ORDERS = 120
 
@@ -41,7 +43,7 @@ def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
     """
     architecture = first.architecture
     before: Integral | None = None
-    layers, orders, between = [], [], []
+    elements: dict[GroupFactor, Any] = {}
     for index, (heads, moved) in enumerate(zip(integral_layers(first), integral_layers(second))):
         moved = tuple(_pull_back(head, before) for head in moved)
         u = _random_matrix(architecture.widths[index], 1)
@@ -54,21 +56,21 @@ def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
         for order in _orders(marks, moved_marks):
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
             scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
-            if architecture.kind == "softmax" and any(scale != 1 for scale in scales):
-                found: tuple[list[HeadSymmetry], Integral | None] | str = "the attention matrices differ by a scale"
+            if not architecture.rule.has_scale and any(scale != 1 for scale in scales):
+                found: tuple[dict[GroupFactor, Any], Integral | None] | str = "the attention matrices differ by a scale"
             else:
-                found = _match_layer(pairs, scales, free)
+                found = _match_layer(index, pairs, scales, free)
             if not isinstance(found, str):
                 break
             reason = found
         else:
             return NoMatch(index, reason)
-        elements, before = found
-        layers.append(tuple(elements))
-        orders.append(order)
+        parts, before = found
+        elements |= parts
+        elements[HeadOrder(index, architecture.heads)] = order
         if before is not None:
-            between.append(before.array())
-    return Symmetry(architecture, QQ, tuple(layers), tuple(between), tuple(orders))
+            elements[Between(index, architecture.widths[index + 1])] = before.array()
+    return Symmetry(architecture, QQ, elements)
 
 
 def _pull_back(head: IntegralHead, D: Integral | None) -> IntegralHead:
@@ -115,9 +117,9 @@ def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
 
 
 def _match_layer(
-    pairs: list[tuple[IntegralHead, IntegralHead]], scales: list[fmpq], free: bool
-) -> tuple[list[HeadSymmetry], Integral | None] | str:
-    """The head symmetries of one layer and D_i (None if it is the identity), or what went wrong."""
+    index: int, pairs: list[tuple[IntegralHead, IntegralHead]], scales: list[fmpq], free: bool
+) -> tuple[dict[GroupFactor, Any], Integral | None] | str:
+    """The elements for the heads of one layer and D_i (None if it is the identity), or what went wrong."""
     values = [head.values() for head, _ in pairs]
     moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
     D = None
@@ -128,8 +130,8 @@ def _match_layer(
         D = solved
     if not all((x if D is None else D * x).equals(y) for x, y in zip(values, moved_values)):
         return "the value maps do not fit"
-    elements = []
-    for (head, moved), scale in zip(pairs, scales):
+    elements: dict[GroupFactor, Any] = {}
+    for place, ((head, moved), scale) in enumerate(zip(pairs, scales)):
         C = _solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
         B = None
         if head.O is not None and moved.O is not None:
@@ -137,7 +139,11 @@ def _match_layer(
             B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
         if C is None or (head.O is not None and B is None):
             return "the factors of a head are not related by an invertible matrix"
-        elements.append(HeadSymmetry(C.array(), QQ.array([[scale]]), None if B is None else B.array()))
+        elements[QueryKey(index, place, head.K.matrix.nrows())] = C.array()
+        if scale != 1:
+            elements[Scale(index, place)] = QQ.array([[scale]])
+        if B is not None:
+            elements[ValueOutput(index, place, head.V.matrix.nrows())] = B.array()
     return elements, D
 
 

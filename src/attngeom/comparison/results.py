@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.exact.domains import QQ, RR, Array, Domain, PrimeField
 from attngeom.inspection.fibers import VirtualFiber
 from attngeom.network import Symmetry
-from attngeom.network.symmetry_json import matrix_to_json, symmetry_to_json
+from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
 from attngeom.results import Result
 
 VERDICTS = {True: "same function", False: "different functions", None: "cannot be told"}

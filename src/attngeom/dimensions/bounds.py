@@ -17,7 +17,7 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
+from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
 
 Method = Literal["minor", "schur", "krylov", "balls"]

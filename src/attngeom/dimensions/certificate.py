@@ -9,7 +9,7 @@ from attngeom.dimensions.bounds import symmetry_upper_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.network.infinitesimal import count_generators
+from attngeom.network.symmetry import count_generators
 from attngeom.verification.records import Certificate
 
 MAX_SYMMETRY_ENTRIES = 2 * 10**7

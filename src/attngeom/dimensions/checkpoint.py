@@ -19,7 +19,7 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.matrices import rank
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
+from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import Head, Weights
 
 MAX_EXACT_ENTRIES = 2 * 10**5

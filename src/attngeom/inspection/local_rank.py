@@ -14,7 +14,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.inspection.ranks import Rank, measured_rank
 from attngeom.network import Weights, random_weights
-from attngeom.network.infinitesimal import infinitesimal_action
+from attngeom.network.symmetry import infinitesimal_action
 from attngeom.network.tangent import jacobian
 
 MAX_PARAMETERS = 3000

@@ -2,7 +2,7 @@
 
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.forward import forward
-from attngeom.network.symmetries import Symmetry, identity_symmetry, random_symmetry, random_unimodular_symmetry
+from attngeom.network.symmetry import Symmetry, identity_symmetry, random_symmetry, random_unimodular_symmetry
 from attngeom.network.weights import Head, VirtualWeights, Weights, random_weights, weights_from_matrices
 
 __all__ = [

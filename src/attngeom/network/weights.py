@@ -15,7 +15,7 @@ from attngeom.network.attention import Attention, Lightning
 from attngeom.network.factorization import factor_attention
 
 if TYPE_CHECKING:
-    from attngeom.network.symmetries import Symmetry
+    from attngeom.network.symmetry import Symmetry
 
 
 @dataclass(frozen=True, eq=False)

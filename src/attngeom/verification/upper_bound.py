@@ -19,7 +19,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.forward import forward
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
+from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.reading import read_integer, read_object, show

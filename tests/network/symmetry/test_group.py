@@ -15,11 +15,9 @@ from attngeom.network import (
     random_unimodular_symmetry,
     random_weights,
 )
-from attngeom.network.infinitesimal import count_generators, infinitesimal_action
-from attngeom.network.symmetries import HeadSymmetry, Symmetry
+from attngeom.network.symmetry import HeadOrder, Scale, Symmetry, count_generators, infinitesimal_action
 from attngeom.network.weights import Weights
-
-from .strategies import architectures
+from tests.network.strategies import architectures
 
 EXACT = [QQ, GF(101), GF(WORD_PRIME)]
 
@@ -38,18 +36,14 @@ def test_action_leaves_the_function_unchanged_exactly(architecture, domain, seed
 def test_softmax_action_leaves_the_function_unchanged_to_rounding(architecture, seed):
     # Signed permutations times powers of two keep floats well conditioned.
     weights = random_weights(architecture, RR, seed)
-    symmetry = random_symmetry(architecture, GF(3), seed)
+    g = random_symmetry(architecture, GF(3), seed)
 
     def to_float(matrix):
         return np.where(matrix == 2, -1.0, matrix.astype(float))
 
     try:
-        heads = tuple(
-            tuple(HeadSymmetry(to_float(h.C), np.eye(1), None if h.B is None else to_float(h.B)) for h in layer)
-            for layer in symmetry.heads
-        )
-        between = tuple(to_float(matrix) for matrix in symmetry.between)
-        moved = weights.act(Symmetry(architecture, RR, heads, between, symmetry.permutations))
+        elements = {x: e if isinstance(x, HeadOrder) else to_float(e) for x, e in g.elements.items()}
+        moved = weights.act(Symmetry(architecture, RR, elements))
     except ArithmeticError:
         return  # invertible mod 3 need not be invertible over the reals
     X = np.random.default_rng(seed).standard_normal((architecture.widths[0], architecture.tokens))
@@ -100,18 +94,15 @@ def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed)
 def test_unimodular_elements_and_their_inverses_are_small_integers(architecture, seed):
     g = random_unimodular_symmetry(architecture, QQ, seed)
     for element in (g, g.inverse()):
-        matrices = [*element.between]
-        for head in (head for heads in element.heads for head in heads):
-            matrices += [head.C, head.scale, *([] if head.B is None else [head.B])]
+        matrices = [e for x, e in element.elements.items() if not isinstance(x, HeadOrder)]
         assert all(x.q == 1 and abs(x) <= 64 for matrix in matrices for x in matrix.ravel())
     assert all(x.q == 1 for x in random_weights(architecture, QQ, seed).act(g).vector())
 
 
 def test_scaling_is_refused_for_softmax():
     architecture = Architecture((2, 2), 1, kind="softmax")
-    head = HeadSymmetry(QQ.eye(1), QQ.array([[2]]))
     with pytest.raises(InputError, match="softmax"):
-        Symmetry(architecture, QQ, ((head,),), (), ((0,),))
+        Symmetry(architecture, QQ, {Scale(0, 0): QQ.array([[2]])})
 
 
 def test_symmetry_of_another_architecture_is_refused():

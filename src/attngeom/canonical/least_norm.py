@@ -1,0 +1,79 @@
+"""The least weight norm on an orbit of the symmetry group: each factor in turn at its optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.errors import DomainError
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.network import Symmetry, Weights, identity_symmetry
+from attngeom.network.symmetry import linear_factors, tensors_of, weights_of
+from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
+
+MAX_SWEEPS = 2000
+SETTLED = 1e-10
+"""The moments, relative to the tensors that they balance, at which the sweeps stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastNorm:
+    """Weights of least norm in the closure of an orbit.
+
+    ``symmetry`` leads there; None if the infimum is not attained on the orbit. ``imbalance`` is the largest moment
+    relative to the tensors that it balances: 0 at the minimum.
+    """
+
+    weights: Weights
+    symmetry: Symmetry | None
+    imbalance: float
+
+
+def least_norm(weights: Weights, settled: float = SETTLED, max_sweeps: int = MAX_SWEEPS) -> LeastNorm:
+    """The point of the closure of the orbit with the least Euclidean norm of all weights; it has the same function.
+
+    The norm is convex along one-parameter groups, so that the minimum over one factor at a time, the balanced factors
+    of the product on which the function depends, descends to the global minimum; there all moments vanish, and it is
+    unique up to orthogonal changes of basis (Kempf and Ness). Where a product has lower rank than its factors the
+    infimum is attained in the closure only: what the function does not see becomes zero.
+
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((1, 1), 1), np.array([4.0, 1.0, 2.0]), RR)
+    >>> least_norm(w).weights.vector().round(6).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    if weights.domain != RR:
+        raise DomainError(f"weights over {weights.domain.name} given; norms are minimised over floats")
+    architecture = weights.architecture
+    tensors = tensors_of(weights)
+    symmetry: Symmetry | None = identity_symmetry(architecture, RR)
+    for _ in range(max_sweeps):
+        imbalance = 0.0
+        step: dict[GroupFactor, Array] = {}
+        for factor in linear_factors(architecture):
+            imbalance = max(imbalance, _imbalance(factor, tensors))
+            found, moved = factor.fix(tensors)
+            tensors |= moved
+            if found.element is None:
+                symmetry = None
+            else:
+                step[factor] = found.element
+        if symmetry is not None:
+            symmetry = Symmetry(architecture, RR, step).compose(symmetry)
+        if imbalance < settled:
+            break
+    worst = max(_imbalance(factor, tensors) for factor in linear_factors(architecture))
+    return LeastNorm(weights_of(architecture, tensors, RR), symmetry, worst)
+
+
+def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:
+    """‖Σ T Tᵀ − Σ S Sᵀ‖ / ‖Σ T Tᵀ + Σ S Sᵀ‖, without overflow."""
+    T, S = factor.stacks(tensors)
+    (T_unit, e), (S_unit, f) = split_scale(T), split_scale(S)
+    top = max(e, f) if T.any() and S.any() else (e if T.any() else f)
+    T_unit, S_unit = join_scale(T_unit, e - top), join_scale(S_unit, f - top)
+    carried, dual = T_unit @ T_unit.T, S_unit @ S_unit.T
+    size = float(np.linalg.norm(carried + dual))
+    return float(np.linalg.norm(carried - dual)) / size if size else 0.0

@@ -1,0 +1,39 @@
+"""Symmetries of weight space that leave the function of a network unchanged: one file for each factor of the group."""
+
+from attngeom.network.symmetry.between import Between
+from attngeom.network.symmetry.element import (
+    Symmetry,
+    identity_symmetry,
+    random_symmetry,
+    random_unimodular_symmetry,
+)
+from attngeom.network.symmetry.group import (
+    count_generators,
+    factors,
+    infinitesimal_action,
+    linear_factors,
+    tensors_of,
+    weights_of,
+)
+from attngeom.network.symmetry.head_order import HeadOrder
+from attngeom.network.symmetry.query_key import QueryKey
+from attngeom.network.symmetry.scale import Scale
+from attngeom.network.symmetry.value_output import ValueOutput
+
+__all__ = [
+    "Between",
+    "HeadOrder",
+    "QueryKey",
+    "Scale",
+    "Symmetry",
+    "ValueOutput",
+    "count_generators",
+    "factors",
+    "identity_symmetry",
+    "infinitesimal_action",
+    "linear_factors",
+    "random_symmetry",
+    "random_unimodular_symmetry",
+    "tensors_of",
+    "weights_of",
+]

@@ -1,0 +1,172 @@
+"""Balanced factors: the pair of least norm with a given product, in a basis that does not depend on the start.
+
+Choices between numbers that may be equal are made so that equal numbers, which are common, are no close call: the
+first candidate that reaches ``SHARE`` of the largest is taken, and singular values closer than ``EQUAL`` count as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.domains import Array
+from attngeom.exact.scaling import join_scale, split_scale
+
+SHARE = 0.7310585786300049
+EQUAL = 1e-8
+CLOSE = 100.0
+"""A gap within this factor of ``EQUAL``, or a share within ``EQUAL`` of ``SHARE``, is a close call."""
+ROUNDING = 1e-14
+"""Singular values below this times the size of the factors, for each row, are rounding errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pivots:
+    """Columns at which a matrix with independent rows is invertible; not clear if the choice was close."""
+
+    columns: tuple[int, ...]
+    is_clear: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """M = SᵀT with T Tᵀ = S Sᵀ diagonal and decreasing; not clear if the basis hangs on a close call."""
+
+    T: Array
+    S: Array
+    is_clear: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Balanced:
+    """The pair (T, S) of least norm in the closure of the orbit of a pair under (g T, g^{-T} S).
+
+    ``element`` is the g that leads there, None if it lies in the closure only: then no point of the orbit is least.
+    """
+
+    T: Array
+    S: Array
+    element: Array | None
+
+
+def first_large(values: Array) -> tuple[int, bool]:
+    """The first place where |value| reaches SHARE of the largest, and whether no other was about to be chosen.
+
+    >>> first_large(np.array([0.1, -1.0, 1.0]))
+    (1, True)
+    """
+    sizes = np.abs(values)
+    largest = float(sizes.max())
+    if not largest:
+        return 0, True
+    place = int(np.argmax(sizes >= SHARE * largest))
+    near = np.abs(sizes[: place + 1] / largest - SHARE) < EQUAL
+    return place, not bool(near.any())
+
+
+def choose_pivots(rows: Array) -> Pivots:
+    """Pivots of a matrix with orthonormal rows that depend on its row space alone and leave it well conditioned.
+
+    >>> choose_pivots(np.array([[0.0, 0.6, 0.8]])).columns
+    (1,)
+    """
+    remaining = rows.copy()
+    columns, is_clear = [], True
+    for _ in range(len(rows)):
+        sizes = np.linalg.norm(remaining, axis=0)
+        place, clear = first_large(sizes)
+        direction = remaining[:, place] / (sizes[place] or 1.0)
+        remaining = remaining - np.outer(direction, direction @ remaining)
+        remaining[:, place] = 0.0
+        columns.append(place)
+        is_clear = is_clear and clear
+    return Pivots(tuple(sorted(columns)), is_clear)
+
+
+def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
+    """The rotation that makes rows, orthogonal of sizes √values, a function of the spaces of equal values.
+
+    In each such space the rows are triangular at the pivots, with a positive diagonal.
+    """
+    rotation, is_clear = np.eye(len(values)), True
+    if not len(values):
+        return rotation, is_clear
+    gaps = (values[:-1] - values[1:]) / values[0]
+    is_clear = not bool(np.any((gaps > EQUAL / CLOSE) & (gaps < EQUAL * CLOSE)))
+    for block in np.split(np.arange(len(values)), np.flatnonzero(gaps > EQUAL) + 1):
+        sizes = np.linalg.norm(rows[block], axis=1)[:, None]
+        unit = rows[block] / np.where(sizes > 0, sizes, 1.0)
+        pivots = choose_pivots(unit)
+        turn, triangle = np.linalg.qr(unit[:, list(pivots.columns)])
+        signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
+        rotation[np.ix_(block, block)] = (turn * signs).T
+        is_clear = is_clear and pivots.is_clear
+    return rotation, is_clear
+
+
+def balanced_factors(M: Array, rank: int) -> Factors:
+    """T and S with ``rank`` rows, SᵀT = M up to its smaller singular values, T Tᵀ = S Sᵀ diagonal and decreasing.
+
+    Equal singular values leave a rotation; it is chosen so that T is triangular at pivots of its row space. T and S
+    then depend on M alone. Of all factors of M they have the least norm.
+
+    >>> found = balanced_factors(np.array([[4.0]]), 1)
+    >>> found.T.item(), found.S.item()
+    (2.0, 2.0)
+    """
+    unit, exponent = split_scale(M)
+    if exponent % 2:
+        unit, exponent = unit / 2, exponent + 1
+    left, values, right = np.linalg.svd(unit, full_matrices=False)
+    left, values, right = left[:, :rank], values[:rank], right[:rank]
+    root = np.sqrt(values)[:, None]
+    rotation, is_clear = _settle(values, right)
+    T, S = (join_scale(rotation @ (root * x), exponent // 2) for x in (right, left.T))
+    return Factors(T, S, is_clear)
+
+
+def balance(T: Array, S: Array) -> Balanced:
+    """The pair of least norm in the closure of the orbit of (T, S) under T → g T, S → g^{-T} S.
+
+    It is the balanced factorization of SᵀT, with zero rows beyond the rank. It lies on the orbit if and only if T, S
+    and SᵀT have one rank.
+
+    >>> found = balance(np.array([[4.0]]), np.array([[1.0]]))
+    >>> found.T.item(), found.S.item(), found.element.item()
+    (2.0, 2.0, 0.5)
+    """
+    n = len(T)
+    (T_unit, e), (S_unit, f) = split_scale(T), split_scale(S)
+    if (e + f) % 2:
+        T_unit, e = T_unit / 2, e + 1
+    T_basis, T_factor = np.linalg.qr(T_unit.T)
+    S_basis, S_factor = np.linalg.qr(S_unit.T)
+    left, values, right = np.linalg.svd(S_factor @ T_factor.T, full_matrices=False)
+    cut = n * ROUNDING * float(np.linalg.norm(T_factor) * np.linalg.norm(S_factor))
+    rank = int(np.sum(values > cut))
+    left, values, right = left[:, :rank], values[:rank], right[:rank]
+    root = np.sqrt(values)[:, None]
+    rotation, _ = _settle(values, right @ T_basis.T)
+    found = [np.zeros(T.shape), np.zeros(S.shape)]
+    for out, factor, basis in ((found[0], right, T_basis), (found[1], left.T, S_basis)):
+        out[:rank] = join_scale(rotation @ (root * (factor @ basis.T)), (e + f) // 2)
+    is_attained = _rank(T_factor) == rank == _rank(S_factor)
+    element = None
+    if is_attained:
+        onto = rotation @ ((left.T @ S_factor) / root)
+        element = join_scale(_complete(onto, T_factor.T @ right.T), (f - e) // 2)
+    return Balanced(found[0], found[1], element)
+
+
+def _rank(factor: Array) -> int:
+    values = np.linalg.svd(factor, compute_uv=False)
+    return int(np.sum(values > factor.shape[1] * ROUNDING * values[0])) if values.size else 0
+
+
+def _complete(onto: Array, image: Array) -> Array:
+    """The r×n matrix ``onto``, completed by an orthonormal basis of what vanishes on the n×r matrix ``image``."""
+    rank, n = onto.shape
+    if rank == n:
+        return onto
+    return np.concatenate([onto, np.linalg.svd(image)[0][:, rank:].T])

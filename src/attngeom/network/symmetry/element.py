@@ -1,0 +1,151 @@
+"""Group elements: one element of each factor, with the group laws and the action on weights.
+
+For each layer i and head h: C (query-key), λ (scale), B (value-output); an order of the heads; between consecutive
+layers D_i. Together they act by
+
+    K → C K D_{i-1}^{-1},  Q → λ C^{-T} Q D_{i-1}^{-1},
+    V → λ^{-1} D_i V D_{i-1}^{-1}                       (one matrix), or
+    V → λ^{-1} B V D_{i-1}^{-1},  O → D_i O B^{-1}      (factored),
+
+and then head h moves to place π(h). These are (s1), (s2) and the scales (s3) of [G]: the scales of (M, L) that satisfy
+[G] Eq 13 are those of the layers combined with scalar D_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry.between import Between
+from attngeom.network.symmetry.factor import Draw, GroupFactor, Orders
+from attngeom.network.symmetry.group import factors, tensors_of, weights_of
+from attngeom.network.symmetry.head_order import HeadOrder
+from attngeom.network.weights import Weights
+
+ADDITION_ROUNDS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetry:
+    """A group element for one architecture: an element for each factor, the neutral one where none is given.
+
+    >>> from attngeom.exact import QQ
+    >>> Symmetry(Architecture((2, 3, 2), 1), QQ, {Between(0, 3): QQ.eye(3) * 2}).between[0][0, 0]
+    2
+    """
+
+    architecture: Architecture
+    domain: Domain
+    elements: Mapping[GroupFactor, Any]
+
+    def __post_init__(self) -> None:
+        known = factors(self.architecture)
+        for factor in self.elements.keys() - set(known):
+            raise InputError(f"{factor} given; this {self.architecture.kind} network has no such symmetry")
+        complete = {factor: self.elements.get(factor) for factor in known}
+        for factor, element in complete.items():
+            if element is None:
+                complete[factor] = factor.identity(self.domain)
+            else:
+                factor.check(element)
+        object.__setattr__(self, "elements", MappingProxyType(complete))
+
+    @property
+    def between(self) -> tuple[Array, ...]:
+        """D_1..D_{l-1}; none for residual networks."""
+        return tuple(element for factor, element in self.elements.items() if isinstance(factor, Between))
+
+    @property
+    def orders(self) -> Orders:
+        """The new places of the heads of each layer."""
+        return {factor.layer: element for factor, element in self.elements.items() if isinstance(factor, HeadOrder)}
+
+    def apply(self, weights: Weights) -> Weights:
+        """g · W, with the same function as W: exactly over exact domains, to rounding over floats."""
+        if self.architecture != weights.architecture or self.domain != weights.domain:
+            raise InputError("a symmetry of another architecture or domain was given; it must match the weights")
+        tensors = tensors_of(weights)
+        for factor, element in self.elements.items():
+            tensors |= factor.act(element, tensors, self.domain)
+        return weights_of(self.architecture, tensors, self.domain)
+
+    def compose(self, first: Symmetry) -> Symmetry:
+        """The element that acts as ``first`` and then as ``self``."""
+        orders = first.orders
+        return Symmetry(
+            self.architecture,
+            self.domain,
+            {
+                factor: factor.compose(self.elements[factor.after(orders)], early, self.domain)
+                for factor, early in first.elements.items()
+            },
+        )
+
+    def inverse(self) -> Symmetry:
+        """The inverse element."""
+        orders = self.orders
+        return Symmetry(
+            self.architecture,
+            self.domain,
+            {factor.after(orders): factor.inverse(element, self.domain) for factor, element in self.elements.items()},
+        )
+
+    def transposed_inverse(self) -> Symmetry:
+        """The element that moves gradients of losses of the function: the inverse transpose of the action."""
+        return Symmetry(
+            self.architecture,
+            self.domain,
+            {factor: factor.transposed_inverse(element, self.domain) for factor, element in self.elements.items()},
+        )
+
+
+def identity_symmetry(architecture: Architecture, domain: Domain) -> Symmetry:
+    """The neutral element."""
+    return Symmetry(architecture, domain, {})
+
+
+def random_symmetry(architecture: Architecture, domain: Domain, seed: int) -> Symmetry:
+    """A random group element from a seed.
+
+    >>> from attngeom.exact import QQ
+    >>> random_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0].shape
+    (3, 3)
+    """
+    return _draw_symmetry(architecture, domain, seed, domain.random_invertible)
+
+
+def random_unimodular_symmetry(architecture: Architecture, domain: Domain, seed: int) -> Symmetry:
+    """A random group element of integer matrices with determinant ±1: it carries integer weights to integer weights.
+
+    Each matrix is a signed permutation followed by six rounds of additions ± of one half of the rows to the other, so
+    that its entries and those of its inverse are at most 2^6; most are below 5.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.exact.matrices import determinant
+    >>> abs(determinant(random_unimodular_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0], QQ))
+    1
+    """
+    return _draw_symmetry(
+        architecture, domain, seed, lambda size, rng: domain.array(_random_unimodular_matrix(size, rng))
+    )
+
+
+def _random_unimodular_matrix(size: int, rng: np.random.Generator) -> Array:
+    matrix = np.asarray(np.eye(size, dtype=np.int64)[rng.permutation(size)] * rng.choice([-1, 1], size=size))
+    for _ in range(ADDITION_ROUNDS):
+        places = rng.permutation(size)
+        targets, sources = places[: size // 2], places[size // 2 : size // 2 * 2]
+        matrix[targets] += rng.choice([-1, 1], size=(len(targets), 1)) * matrix[sources]
+    return matrix
+
+
+def _draw_symmetry(architecture: Architecture, domain: Domain, seed: int, draw: Draw) -> Symmetry:
+    rng = np.random.default_rng(seed)
+    return Symmetry(architecture, domain, {factor: factor.random(rng, draw) for factor in factors(architecture)})

@@ -1,0 +1,115 @@
+"""The symmetry group of an architecture: the list of its factors, their dimensions and tangent vectors.
+
+A new symmetry is one file with a factor and a line in :func:`factors`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry.between import Between
+from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
+from attngeom.network.symmetry.head_order import HeadOrder
+from attngeom.network.symmetry.query_key import QueryKey
+from attngeom.network.symmetry.scale import Scale
+from attngeom.network.symmetry.value_output import ValueOutput
+from attngeom.network.weights import Head, Weights
+
+LINEAR = (QueryKey, Scale, ValueOutput, Between)
+
+
+@lru_cache(maxsize=256)
+def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
+    """The factors of the symmetry group, in the order in which they act: head by head, between layers, orders.
+
+    Scales exist where attention is linear in the scores; changes of basis between layers where nothing is skipped.
+
+    >>> [factor.name for factor in factors(Architecture((3, 2, 3), 2, kind="softmax"))]
+    ['query-key', 'query-key', 'between', 'head-order', 'head-order']
+    """
+    found: list[GroupFactor] = []
+    for index, layer in enumerate(architecture.layers):
+        for head in range(layer.heads):
+            found.append(QueryKey(index, head, layer.attention))
+            if architecture.rule.has_scale:
+                found.append(Scale(index, head))
+            if layer.value_width is not None:
+                found.append(ValueOutput(index, head, layer.value_width))
+    if not architecture.residual:
+        found += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
+    found += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
+    return tuple(found)
+
+
+def linear_factors(architecture: Architecture) -> tuple[LinearFactor, ...]:
+    """The factors that are general linear groups."""
+    return tuple(factor for factor in factors(architecture) if isinstance(factor, LinearFactor))
+
+
+def tensors_of(weights: Weights) -> Tensors:
+    """The tensors of weights by layer, head and letter."""
+    return {
+        (index, place, letter): array
+        for index, heads in enumerate(weights.layers)
+        for place, head in enumerate(heads)
+        for letter, array in head.tensors.items()
+    }
+
+
+def weights_of(architecture: Architecture, tensors: Tensors, domain: Domain) -> Weights:
+    """The inverse of :func:`tensors_of`."""
+    layers = tuple(
+        tuple(Head(*(tensors[index, place, letter] for letter in layer.tensor_shapes)) for place in range(layer.heads))
+        for index, layer in enumerate(architecture.layers)
+    )
+    return Weights(architecture, domain, layers)
+
+
+def count_generators(architecture: Architecture) -> dict[str, int]:
+    """The dimension of each sort of factor; their sum bounds the fiber dimension only if independent.
+
+    >>> count_generators(Architecture((3, 2, 3), 2))
+    {'query-key': 8, 'scale': 2, 'value-output': 0, 'between': 4}
+    """
+    counts = {sort.name: 0 for sort in LINEAR}
+    for factor in linear_factors(architecture):
+        counts[factor.name] += factor.count
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class TangentVectors:
+    """Rows tangent to the fiber, over the domain of the weights, each with the name of the factor it comes from."""
+
+    rows: Array
+    sources: tuple[str, ...]
+
+
+def infinitesimal_action(weights: Weights) -> TangentVectors:
+    """One row for each generator of the Lie algebra: the derivative of g · W at the identity.
+
+    Each row lies in the kernel of the Jacobian of W ↦ phi_W at W.
+
+    >>> from attngeom.exact import GF
+    >>> from attngeom.network.weights import random_weights
+    >>> infinitesimal_action(random_weights(Architecture((3, 2, 3), 2), GF(7), seed=0)).rows.shape
+    (14, 32)
+    """
+    domain, architecture = weights.domain, weights.architecture
+    tensors = tensors_of(weights)
+    slots = dict(zip(tensors, architecture.slots().values()))
+    parts = linear_factors(architecture)
+    rows = domain.zeros((sum(factor.count for factor in parts), architecture.num_parameters))
+    sources: list[str] = []
+    with domain.working():
+        for factor in parts:
+            for changes in factor.tangents(tensors, domain):
+                for place, change in changes.items():
+                    rows[len(sources), slots[place]] = change.ravel()
+                sources.append(factor.name)
+    return TangentVectors(np.asarray(rows), tuple(sources))

@@ -1,0 +1,31 @@
+"""GL(a) of one head: K → C K, Q → C^{-T} Q fixes the scores; (s1) of [G], Lemma 3.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from attngeom.network.symmetry.factor import LinearFactor, Orders, Slot, Tensors
+
+
+@dataclass(frozen=True)
+class QueryKey(LinearFactor):
+    """C ∈ GL(a) for one head; the moment is K Kᵀ − Q Qᵀ.
+
+    >>> QueryKey(layer=0, head=0, size=3).count
+    9
+    """
+
+    layer: int
+    head: int
+    size: int
+    name: ClassVar[str] = "query-key"
+
+    def carried(self, tensors: Tensors) -> tuple[Slot, ...]:
+        return (Slot((self.layer, self.head, "K")),)
+
+    def dual(self, tensors: Tensors) -> tuple[Slot, ...]:
+        return (Slot((self.layer, self.head, "Q")),)
+
+    def after(self, orders: Orders) -> QueryKey:
+        return replace(self, head=orders[self.layer][self.head])
