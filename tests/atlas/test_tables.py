@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -101,7 +102,7 @@ def test_recheck_accepts_what_questions_return(certified, workers):
     path, facts = certified
     with Store(path, read_only=True) as store:
         found = recheck(store, recompute=2, workers=workers)
-    assert found.is_valid
+    assert found.valid is True
     assert (found.facts, found.certificates, found.recomputed) == (len(facts), len(facts), 2)
 
 
@@ -114,11 +115,75 @@ def test_recheck_finds_certificates_that_prove_something_else(tmp_path, certifie
     with Store(tmp_path / "other.db") as store:
         store.add([replace(first, result=wrong_answer), replace(second, result=borrowed)])
         store.add([replace(third, result=replace(third.result, certificate=broken))])
-        reasons = [why for _, why in recheck(store).problems]
-    assert len(reasons) == 3
-    assert "99" in reasons[0]
-    assert "another architecture" in reasons[1]
-    assert "refused" in reasons[2]
+        problems = recheck(store).problems
+    reasons = {
+        str(fact.task): " ".join(why for name, why in problems if name == str(fact.task)) for fact in certified[1]
+    }
+    assert "do not meet at the dimension 99" in reasons[str(first.task)]
+    assert "about another dimension, 6" in reasons[str(first.task)]
+    assert "another architecture" in reasons[str(second.task)]
+    assert "refused" in reasons[str(third.task)]
+
+
+def forged(fact, **changes):
+    """The fact with other parts of its answer and a digest that matches."""
+    return replace(fact, result=replace(fact.result, answer={**fact.result.answer, **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dimension": 999, "lower_bound": 999, "upper_bound": 999},
+        {"num_parameters": 999},
+        {"fiber": {"scale": 5}},
+        {"fiber": None},
+        {"lower_bound": None},
+        {"dimension": None, "lower_bound": None, "upper_bound": None},
+        {"formula": {"value": 999, "applies": True}},
+        {"formula": 3},
+        {"more": 1},
+    ],
+)
+@pytest.mark.parametrize("with_certificate", [True, False])
+def test_recheck_finds_forged_answers(tmp_path, certified, changes, with_certificate):
+    fact = forged(certified[1][0], **changes)
+    if not with_certificate:
+        fact = replace(fact, result=replace(fact.result, certificate=None))
+    with Store(tmp_path / "forged.db") as store:
+        store.add([fact])
+        assert recheck(store).valid is False
+
+
+def test_recheck_finds_a_certificate_of_another_kind(tmp_path, certified):
+    """A true certificate about one layer proves nothing about a dimension."""
+    layer = json.loads((Path(__file__).parents[1] / "golden/inputs/certificate_layer.json").read_text())
+    fact = certified[1][0]
+    with Store(tmp_path / "forged.db") as store:
+        store.add([replace(fact, result=replace(fact.result, certificate=layer))])
+        found = recheck(store)
+    assert found.valid is False and "another kind, layer" in found.problems[0][1]
+
+
+def test_proven_facts_without_certificate_are_computed_again_or_counted(tmp_path, certified, monkeypatch):
+    bare = [replace(fact, result=replace(fact.result, certificate=None)) for fact in certified[1]]
+    with Store(tmp_path / "bare.db") as store:
+        store.add(bare)
+        found = recheck(store)
+        assert (found.valid, found.recomputed, found.unchecked) == (True, len(bare), ())
+        monkeypatch.setattr("attngeom.atlas.recheck.RECOMPUTE_SECONDS", 0.0)
+        found = recheck(store)
+    assert (found.valid, found.recomputed, len(found.unchecked)) == (None, 0, len(bare))
+    assert found.standing == "undecided" and "could not be rechecked" in found.reason
+    assert len(found.to_json()["unchecked"]) == len(bare)
+
+
+def test_recheck_finds_a_sum_that_claims_more_than_its_parts(path):
+    question = get_question("toy")
+    parts = [Fact(task, replace(question.run(task), evidence="Monte Carlo"), 0.1) for task in question.tasks({}, 0)]
+    (total,) = question.sums({}, 0)
+    with Store(path) as store:
+        store.add([*parts, Fact(total, replace(question.combine(total, parts), evidence="dimension proven"), 0)])
+        assert [why for _, why in recheck(store).problems] == ["its parts give the evidence 'proven'"]
 
 
 def test_recheck_finds_a_wrong_sum_and_a_missing_part(path):
@@ -139,5 +204,5 @@ def test_recomputing_finds_an_answer_that_depends_on_the_seed(path):
     with Store(path) as store:
         store.add([Fact(task, Result({"rank": 5}, "proven"), 0)])
         found = recheck(store, recompute=1)
-    assert not found.is_valid
+    assert found.valid is False
     assert "gives {'rank': 3}" in found.problems[0][1]

@@ -23,7 +23,7 @@ from math import prod
 from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Result, Task
+from attngeom.atlas.records import Fact, Result, Task
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
@@ -44,6 +44,9 @@ KEYS: Mapping[str, Any] = {
     "residual": False,
     "causal": False,
 }
+
+
+ANSWER = frozenset(("dimension", "lower_bound", "upper_bound", "num_parameters", "fiber", "formula"))
 
 
 def _choices(value: Any, allowed: tuple[Any, ...], name: str) -> list[Any]:
@@ -163,6 +166,27 @@ class ArchitectureDimension(Question):
             certificate = certify_dimension(found).to_json() if has_minor else None
             return Result(answer, "proven", found.prime, certificate)
         return Result(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
+
+    def claim(self, fact: Fact) -> Mapping[str, Any]:
+        architecture = dict(fact.task.architecture)
+        return {"kind": "dimension", "architecture": architecture, "dimension": fact.result.answer.get("dimension")}
+
+    def check(self, fact: Fact) -> str | None:
+        answer, parameters = fact.result.answer, Architecture.from_json(fact.task.architecture).num_parameters
+        if set(answer) != ANSWER:
+            return f"its answer has the keys {', '.join(sorted(answer))[:80]}, not {', '.join(sorted(ANSWER))}"
+        value, fiber, formula = answer["dimension"], answer["fiber"], answer["formula"]
+        if answer["num_parameters"] != parameters:
+            return f"its answer has {str(answer['num_parameters'])[:40]} parameters, not {parameters}"
+        if not fact.result.is_proven:
+            return None
+        if not answer["lower_bound"] == value == answer["upper_bound"]:
+            return f"its bounds do not meet at the dimension {str(value)[:40]}"
+        if [value, *fiber.values()].count(None) or value + sum(fiber.values()) != parameters:
+            return f"its fiber and its dimension {str(value)[:40]} do not add up to {parameters} parameters"
+        if formula is not None and formula["applies"] and formula["value"] != value:
+            return f"the formula that applies gives {str(formula['value'])[:40]}, not {value}"
+        return None
 
 
 register(ArchitectureDimension())

@@ -68,6 +68,14 @@ class Question(ABC):
         """The result of a sum, from the facts of all its parts."""
         raise InputError(f"question {self.name!r} has no sums; ask for its tasks")
 
+    def claim(self, fact: Fact) -> Mapping[str, Any] | None:
+        """What the certificate of a fact must claim; None if there are no certificates for this question."""
+        return None
+
+    def check(self, fact: Fact) -> str | None:
+        """What is wrong with a fact by itself: parts of its answer that contradict each other or the task."""
+        return None
+
 
 _registry: dict[str, Question] = {}
 

@@ -101,6 +101,11 @@ class Result:
     prime: int | None = None
     certificate: Mapping[str, Any] | None = None
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the evidence claims a proof, of all of the answer or of a part."""
+        return "proven" in self.evidence.split()
+
 
 @dataclass(frozen=True)
 class Fact:
