@@ -25,10 +25,8 @@ from math import ceil
 from multiprocessing import get_context
 from pathlib import Path
 
-from attngeom.equations.ideal import CrossColumn, implicitize, prove_complete
+from attngeom.equations.ideal import CrossColumn, check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
-from attngeom.equations.ideal.formulas import generator_degree_bound
-from attngeom.equations.ideal.generators import minimal_generators
 
 QUICK = [(2, 2), (3, 1)]
 FULL = [(2, 2), (3, 1), (3, 3), (4, 1), (4, 4), (4, 3), (4, 2), (3, 2)]
@@ -104,7 +102,7 @@ def peer_script(peer: Peer, d: int, a: int) -> str:
         )
     if peer.style == "multigraded":
         # It needs the homogeneous map and stops at a degree: it gets the degree of the last generator.
-        last = generator_degree_bound(d, a, d).value
+        last = complete(d, a, d).degree
         return (
             'needsPackage "MultigradedImplicitization";\n'
             f"S = QQ[{','.join(parameters)}]; R = QQ[{','.join(coordinates)}];\n"
@@ -157,13 +155,13 @@ def run_ours(d: int, a: int) -> tuple[float, float, int]:
     """CPU seconds without and with the proof of completeness, and the number of minimal generators."""
     start = time.process_time()
     model = CrossColumn(d, a)
-    summary = implicitize(model, generator_degree_bound(d, a, d).value)
-    vectors = minimal_generators(model, summary)
+    summary = implicitize(model, complete(d, a, d).degree, vectors=True)
+    vectors = summary.vectors or ()
     assert all(vector.is_verified for vector in vectors)
     count = sum(len(space.coefficients) for _, space in module_spaces(model, vectors, whole=True))
     assert count == sum(degree.minimal_generators for degree in summary.degrees)
     middle = time.process_time()
-    assert prove_complete(d, a).is_complete
+    assert check_complete(d, a).is_checked
     return middle - start, time.process_time() - start, count
 
 
@@ -204,10 +202,11 @@ def completeness(sizes: list[int]) -> None:
     print("\nProof that nothing is missing in any degree, a = d: CPU seconds, peak memory of the process")
     print(f"{'d':>2}{'bound':>7}{'modules':>9}{'complete':>10}{'seconds':>9}{'MB':>7}")
     for d in sizes:
-        found = prove_complete(d, d)
+        found = check_complete(d, d).check
+        assert found is not None
         count = sum(modules for _, modules in found.checked)
         print(
-            f"{d:>2}{found.bound:>7}{count:>9}{found.is_complete!s:>10}{found.seconds:>9.2f}{memory_megabytes():>7}",
+            f"{d:>2}{found.bound:>7}{count:>9}{found.is_proven!s:>10}{found.seconds:>9.2f}{memory_megabytes():>7}",
             flush=True,
         )
 
@@ -242,7 +241,7 @@ def write_all(d: int, a: int) -> None:
     """All generators of (d, a), from nothing to a file."""
     start = time.process_time()
     model = CrossColumn(d, a)
-    vectors = minimal_generators(model, implicitize(model, generator_degree_bound(d, a, d).value))
+    vectors = implicitize(model, complete(d, a, d).degree, vectors=True).vectors or ()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "generators.json"
         write_generators(path, model, vectors)

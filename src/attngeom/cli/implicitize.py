@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import Progress, TaskID
-from rich.table import Table
 
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, file_option, flag
-from attngeom.cli.output import console, print_json, progress
-from attngeom.equations.ideal import Budget, CrossColumn, IdealSummary, LayerCoefficients, Model, implicitize
-from attngeom.equations.ideal.completeness import check_reach, prove_complete
-from attngeom.equations.ideal.degrees import Method, choose_method
+from attngeom.cli.output import print_json, print_line, print_table, progress
+from attngeom.equations.ideal import (
+    CompletenessResult,
+    CrossColumn,
+    IdealSummary,
+    LayerCoefficients,
+    Limits,
+    Model,
+    implicitize,
+)
+from attngeom.equations.ideal.degrees import Method
 from attngeom.equations.ideal.export import FORMATS, write_generators
-from attngeom.equations.ideal.generators import minimal_generators, prove_dimensions
-from attngeom.equations.ideal.ledger import with_families
-from attngeom.equations.ideal.records import Completeness
+from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
 
 MAX_SIZE = 10**6
 """No variety of this size is computed; larger numbers are refused as options."""
+NOT_WRITTEN = "No generators were written: the budget ended before"
 
 D = Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")]
 A = Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")]
@@ -45,16 +49,21 @@ Generators = Annotated[Path | None, file_option("--generators", "Write the minim
 HighestOnly = Annotated[bool, flag("--highest-only", "With --generators: one highest weight vector for each module.")]
 Seconds = Annotated[float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")]
 Megabytes = Annotated[
-    float | None, typer.Option("--max-megabytes", min=0, help="Refuse a weight that needs more memory (exit code 3).")
+    float | None, typer.Option("--max-megabytes", min=0, help="Take no more memory than this (exit code 3).")
 ]
 State = Annotated[Path | None, file_option("--state", "Keep results of single weights here and resume from them.")]
 Families = Annotated[bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")]
 Prove = Annotated[bool, flag("--prove", "Verify the generators by substitution, which proves the dimensions.")]
 Complete = Annotated[
-    bool,
-    flag("--complete", "Prove that no generator is missing, in all degrees (one row, one head, t ≥ 2)."),
+    bool, flag("--complete", "All minimal generators in all degrees, by theorem (one row, one head, t ≥ 2).")
 ]
-Check = Annotated[bool, typer.Option("--check/--no-check", help="Repeat with a second prime what is not proven.")]
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs.",
+    ),
+]
 
 
 def choose_model(
@@ -100,7 +109,7 @@ def register(app: typer.Typer) -> None:
         families: Families = True,
         prove: Prove = False,
         complete: Complete = False,
-        check: Check = True,
+        check: Check = None,
         json: Json = False,
         seed: Seed = 0,
     ) -> int:
@@ -108,30 +117,42 @@ def register(app: typer.Typer) -> None:
         model = choose_model(d, a, targets, d_out, tokens, heads, value_width, causal, residual)
         if generators is not None and generators.suffix not in FORMATS:
             raise InputError(f"--generators {generators.name!r} given; an ending .json, .m2 or .sing is required")
-        if complete:
-            if choose_method(model) != "highest" or not isinstance(model, CrossColumn):
-                raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
-            check_reach(model.d, model.a, model.num_targets)
-        budget = Budget(max_seconds, max_megabytes)
+        budget = Limits(max_seconds, max_megabytes)
         with progress() as bar:
-            summary = implicitize(model, max_degree, check_method(method), seed, budget, ProgressBar(bar), state, check)
-        if families and isinstance(model, CrossColumn) and choose_method(model) == "highest":
-            summary = with_families(model, summary)
-        if generators is not None or prove:
-            vectors = minimal_generators(model, summary)
-            summary = prove_dimensions(summary, vectors)
-            if generators is not None:
-                write_generators(generators, model, vectors, whole=not highest_only)
-        if complete and isinstance(model, CrossColumn):
-            with progress() as bar:
-                found = prove_complete(model.d, model.a, model.num_targets, seed, ProgressBar(bar), budget)
-            summary = replace(summary, completeness=found)
+            summary = implicitize(
+                model,
+                max_degree,
+                check_method(method),
+                families=families,
+                vectors=generators is not None,
+                prove=prove,
+                complete=complete,
+                check=check,
+                seed=seed,
+                budget=budget,
+                progress=ProgressBar(bar),
+                state=state,
+            )
+        written = None if generators is None else write(generators, summary, not highest_only, budget)
         if json:
             print_json(summary.to_json())
         else:
             print_summary(summary)
-        undecided = not summary.is_finished or (summary.completeness and not summary.completeness.is_proven)
-        return EXIT_UNDECIDED if undecided else 0
+            if written is not None:
+                print_line(written)
+        return EXIT_UNDECIDED if summary.standing == "undecided" or written == NOT_WRITTEN else 0
+
+
+def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str:
+    """Write the generators that were found, and say how much that is."""
+    if summary.vectors is None:
+        return NOT_WRITTEN
+    try:
+        with budget.hold():
+            count, size = write_generators(path, summary.model, summary.vectors, whole)
+    except OverBudget:
+        return NOT_WRITTEN
+    return f"{count:,} generators written to {path} ({size / 10**6:,.1f} MB)"
 
 
 def check_method(method: str | None) -> Method | None:
@@ -155,42 +176,37 @@ class ProgressBar:
 
 
 def print_summary(summary: IdealSummary) -> None:
-    """The degrees as a table."""
-    parameters = ", ".join(f"{key}={value}" for key, value in summary.parameters.items() if value not in (None, False))
-    table = Table(title=f"{summary.model}: {parameters}; method {summary.method}", title_justify="left", box=None)
-    for column in ("degree", "monomials", "HF", "dim I", "new", "formula", "families", "evidence"):
-        table.add_column(column, justify="right")
+    """The degrees as a table, then their modules, and what is known of all degrees."""
+    print_line(summary.rows()["ideal"])
+    rows = []
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
-        explained = "" if degree.from_families is None else str(degree.from_families)
-        proven = degree.is_dimension_proven and degree.is_generation_proven
-        evidence = "proven" if proven else f"error < {max(degree.error_bound, 1e-9):.0e}"
+        explained = "" if degree.from_families is None else degree.from_families
+        evidence = degree.standing if degree.standing == "proven" else f"error < {max(degree.error_bound, 1e-9):.0e}"
         expected = (degree.hilbert_function, degree.minimal_generators)
         formula = "" if degree.formula is None else "agrees" if degree.formula == expected else "differs"
-        table.add_row(*map(str, counts), str(degree.minimal_generators), formula, explained, evidence)
-    console().print(table)
+        rows.append([*counts, degree.minimal_generators, formula, explained, evidence])
+    print_table(("degree", "monomials", "HF", "dim I", "new", "formula", "families", "evidence"), rows)
     for degree in summary.degrees:
         if degree.modules:
             modules = " + ".join(f"{module} ({module.dimension})" for module in degree.modules)
-            console().print(f"degree {degree.degree}: {modules}")
+            print_line(f"degree {degree.degree}: {modules}")
         for shapes, text in degree.unexplained:
-            console().print(f"degree {degree.degree}: no family explains {shapes}: {text}")
-    console().print(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
+            print_line(f"degree {degree.degree}: no family explains {shapes}: {text}")
+    print_line(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if summary.completeness is not None:
-        console().print(describe_completeness(summary.completeness))
+        print_completeness(summary.completeness)
     if not summary.is_finished:
-        console().print("The budget ended the run; only complete degrees are shown.")
+        print_line(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
 
 
-def describe_completeness(found: Completeness) -> str:
-    """One sentence about all degrees."""
-    if found.degree == 0:
-        return "The ideal is zero: there are no equations."
-    count = sum(modules for _, modules in found.checked)
-    evidence = f"no generator has a degree above {found.bound}; {count} modules checked in degrees 5 and more"
-    if found.new:
-        extra = ", ".join(f"S_{lam} ⊗ S_{mu} in degree {degree}" for degree, (lam, mu), _ in found.new)
-        return f"Not generated in degree {found.degree}: new generators {extra} ({evidence})."
-    if not found.is_proven:
-        return f"Not decided whether degree {found.degree} generates the ideal: give more time or memory ({evidence})."
-    return f"The ideal is generated in degrees ≤ {found.degree}: proven ({evidence})."
+def print_completeness(found: CompletenessResult) -> None:
+    """One sentence about all degrees, and one about the check."""
+    shown = found.rows()
+    if not found.modules:
+        print_line(shown["generators"])
+        return
+    print_line(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
+    print_line(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
+    if "check" in shown:
+        print_line(f"Finite check beside the theorem: {shown['check']}.")

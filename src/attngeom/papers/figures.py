@@ -11,7 +11,7 @@ from attngeom.certification import certify
 from attngeom.dimensions import dimension
 from attngeom.dimensions.formulas import deep_lightning, deep_softmax
 from attngeom.equations import Points, Variety, family
-from attngeom.equations.ideal.formulas import dimension as variety_dimension
+from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits
@@ -260,9 +260,7 @@ def run_quartic_slice(work: Work) -> Finding:
         Check("it is irreducible over Q", len(factors) == 1 and factors[0][1] == 1, "support"),
         Check(f"{len(points)} points that come from weights lie on it, exactly", bool(zero)),
         Check("each of them is the function of a layer, with a certificate that verifies", bool(realizable and valid)),
-        Check(
-            "the variety is a hypersurface: dimension 5 in 6 coordinates", variety_dimension(2, 2, 2) == 5, "support"
-        ),
+        Check("the variety is a hypersurface: dimension 5 in 6 coordinates", cone_dimension(2, 2, 2) == 5, "support"),
     )
     data = {"terms": terms, "points": points, "plane": [list(c) for c in VERONESE_SLICE]}
     return Finding(

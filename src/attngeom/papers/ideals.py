@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.equations import Variety, family
 from attngeom.equations.ideal import CrossColumn, IdealSummary, LayerCoefficients, implicitize
-from attngeom.equations.ideal.formulas import dimension
+from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.equations.ideal.ledger import LedgerRow, ledger
 from attngeom.exact import WORD_PRIME, rank_mod_p
 from attngeom.papers.cross_column import vanishes_identically
@@ -44,7 +44,7 @@ def run_hypersurface(work: Work) -> Finding:
     quartic = family(Variety(2, 2), "veronese-catalecticant-2")[0].polynomial()
     _, factors = quartic.to_flint().factor()
     irreducible = len(factors) == 1 and factors[0][1] == 1
-    size = dimension(2, 2, 2)
+    size = cone_dimension(2, 2, 2)
     checks = (
         Check(f"{linear} linear relations in one output coordinate", linear == 4),
         Check(f"modulo them the variety has dimension {size} in 6 coordinates: a hypersurface", size == 5),

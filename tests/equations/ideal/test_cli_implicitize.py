@@ -1,10 +1,15 @@
 """``attngeom implicitize``: the JSON contract, generators, budgets, bad input."""
 
 import json
+import resource
+import subprocess
+import sys
+import time
 
 import pytest
 
 from attngeom.cli.app import run
+from attngeom.equations.ideal import completeness
 
 
 def answer(capsys, *arguments: str) -> tuple[int, dict]:
@@ -54,15 +59,55 @@ def test_the_table_names_modules_and_evidence(capsys) -> None:
     assert "S_222⊗S_3 (10) + S_33⊗S_111 (10)" in out and "proven" in out
 
 
-@pytest.mark.parametrize(("d", "a", "last", "modules"), [("4", "1", 3, 0), ("3", "2", 4, 30), ("1", "1", 0, 0)])
-def test_completeness_in_all_degrees(d, a, last, modules, capsys) -> None:
+@pytest.mark.parametrize(("d", "a", "last"), [("4", "1", 3), ("3", "2", 4), ("1", "1", 0), ("768", "64", 65)])
+def test_all_degrees_by_theorem(d, a, last, capsys) -> None:
     code, record = answer(capsys, "--d", d, "--a", a, "--max-degree", "2", "--complete")
     found = record["completeness"]
-    assert code == 0 and found["complete"] and found["generated_in_degree"] == last
-    assert sum(entry["modules"] for entry in found["checked"]) == modules
+    assert code == 0 and found["complete"] and found["standing"] == "theorem" and found["generated_in_degree"] == last
+    assert max((module["degree"] for module in found["modules"]), default=0) == last and found["checked"] == []
     assert run(["implicitize", "--d", d, "--a", a, "--max-degree", "2", "--complete"]) == 0
     out = capsys.readouterr().out
-    assert (f"generated in degrees ≤ {last}: proven" in " ".join(out.split())) == (last > 0)
+    assert (f"generated in degrees ≤ {last}: theorem" in " ".join(out.split())) == (last > 0)
+
+
+def test_the_finite_runs_beside_the_theorem(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)  # five seconds, with tests of its own
+    code, record = answer(capsys, "--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--check")
+    found = record["completeness"]
+    assert code == 0 and found["check_proven"] and found["prime"] == 2147483629 and found["new"] == []
+    assert sum(entry["modules"] for entry in found["checked"]) == 30
+    arguments = ["--d", "4", "--a", "4", "--max-degree", "2", "--complete", "--check", "--max-megabytes", "0.01"]
+    code, record = answer(capsys, *arguments)
+    assert code == 3 and not record["completeness"]["check_proven"] and record["completeness"]["standing"] == "theorem"
+
+
+def test_how_much_was_written_is_said(tmp_path, capsys) -> None:
+    path = tmp_path / "g.m2"
+    assert run(["implicitize", "--d", "3", "--a", "1", "--max-degree", "3", "--generators", str(path)]) == 0
+    assert f"55 generators written to {path}" in capsys.readouterr().out
+    arguments = ["--d", "60", "--a", "3", "--max-degree", "3", "--generators", str(path), "--max-megabytes", "50"]
+    assert run(["implicitize", *arguments]) == 3
+    assert "No generators were written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--d", "7", "--a", "7", "--max-degree", "7"],
+        ["--d", "3", "--a", "3", "--d-out", "3", "--max-degree", "8"],
+        ["--d", "4", "--a", "4", "--max-degree", "8", "--method", "weights"],
+    ],
+)
+def test_limits_of_time_and_memory_are_kept(arguments) -> None:
+    """In a process of its own, whose memory can be measured."""
+    command = [sys.executable, "-m", "attngeom", "implicitize", *arguments]
+    start = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    result = subprocess.run([*command, "--max-seconds", "2", "--max-megabytes", "150"], capture_output=True, text=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert result.returncode == 3 and "Stopped in degree" in result.stdout
+    assert time.monotonic() - start < 25
+    assert peak == before or peak < 450_000
 
 
 @pytest.mark.parametrize(
@@ -70,7 +115,7 @@ def test_completeness_in_all_degrees(d, a, last, modules, capsys) -> None:
     [
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--d-out", "2"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
-        ["--d", "9", "--a", "9", "--max-degree", "4", "--complete"],
+        ["--d", "9", "--a", "9", "--max-degree", "4", "--complete", "--check"],
         ["--d", "50", "--a", "3", "--max-degree", "30"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],

@@ -1,13 +1,14 @@
 """Completeness in all degrees: the theorems of docs/completeness.md against computation, and the finite check."""
 
-from itertools import permutations
+from itertools import permutations, product
+from math import comb
 
 import numpy as np
 import pytest
 
-from attngeom.equations.ideal import Budget, CrossColumn, Run, completeness, prove_complete
-from attngeom.equations.ideal.completeness import candidates, generator_bound, last_degree
-from attngeom.equations.ideal.formulas import generator_degree_bound
+from attngeom.equations.ideal import CrossColumn, Limits, Run, check_complete, complete, completeness, koszul
+from attngeom.equations.ideal.completeness import candidates, check_theorem, generator_bound, last_degree
+from attngeom.equations.ideal.formulas import generator_shapes
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.combinations import permutation_sign
@@ -47,7 +48,7 @@ def weights_of_theorem_1(degree, rows):
 @pytest.mark.parametrize(("d", "degree"), [(2, 7), (3, 6), (4, 5), (5, 4)])
 def test_the_coordinate_ring_is_the_semigroup_of_theorem_1(d, degree):
     run = Run(CrossColumn(d, d), degree)
-    run.summary()
+    run.degrees()
     occurring = {weight for (n, weight), r in run.results.items() if n == degree and r.rank}
     assert occurring == weights_of_theorem_1(degree, d)
     assert all(r.rank <= 1 for r in run.results.values())
@@ -179,7 +180,7 @@ def test_the_combination_d_gives_fl_g1(l):
     assert any(products)
 
 
-# ---------------------------------------------------------------- Theorem 4 and the check
+# ---------------------------------------------------------------- Theorem 5 and the finite check
 
 
 def test_the_bound_is_2d_and_does_not_grow_with_d_for_one_attention_width():
@@ -199,10 +200,14 @@ def test_more_directions_than_rows_change_no_candidate():
 
 @pytest.mark.parametrize("l", [2, 3, 4])
 def test_modules_with_three_more_rows_do_not_occur(l):
-    """The three multiplicities that docs/completeness.md needs for ℓ(λ) ≤ ℓ(μ) + 2."""
+    """The multiplicities that docs/completeness.md needs for ℓ(λ) ≤ ℓ(μ) + 2 in Theorem 5."""
     assert (l + 1, *(1,) * (l - 1)) not in plethysm(strip((2, *(1,) * (l - 2))), l + 1)
     cubic = plethysm((3, *(1,) * (l - 2)), l + 1)
     assert (l + 2, *(1,) * l) not in cubic and (l + 1, 2, *(1,) * (l - 1)) not in cubic
+    if l >= 3:
+        square = plethysm((2, 2, *(1,) * (l - 3)), l + 1)
+        for kappa in ((l + 2, *(1,) * l), (l + 1, 2, *(1,) * (l - 1)), (l + 3, *(1,) * (l - 1))):
+            assert kappa not in square
 
 
 def test_candidates_are_modules_of_the_polynomial_ring_of_the_right_degree():
@@ -212,54 +217,140 @@ def test_candidates_are_modules_of_the_polynomial_ring_of_the_right_degree():
         assert all(sum(lam) == 2 * degree and sum(mu) == degree for lam, mu in found)
 
 
+@pytest.fixture
+def no_theorem(monkeypatch):
+    """Leave out the part of the check that all sizes share; it has a test of its own."""
+    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)
+
+
 @pytest.mark.parametrize(
     ("d", "a", "m"), [(1, 1, 1), (2, 2, 2), (2, 2, 4), (3, 2, 3), (3, 3, 4), (4, 1, 4), (4, 3, 5), (6, 6, 3)]
 )
-def test_the_list_is_complete(d, a, m):
-    found = prove_complete(d, a, m)
-    assert found.is_complete and found.is_proven and not found.new
-    assert generator_degree_bound(d, a, m).status == "proven" and generator_degree_bound(d, a, m).value == found.degree
-    assert [degree for degree, _ in found.checked] == list(range(5, found.bound + 1))
+def test_the_list_is_complete(d, a, m, no_theorem):
+    found = check_complete(d, a, m)
+    assert found.standing == "theorem" and found.is_checked and not found.check.new
+    assert [(degree, *module.shapes) for degree, module in found.modules] == generator_shapes(d, a, m)
+    assert [degree for degree, _ in found.check.checked] == list(range(5, found.check.bound + 1))
 
 
-def test_a_smaller_attention_width_needs_no_module_with_more_rows():
-    full, small = prove_complete(4, 4), prove_complete(4, 2)
+def test_a_smaller_attention_width_needs_no_module_with_more_rows(no_theorem):
+    full, small = check_complete(4, 4).check, check_complete(4, 2).check
     assert small.bound < full.bound and sum(n for _, n in small.checked) < sum(n for _, n in full.checked)
     # The (a+1)-minors may have a larger degree than everything else that is looked at.
     assert generator_bound(12, 11, 12) >= 12
 
 
-def test_a_module_that_is_missing_is_found(monkeypatch):
+def test_a_module_that_is_missing_is_found(monkeypatch, no_theorem):
     monkeypatch.setattr(completeness, "LAST_COMMON_DEGREE", 3)
-    found = prove_complete(4, 4)
-    assert found.new == ((4, ((3, 3, 1, 1), (2, 2)), 1),)
-    assert not found.is_complete
-    assert found.to_json()["new"] == [{"degree": 4, "lambda": [3, 3, 1, 1], "mu": [2, 2], "multiplicity": 1}]
+    with pytest.raises(ArithmeticError, match=r"\(3, 3, 1, 1\), \(2, 2\)"):
+        check_complete(4, 4)
 
 
 def test_the_check_agrees_with_full_runs():
     run = Run(CrossColumn(4, 4), 6)
-    run.summary()
+    run.degrees()
     for degree in (5, 6):
         new = {w for (n, w), r in run.results.items() if n == degree and r.ideal_dimension > r.generated}
         assert not new
         assert set(candidates(4, 4, degree)) <= {w for n, w in run.results if n == degree}
 
 
-@pytest.mark.parametrize("budget", [Budget(seconds=0), Budget(megabytes=0.001)])
-def test_a_budget_ends_the_check_without_a_verdict(budget):
-    found = prove_complete(4, 4, budget=budget)
-    assert not found.is_proven and not found.is_complete and not found.new
-    assert len(found.checked) < found.bound - 4
+def test_results_of_a_run_are_used_and_kept_with_their_pivots(tmp_path, no_theorem):
+    state = tmp_path / "log.json"
+    run = Run(CrossColumn(3, 2), 5, state=state)
+    run.degrees()
+    found = check_complete(3, 2, run=run)
+    assert found.is_checked
+    again = Run(CrossColumn(3, 2), 6, state=state)
+    assert {(n, w) for n in (5, 6) for w in candidates(3, 2, n)} <= set(again.results)
+    for result in again.results.values():
+        assert len(result.pivots.rows) == len(result.pivots.columns) == result.generated
+
+
+@pytest.mark.parametrize("limits", [Limits(seconds=0), Limits(megabytes=0.001)])
+def test_a_budget_ends_the_check_without_a_verdict(limits):
+    found = check_complete(4, 4, limits=limits)
+    assert not found.is_checked and not found.check.new
+    assert len(found.check.checked) < found.check.bound - 4
 
 
 @pytest.mark.parametrize(("d", "a"), [(8, 8), (100, 7), (1000, 1000)])
-def test_sizes_out_of_reach_are_refused(d, a):
+def test_sizes_out_of_reach_are_refused_by_the_check_and_answered_by_the_theorem(d, a):
     with pytest.raises(SizeError, match="too large"):
-        prove_complete(d, a)
+        check_complete(d, a)
+    assert complete(d, a, d).standing == "theorem" and complete(d, a, d).degree == (a + 1 if a < d else 4)
 
 
-def test_progress_is_reported():
+def test_progress_is_reported(no_theorem):
     calls = []
-    prove_complete(3, 3, progress=lambda degree, done, total: calls.append((degree, done, total)))
+    check_complete(3, 3, progress=lambda degree, done, total: calls.append((degree, done, total)))
     assert calls[-1][0] == 6 and calls[-1][1] == calls[-1][2]
+
+
+# ---------------------------------------------------------------- Theorem 6
+
+
+def test_in_degrees_up_to_six_nothing_is_new_beyond_four():
+    """Theorem 6, check 3: d = m = a decides degree n = d for all sizes; here n ≤ 5, n = 6 takes seven seconds."""
+    degrees = Run(CrossColumn(5, 5), 5).degrees()
+    assert [d.minimal_generators for d in degrees] == [0, 0, 3500, 35000, 0]
+    assert all(d.standing == "proven" for d in degrees)
+
+
+TOTAL_BETTI_NUMBERS = {-2: (4, 144, 1596), -1: (10, 129, 735), 0: (1, 105, 895), 1: (3, 27, 430), 2: (6, 71, 351)}
+
+
+@pytest.mark.parametrize("x", TOTAL_BETTI_NUMBERS)
+def test_betti_numbers_of_the_modules_of_theorem_6(x):
+    """Check 1: the totals are those of a resolution by Macaulay2; nothing lies above the last degrees."""
+    for i, total in enumerate(TOTAL_BETTI_NUMBERS[x]):
+        numbers = [koszul.betti_number(x, i, n) for n in range(koszul.regularity(x) + i + 1)]
+        assert sum(numbers) == total
+        assert max(n for n, number in enumerate(numbers) if number) == koszul.LAST_DEGREES[x][i]
+
+
+def test_the_pieces_of_theorem_6_give_the_bound():
+    """Check 2: the 64 pieces of each layer."""
+    ends = {(e, i): koszul.last_degree_of_layer(e, i) for e, i in [(-1, 2), (-2, 1), (0, 1), (-3, 0), (-1, 0), (1, 0)]}
+    assert ends == {(-1, 2): 6, (-2, 1): 5, (0, 1): 5, (-3, 0): 4, (-1, 0): 4, (1, 0): 5}
+
+
+def hilbert_of_layer(e, n):
+    """dim F^(e) in degree n on C^{3|1} × C^{3|1}, from its generators: even and odd ones of v, w, u, η."""
+    total = 0
+    for b, c in product(range(2 * n + 1), range(n + 1)):
+        if c - b == e:
+            total += super_symmetric(2 * n - b) * super_exterior(b) * super_symmetric(n - c) * super_exterior(c)
+    return total
+
+
+def super_symmetric(n):
+    return sum(comb(n - odd + 2, 2) for odd in (0, 1) if n >= odd)
+
+
+def super_exterior(n):
+    return sum(comb(3, odd) for odd in range(min(n, 3) + 1))
+
+
+@pytest.mark.parametrize("e", range(-4, 4))
+def test_the_pieces_add_up_to_the_layer(e):
+    for n in range(7):
+        total = 0
+        exponents = product(range(2), range(4), range(2), range(4))
+        for (_, b, _, g), (s, x) in zip(exponents, koszul.pieces(e), strict=True):
+            for k in range(n - s + 1):
+                size = 2 * k + (n - s - k) + x
+                if size >= 0:
+                    total += comb(3, b) * comb(3, g) * comb(size + 2, 2) * comb(k + 2, 2)
+        assert total == hilbert_of_layer(e, n)
+
+
+def test_the_finite_part_that_all_sizes_share():
+    assert check_theorem() == 38
+
+
+def test_a_wrong_table_does_not_pass_the_check(monkeypatch):
+    monkeypatch.setattr(koszul, "LAST_DEGREES", {**koszul.LAST_DEGREES, 1: (0, 1, 2)})
+    monkeypatch.setattr(koszul, "STEPS", ((1, 2),))
+    with pytest.raises(ArithmeticError, match=r"Tor_2\(M\(1\)\)"):
+        check_theorem()

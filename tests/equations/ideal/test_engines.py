@@ -5,16 +5,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from attngeom.equations.ideal import CrossColumn, DegreeSummary, Run, implicitize, monomials
+from attngeom.equations.ideal import CrossColumn, DegreeSummary, Run, monomials
 from attngeom.equations.ideal.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
-from attngeom.equations.ideal.brackets import bracket_forms
 from attngeom.equations.ideal.formulas import (
-    degree,
-    dimension,
-    generator_degree_bound,
+    cone_dimension,
+    generator_modules,
     hilbert_function,
     is_known_module,
-    minimal_generators,
+    variety_degree,
 )
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.monomials import evaluate_monomials
@@ -37,19 +35,19 @@ def figures(summary: DegreeSummary) -> tuple[object, ...]:
 @pytest.mark.parametrize(("d", "a", "targets", "n"), SIZES)
 def test_both_engines_agree(d: int, a: int, targets: int, n: int) -> None:
     model = CrossColumn(d, a, targets)
-    by_weights = implicitize(model, n, "weights", check=False)
-    by_vectors = implicitize(model, n, "highest")
-    assert [figures(x) for x in by_weights.degrees] == [figures(x) for x in by_vectors.degrees]
-    assert all(x.is_dimension_proven and x.is_generation_proven for x in by_vectors.degrees)
+    by_weights = Run(model, n, "weights").degrees()
+    by_vectors = Run(model, n, "highest").degrees()
+    assert [figures(x) for x in by_weights] == [figures(x) for x in by_vectors]
+    assert all(x.is_dimension_proven and x.is_generation_proven for x in by_vectors)
 
 
 @pytest.mark.parametrize(("d", "targets"), [(1, 2), (2, 3), (3, 2), (3, 3), (3, 4), (4, 3), (4, 4)])
 def test_formulas_hold_in_every_degree_reached(d: int, targets: int) -> None:
     for a in range(1, 5):
-        conjectured = minimal_generators(d, a, targets)
-        for x in implicitize(CrossColumn(d, a, targets), 5).degrees:
+        listed = generator_modules(d, a, targets)
+        for x in Run(CrossColumn(d, a, targets), 5).degrees():
             assert x.hilbert_function == hilbert_function(d, a, targets, x.degree)
-            assert set(x.modules) == set(conjectured.get(x.degree, ()))
+            assert set(x.modules) == set(listed.get(x.degree, ()))
             assert x.monomials == multiset_count(d * (d + 1) // 2 * targets, x.degree)
             assert all(is_known_module(m.shapes, d, a, targets) for m in x.modules)
 
@@ -65,19 +63,19 @@ def test_minimal_generators_have_the_known_numbers() -> None:
         (5, 4): {3: 3500, 4: 35000, 5: 126},
     }
     for (d, a), counts in known.items():
-        found = implicitize(CrossColumn(d, a), 5).degrees
+        found = Run(CrossColumn(d, a), 5).degrees()
         assert {x.degree: x.minimal_generators for x in found if x.minimal_generators} == counts
-        assert generator_degree_bound(d, a, d).value == max(counts)
+        assert max(generator_modules(d, a, d)) == max(counts)
 
 
 def test_degree_and_dimension_are_the_leading_term_of_the_hilbert_function() -> None:
     """The k-th difference of HF is constant and equal to the degree, k one less than the affine dimension."""
     for d, a, targets in [(2, 1, 2), (2, 2, 2), (3, 1, 3), (3, 2, 3), (3, 3, 3), (2, 2, 3), (4, 1, 2), (3, 2, 2)]:
-        k = dimension(d, a, targets) - 1
+        k = cone_dimension(d, a, targets) - 1
         values = [hilbert_function(d, a, targets, n) for n in range(12, 12 + k + 3)]
         for _ in range(k):
             values = [y - x for x, y in pairwise(values)]
-        assert set(values) == {degree(d, a, targets)}
+        assert set(values) == {variety_degree(d, a, targets)}
 
 
 def test_dimension_is_the_rank_of_the_parametrization() -> None:
@@ -91,14 +89,14 @@ def test_dimension_is_the_rank_of_the_parametrization() -> None:
             dV, dA = direction[:d], direction[d:].reshape(d, targets)
             change = np.einsum("k,lm->klm", dV, A) + np.einsum("k,lm->klm", V, dA)
             rows.append((change + change.transpose(1, 0, 2)).ravel() % p)
-        assert rank_mod_p(np.array(rows), p) == dimension(d, d, targets)
+        assert rank_mod_p(np.array(rows), p) == cone_dimension(d, d, targets)
 
 
 def test_borel_orbit_is_dense() -> None:
     for d in range(1, 6):
         for targets in range(1, 6):
             for a in range(1, 6):
-                assert borel_orbit_dimension(d, targets, a) == dimension(d, a, targets)
+                assert borel_orbit_dimension(d, targets, a) == cone_dimension(d, a, targets)
 
 
 def test_borel_point_lies_on_the_variety() -> None:
@@ -169,13 +167,6 @@ def test_highest_weight_vectors_fill_the_polynomial_ring() -> None:
         assert total == multiset_count(12, n)
 
 
-def test_bracket_forms_of_the_new_modules() -> None:
-    """[11,12,22] is binary restriction; the Plücker quartic is a combination of products of two 2-minors."""
-    assert bracket_forms(HighestWeightEngine(4, 3), (3, 3), (1, 1, 1), 3) == ["[11,12,22]"]
-    (text,) = bracket_forms(HighestWeightEngine(4, 2), (3, 3, 1, 1), (2, 2), 2)
-    assert "[11,12][23,24]" in text and text.count("[") == 2 * (text.count(" + ") + text.count(" - ") + 1)
-
-
 def test_degrees_that_cannot_be_encoded_are_refused() -> None:
     with pytest.raises(SizeError, match="at most 255 variables"):
         HighestWeightEngine(8, 8).encode(np.zeros((1, 8), dtype=np.int64))
@@ -190,7 +181,7 @@ def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> Non
         monkeypatch.setattr(monomials, "CODE_LIMIT", limit)
         monomials.monomial_table.cache_clear()
         runs = [Run(CrossColumn(3, 3), 4, method) for method in ("highest", "weights")]
-        found.append([(run.summary(), run.results)[1] for run in runs])
+        found.append([(run.degrees(), run.results)[1] for run in runs])
     monomials.monomial_table.cache_clear()
     assert found[0] == found[1]
 

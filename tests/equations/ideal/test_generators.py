@@ -11,20 +11,20 @@ import pytest
 from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model, implicitize
 from attngeom.equations.ideal.completeness import last_degree
 from attngeom.equations.ideal.export import module_spaces, to_text, write_generators
-from attngeom.equations.ideal.formulas import degree, dimension, hilbert_function
+from attngeom.equations.ideal.formulas import cone_dimension, hilbert_function, variety_degree
 from attngeom.equations.ideal.generators import (
     HighestWeightVector,
     ModuleExpansion,
+    generator_vectors,
     highest_weight_vectors,
-    minimal_generators,
     prove_dimensions,
 )
 from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.ideal.subideals import Subideal
 from attngeom.equations.ideal.substitution import vanishes_on
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.partitions import module_dimension, pad
+from tests.equations.ideal.subideals import Subideal
 
 CASES: list[tuple[Model, int]] = [
     (CrossColumn(2, 1), 2),
@@ -40,8 +40,8 @@ CASES: list[tuple[Model, int]] = [
 @pytest.fixture(scope="module", params=CASES, ids=repr)
 def case(request: pytest.FixtureRequest) -> tuple[Model, list[HighestWeightVector], list[int]]:
     model, n = request.param
-    summary = implicitize(model, n, check=False)
-    return model, minimal_generators(model, summary), [d.minimal_generators for d in summary.degrees]
+    summary = implicitize(model, n, vectors=True, check=False)
+    return model, list(summary.vectors), [d.minimal_generators for d in summary.degrees]
 
 
 def test_generators_are_verified_by_substitution(case) -> None:
@@ -64,19 +64,19 @@ def test_modules_have_their_dimension_and_vanish_on_the_variety_only(case) -> No
 
 
 def test_a_changed_coefficient_fails_the_substitution(case) -> None:
-    model, vectors, _ = case
+    _, vectors, _ = case
     for vector in vectors:
         terms = vector.terms
         terms[next(iter(terms))] += 1
-        assert not vanishes_on(model, terms)
+        assert not vanishes_on(vector.model, terms)
 
 
 def test_modules_generate_the_ideal_up_to_the_computed_degree() -> None:
     """A lower bound for dim I_n from explicit polynomials meets the upper bound from evaluation."""
     for d, a, n in [(2, 1, 5), (2, 2, 6), (3, 1, 5), (3, 2, 5), (3, 3, 5)]:
         model = CrossColumn(d, a)
-        summary = implicitize(model, n)
-        ideal = Subideal(model, minimal_generators(model, summary))
+        summary = implicitize(model, n, vectors=True)
+        ideal = Subideal(model, summary.vectors)
         assert [ideal.dimension(x.degree) for x in summary.degrees] == [x.ideal_dimension for x in summary.degrees]
 
 
@@ -84,9 +84,10 @@ def test_verified_generators_prove_the_dimensions_of_engine_w() -> None:
     model = LayerCoefficients(3, 1, tokens=1)
     summary = implicitize(model, 5, check=False)
     assert not summary.degrees[3].is_dimension_proven
-    vectors = minimal_generators(model, summary)
-    assert all(d.is_dimension_proven for d in prove_dimensions(summary, vectors).degrees)
-    assert not prove_dimensions(summary, []).degrees[3].is_dimension_proven
+    vectors = generator_vectors(model, summary.degrees)
+    assert all(d.is_dimension_proven for d in prove_dimensions(summary.degrees, vectors))
+    assert not prove_dimensions(summary.degrees, [])[3].is_dimension_proven
+    assert all(d.is_dimension_proven for d in implicitize(model, 5, prove=True, check=False).degrees)
 
 
 def test_highest_weight_vectors_of_the_new_modules() -> None:
@@ -100,9 +101,10 @@ def test_highest_weight_vectors_of_the_new_modules() -> None:
 
 def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
     model = CrossColumn(2, 1)
-    vectors = minimal_generators(model, implicitize(model, 2))
+    vectors = implicitize(model, 2).vectors
     for name in ("g.json", "g.m2", "g.sing"):
-        write_generators(tmp_path / name, model, vectors)
+        count, size = write_generators(tmp_path / name, model, vectors)
+        assert (count, size) == (3, (tmp_path / name).stat().st_size)
     record = json.loads((tmp_path / "g.json").read_text())
     assert record["format"] == "attngeom/generators" and len(record["generators"]) == 3
     for generator in record["generators"]:
@@ -126,11 +128,11 @@ needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaula
 def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
     """Dimension, degree and Hilbert function of the ideal that our polynomials generate."""
     model = CrossColumn(3, a)
-    text = to_text(model, minimal_generators(model, implicitize(model, 4)), "m2").replace("QQ[", "ZZ/32003[")
+    text = to_text(model, implicitize(model, 4).vectors, "m2").replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "print dim I; print degree I; scan(1..7, n -> print hilbertFunction(n, R/I));")
     assert list(map(int, out)) == [
-        dimension(3, a, 3),
-        degree(3, a, 3),
+        cone_dimension(3, a, 3),
+        variety_degree(3, a, 3),
         *[hilbert_function(3, a, 3, n) for n in range(1, 8)],
     ]
 
@@ -162,16 +164,16 @@ def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int
 @pytest.mark.skipif(shutil.which("Singular") is None, reason="Singular is not installed")
 def test_singular_reads_our_generators(tmp_path) -> None:
     model = CrossColumn(3, 3)
-    write_generators(tmp_path / "g.sing", model, minimal_generators(model, implicitize(model, 4)))
+    write_generators(tmp_path / "g.sing", model, implicitize(model, 4).vectors)
     script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
     result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
-    assert result.stdout.split() == [str(dimension(3, 3, 3)), str(degree(3, 3, 3))]
+    assert result.stdout.split() == [str(cone_dimension(3, 3, 3)), str(variety_degree(3, 3, 3))]
 
 
 @needs_macaulay2
 def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
     """docs/completeness.md: for d = 3, m = 2 the layer l = 2 of N gives R/I the regularity 5 and one trivial syzygy."""
     model = CrossColumn(3, 3, targets=2)
-    text = to_text(model, minimal_generators(model, implicitize(model, 4)), "m2").replace("QQ[", "ZZ/32003[")
+    text = to_text(model, implicitize(model, 4).vectors, "m2").replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
     assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6

@@ -4,9 +4,9 @@ import pytest
 
 from attngeom.equations import Variety, families, family
 from attngeom.equations.ideal import CrossColumn, implicitize
-from attngeom.equations.ideal.family_ideal import FamilyIdeal
-from attngeom.equations.ideal.generators import minimal_generators
+from attngeom.equations.ideal.formulas import generator_modules
 from attngeom.equations.ideal.ledger import Quotient, ledger, ledger_row, with_families
+from tests.equations.ideal.family_ideal import FamilyIdeal
 
 
 @pytest.mark.parametrize(("d", "a", "n"), [(2, 1, 3), (2, 2, 5), (3, 1, 4), (3, 2, 4), (3, 3, 6)])
@@ -24,7 +24,7 @@ def test_families_of_the_paper_miss_two_modules_at_width_four(a: int, missing: s
     rows = ledger(model, implicitize(model, 4), max_members=40)
     assert all(row.is_closed for row in rows)
     explained = {s for row in rows for e in row.entries if e.number <= 10 for s in e.modules}
-    modules = {v.shapes for v in minimal_generators(model, implicitize(model, 4))}
+    modules = {v.shapes for v in implicitize(model, 4).vectors}
     assert {lam for lam, _ in modules - explained} == missing
     for row in rows:
         ours = [e for e in row.entries if e.number in (12, 13)]
@@ -44,7 +44,7 @@ def test_literal_ranks_at_width_three() -> None:
 def test_products_have_no_image_among_the_minimal_generators() -> None:
     """Determinantal syzygies at d = 4 are products of cubics, so their images vanish; resultants' do not."""
     model = CrossColumn(4, 4)
-    quartics = [v for v in minimal_generators(model, implicitize(model, 4)) if v.degree == 4]
+    quartics = [v for v in implicitize(model, 4).vectors if v.degree == 4]
     quotient = Quotient(model, quartics)
     variety = Variety(4, 4)
     assert quotient.images(family(variety, "determinantal-syzygy"), range(20)).nnz == 0
@@ -55,18 +55,19 @@ def test_a_module_without_a_family_is_named() -> None:
     """With no member looked at, every module is unexplained and comes with its highest weight vector."""
     model = CrossColumn(3, 3)
     summary = implicitize(model, 3)
-    row = ledger_row(model, summary.degrees[2], minimal_generators(model, summary), max_members=0)
+    row = ledger_row(model, summary.degrees[2], summary.vectors, max_members=0)
     assert not row.is_closed and {v.shapes for v in row.unexplained} == {((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))}
-    assert all("y_0_0_" in v.to_text(model) for v in row.unexplained)
+    assert all("y_0_0_" in v.to_text() for v in row.unexplained)
     assert row.to_json()["unexplained"]
 
 
 def test_summary_counts_generators_in_families() -> None:
     model = CrossColumn(3, 2)
-    degrees = with_families(model, implicitize(model, 4)).degrees
+    summary = implicitize(model, 4)
+    degrees = summary.degrees
     assert [d.from_families for d in degrees] == [d.minimal_generators for d in degrees]
     assert degrees[3].to_json()["missing"] == 0
-    unexplained = with_families(model, implicitize(model, 4), max_members=0).degrees[3].to_json()
+    unexplained = with_families(model, degrees, summary.vectors, max_members=0)[3].to_json()
     assert unexplained["missing"] == 90 and unexplained["unexplained"][0]["shapes"] == [[4, 4], [2, 2]]
 
 
@@ -76,3 +77,10 @@ def test_families_of_the_paper_generate_a_smaller_ideal_at_width_four() -> None:
         known = [f for f in families(Variety(d, a)) if 5 <= f.number <= 10 and f.degree <= 4]
         ideal = FamilyIdeal(CrossColumn(d, a), known)
         assert [ideal.dimension(3), ideal.dimension(4)] == expected
+
+
+def test_more_directions_than_the_degree_change_no_module_that_families_reach() -> None:
+    """d = 40 is compared with as many directions as the degree: in seconds, and with the numbers of d = 40."""
+    degrees = implicitize(CrossColumn(40, 2), 4).degrees
+    assert [d.from_families for d in degrees] == [d.minimal_generators for d in degrees]
+    assert degrees[3].minimal_generators == sum(m.dimension for m in generator_modules(40, 2, 40)[4]) > 10**12

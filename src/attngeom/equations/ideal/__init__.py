@@ -1,24 +1,27 @@
 """The ideal of attention varieties, degree by degree: weight spaces, highest weight vectors, generators, formulas."""
 
-from attngeom.equations.ideal.completeness import prove_complete
-from attngeom.equations.ideal.degrees import Budget, Run, Task, implicitize, run_task
+from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult, IdealSummary
+from attngeom.equations.ideal.completeness import check_complete, complete
+from attngeom.equations.ideal.degrees import Run
+from attngeom.equations.ideal.implicitization import implicitize
+from attngeom.equations.ideal.limits import Limits
 from attngeom.equations.ideal.models import CrossColumn, LayerCoefficients, Model, single_column
-from attngeom.equations.ideal.records import Completeness, DegreeSummary, GeneratorModule, IdealSummary, WeightResult
+from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, WeightResult
 
 __all__ = [
-    "Budget",
-    "Completeness",
+    "CompletenessCheck",
+    "CompletenessResult",
     "CrossColumn",
     "DegreeSummary",
     "GeneratorModule",
     "IdealSummary",
     "LayerCoefficients",
+    "Limits",
     "Model",
     "Run",
-    "Task",
     "WeightResult",
+    "check_complete",
+    "complete",
     "implicitize",
-    "prove_complete",
-    "run_task",
     "single_column",
 ]

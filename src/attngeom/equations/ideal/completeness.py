@@ -1,28 +1,37 @@
-"""Completeness in all degrees: a proven bound for the degrees of minimal generators, and the finite check below it.
+"""Completeness in all degrees: Theorem 6 of docs/completeness.md, and a finite check beside it.
 
-The proofs are in docs/completeness.md. In short: B, the coordinate ring of the pairs (v, A), is resolved by the
-Kempf–Weyman complex. R/I ⊂ B has a known cokernel C; C has a submodule N, the sum over l ≥ 2 of section modules of
-Ω^l ⊠ Ω^{l-1} on P(V) × P(U), and the Tor of C/N are small. A minimal generator of degree ≥ 5 for the full attention
-width therefore comes from Tor_2(N), which is a part of Λ²(R_1) ⊗ N and ends at a degree that local cohomology gives.
-That leaves finitely many modules S_λV ⊗ S_μU to look at. Smaller attention widths a add the (a+1)-minors of the
-flattening, of which S_{(a+2, 1^a)} ⊗ Λ^{a+1} alone is new, and need no module with more than a rows in μ.
+Theorem 6 lists all minimal generators for every d, a and number of targets; :func:`complete` states it for given
+sizes. Its own finite part is in :mod:`~attngeom.equations.ideal.koszul` and in one run of all modules up to degree 6.
+The check here does not use it: B, the coordinate ring of the pairs (v, A), is resolved by the Kempf–Weyman complex.
+R/I ⊂ B has a known cokernel C; C has a submodule N, the sum over l ≥ 2 of section modules of Ω^l ⊠ Ω^{l-1} on P(V) ×
+P(U), and the Tor of C/N are small. A minimal generator of degree ≥ 5 for the full attention width therefore comes
+from Tor_2(N), which is a part of Λ²(R_1) ⊗ N and ends at a degree that local cohomology gives (Theorem 5). That
+leaves finitely many modules S_λV ⊗ S_μU to look at. Smaller attention widths a add the (a+1)-minors of the
+flattening, of which S_{(a+2, 1^a)} ⊗ Λ^{a+1} alone is new (Theorem 2), and need no module with more than a rows in μ.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from math import comb
 
-from attngeom.equations.ideal.degrees import Budget, Progress
-from attngeom.equations.ideal.formulas import effective_rank, generator_degree_bound
+from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult
+from attngeom.equations.ideal.degrees import OnWeight, Run
+from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, generator_modules, variety_degree
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.records import Completeness, WeightResult
+from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
+from attngeom.equations.ideal.limits import Limits, OverBudget, check
+from attngeom.equations.ideal.models import CrossColumn
+from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import SizeError
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips
-from attngeom.exact.primes import WORD_PRIME
+
+UNIVERSAL_DEGREE = 6
+"""Theorem 6: no generator has a larger degree, beside the (α+1)-minors; up to here all modules are run."""
 
 LAST_COMMON_DEGREE = 4
 """Up to here generators have other sources than Tor_2(N): these degrees are computed in full, module by module."""
@@ -31,7 +40,7 @@ MAX_ROW_SETS = 10**7
 """Minors of one point that a run may need; more would take weeks."""
 
 LAST_DEGREE_OF_RANK_ONE = 3
-"""For attention of rank one: quadrics, and the 3-minors of symmetric matrices."""
+"""For attention of rank one (Theorem 3): quadrics, and the 3-minors of symmetric matrices."""
 
 SECOND_EXTERIOR_POWER: tuple[tuple[Partition, Partition], ...] = (((4,), (1, 1)), ((2, 2), (1, 1)), ((3, 1), (2,)))
 """Λ²(S²V ⊗ U) = ⊕ S_λV ⊗ S_μU."""
@@ -52,7 +61,7 @@ def last_degree(d: int, targets: int, l: int) -> int:
 
 
 def generator_bound(d: int, a: int, targets: int) -> int:
-    """A proven bound for the degrees of minimal generators: max(4, 2d) for a = targets = d ≥ 2.
+    """The bound of Theorem 5 for the degrees of minimal generators: max(4, 2d) for a = targets = d ≥ 2.
 
     >>> [generator_bound(d, d, d) for d in (1, 2, 3, 4, 5, 10)]
     [3, 4, 6, 8, 10, 20]
@@ -105,7 +114,7 @@ def _product(shape: Partition, factor: Partition) -> list[Partition]:
 
 
 def check_reach(d: int, a: int, targets: int) -> int:
-    """The context directions that decide completeness for all larger d, if the sizes are within reach.
+    """The context directions that decide the finite check for all larger d, if the sizes are within reach.
 
     >>> check_reach(100, 3, 100)
     5
@@ -114,74 +123,100 @@ def check_reach(d: int, a: int, targets: int) -> int:
     rows = min(d, rank + 2)
     if comb(len(pairs(rows)), rank) > MAX_ROW_SETS:
         raise SizeError(
-            f"completeness for d = {d}, a = {a}, targets = {targets} given; it is too large, take d ≤ 7 or a ≤ 6"
+            f"--complete --check for d = {d}, a = {a}, targets = {targets} given; too large a run, take d ≤ 7 or a ≤ 6"
         )
     return rows
 
 
-def prove_complete(
-    d: int,
-    a: int,
-    targets: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    budget: Budget | None = None,
-) -> Completeness:
-    """Check every module that could hold a minimal generator of degree 5 or more, beside the (a+1)-minors.
+def complete(d: int, a: int, targets: int) -> CompletenessResult:
+    """All minimal generators of the cross-column ideal, in all degrees: Theorem 6, for every d, a and targets.
 
-    If none does, the ideal is generated by its equations of degree ≤ 4 and those minors. The modules have at most
-    min(a, d, targets) rows in μ and two more in λ, so the cost depends on the attention width, however large d is.
-
-    >>> found = prove_complete(100, 3)
-    >>> found.is_complete, found.degree, found.bound
-    (True, 4, 8)
+    >>> found = complete(768, 64, 768)
+    >>> found.standing, found.degree, [str(module) for degree, module in found.modules if degree == 3]
+    ('theorem', 65, ['S_222⊗S_3', 'S_33⊗S_111'])
     """
-    targets = d if targets is None else targets
-    start = time.process_time()
-    bound, rank = generator_bound(d, a, targets), effective_rank(d, a, targets)
-    rows = check_reach(d, a, targets)
-    last = max((last_degree(rows, rank, l) for l in _layers(rows, rank)), default=0)
-    engine = HighestWeightEngine(rows, rank, WORD_PRIME, seed)
-    checked, results, is_finished = [], [], True
-    began = time.monotonic()
-    for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
-        weights = candidates(rows, rank, degree)
-        found = _run_all(engine, degree, weights, began, budget or Budget(), progress)
-        results += found
-        if len(found) < len(weights):
-            is_finished = False
-            break
-        engine.forget(degree - 1)
-        checked.append((degree, len(weights)))
-    return Completeness(
-        d=d,
-        a=a,
-        targets=targets,
-        degree=generator_degree_bound(d, a, targets).value,
-        bound=bound,
-        checked=tuple(checked),
-        new=tuple((r.degree, r.weight, extra) for r in results if (extra := r.ideal_dimension - r.generated)),
-        is_proven=is_finished and all(r.is_rank_proven and r.is_generated_proven for r in results),
-        prime=WORD_PRIME,
-        seed=seed,
-        seconds=time.process_time() - start,
+    return CompletenessResult(
+        standing="theorem",
+        reason="docs/completeness.md, Theorem 6: these modules are all minimal generators, in all degrees",
+        modules=tuple((degree, m) for degree, modules in generator_modules(d, a, targets).items() for m in modules),
+        dimension=cone_dimension(d, a, targets),
+        variety_degree=variety_degree(d, a, targets),
     )
 
 
-def _run_all(
-    engine: HighestWeightEngine,
-    degree: int,
-    weights: list[Weight],
-    began: float,
-    budget: Budget,
-    progress: Progress | None,
-) -> list[WeightResult]:
-    """The results of the weights for the full attention width; fewer if the budget ended the run."""
+def check_theorem() -> int:
+    """Recompute the finite part of Theorem 6 that all sizes share: Tor of M(x), and the bound that follows.
+
+    Returns the number of Tor groups that were found to vanish; ArithmeticError if the bound does not follow.
+    """
+    count = check_last_degrees()
+    if last_syzygy_degree() > UNIVERSAL_DEGREE:
+        raise ArithmeticError(f"syzygies up to degree {last_syzygy_degree()}; Theorem 6 needs {UNIVERSAL_DEGREE}")
+    return count
+
+
+def check_complete(
+    d: int,
+    a: int,
+    targets: int | None = None,
+    *,
+    seed: int = 0,
+    progress: OnWeight | None = None,
+    limits: Limits | None = None,
+    run: Run | None = None,
+) -> CompletenessResult:
+    """Theorem 6 with a finite check beside it, of every module that could hold a generator of degree 5 or more.
+
+    The modules have at most min(a, d, targets) rows in μ and two more in λ, so the cost depends on the attention width,
+    however large d is. Results of ``run`` are used, and new ones are kept there. ArithmeticError if a module holds a
+    generator, which would contradict the theorem.
+
+    >>> found = check_complete(100, 3)
+    >>> found.is_checked, found.degree, found.check.bound
+    (True, 4, 8)
+    """
+    targets = d if targets is None else targets
+    rank, rows = effective_rank(d, a, targets), check_reach(d, a, targets)
+    keeper = run or Run(CrossColumn(d, a, targets), 1, seed=seed)
+    start = time.process_time()
+    engine = HighestWeightEngine(rows, rank, keeper.prime, keeper.seed)
+    last = max((last_degree(rows, rank, l) for l in _layers(rows, rank)), default=0)
+    checked: list[tuple[int, int]] = []
     results: list[WeightResult] = []
-    for weight in weights:
-        if not budget.allows(began, engine, degree, weight):
-            break
-        results.append(engine.run(degree, weight, engine.targets))
-        if progress is not None:
-            progress(degree, len(results), len(weights))
-    return results
+    is_finished = True
+    with (limits or Limits()).hold():
+        try:
+            for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
+                weights = candidates(rows, rank, degree)
+                for done, weight in enumerate(weights):
+                    results.append(_result(engine, keeper, degree, weight))
+                    if progress is not None:
+                        progress(degree, done + 1, len(weights))
+                engine.forget(degree - 1)
+                checked.append((degree, len(weights)))
+            check_theorem()
+        except OverBudget:
+            is_finished = False
+    keeper.save()
+    found = CompletenessCheck(
+        bound=generator_bound(d, a, targets),
+        checked=tuple(checked),
+        new=tuple((r.degree, r.weight, extra) for r in results if (extra := r.ideal_dimension - r.generated)),
+        is_proven=is_finished and all(r.is_rank_proven and r.is_generated_proven for r in results),
+        prime=keeper.prime,
+        seed=keeper.seed,
+        seconds=time.process_time() - start,
+    )
+    if found.is_proven and found.new:
+        raise ArithmeticError(f"new generators {found.new}; Theorem 6 of docs/completeness.md says that there are none")
+    return replace(complete(d, a, targets), check=found, seed=keeper.seed)
+
+
+def _result(engine: HighestWeightEngine, run: Run, degree: int, weight: Weight) -> WeightResult:
+    """One module at the full attention width, which agrees with that of the run where μ has no more than a rows."""
+    known = run.results.get((degree, weight))
+    if known is None:
+        check()
+        known = engine.run(degree, weight, engine.targets)
+        run.keep(known)
+    return known

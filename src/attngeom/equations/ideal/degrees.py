@@ -1,66 +1,32 @@
-"""Degree by degree: drives an engine over all weights within a budget, and sums the results up."""
+"""Degree by degree: drives an engine over all weights within limits, and sums the results up."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
 from math import ceil, log2
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 from attngeom.equations.ideal import formulas
 from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.models import CrossColumn, Model
-from attngeom.equations.ideal.records import DegreeSummary, IdealSummary, WeightResult, make_module
+from attngeom.equations.ideal.monomials import CODE_LIMIT
+from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
 from attngeom.equations.ideal.state import read_state, write_state
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.errors import FormatError, InputError, SizeError
-from attngeom.exact.partitions import Weight, predicted_dimension
+from attngeom.exact.partitions import Weight, module_dimension, orbit_size, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
 
 Method = Literal["weights", "highest"]
-SECOND_PRIME = 2147483587
-"""The next prime below :data:`WORD_PRIME`: a second, independent run of everything that is not proven."""
+OnWeight: TypeAlias = Callable[[int, int, int], None]
+"""Called after each weight: degree, weights done, weights in all."""
+MAX_COORDINATES = 10**5
 SAVE_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Task:
-    """The unit of work: one weight of one degree. Picklable, so that it can be sent to another process.
-
-    ``predicted`` is the dimension, in this weight space, of the modules of minimal generators found at larger weights
-    (engine W only; it lets the search stop early).
-    """
-
-    model: Model
-    method: Method
-    degree: int
-    weight: Weight
-    prime: int = WORD_PRIME
-    seed: int = 0
-    predicted: int = 0
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits of one run: wall seconds, and megabytes that one weight may need (an estimate made before it starts)."""
-
-    seconds: float | None = None
-    megabytes: float | None = None
-
-    def allows(self, start: float, engine: WeightEngine | HighestWeightEngine, degree: int, weight: Weight) -> bool:
-        """Whether one more weight may be started in a run that began at ``start`` (monotonic time)."""
-        if self.seconds is not None and time.monotonic() - start > self.seconds:
-            return False
-        return self.megabytes is None or engine.memory(degree, weight) <= self.megabytes * 2**20
-
-
-class Progress(Protocol):
-    """Called after each weight: degree, weights done, weights in all."""
-
-    def __call__(self, degree: int, done: int, total: int) -> None: ...
 
 
 def choose_method(model: Model) -> Method:
@@ -69,106 +35,104 @@ def choose_method(model: Model) -> Method:
     >>> choose_method(CrossColumn(3, 2)), choose_method(CrossColumn(3, 2, d_out=2))
     ('highest', 'weights')
     """
-    applies = isinstance(model, CrossColumn) and model.d_out == 1 and model.heads == 1
-    return "highest" if applies else "weights"
+    return "highest" if has_theory(model) else "weights"
 
 
-def make_engine(model: Model, method: Method, prime: int, seed: int) -> WeightEngine | HighestWeightEngine:
-    """The engine of a method for a model."""
+def has_theory(model: Model) -> bool:
+    """Whether the theorems of docs/completeness.md are about this variety: t ≥ 2, one output row, one head."""
+    return isinstance(model, CrossColumn) and model.d_out == 1 and model.heads == 1
+
+
+def make_engine(
+    model: Model, method: Method, max_degree: int, prime: int, seed: int
+) -> WeightEngine | HighestWeightEngine:
+    """The engine of a method for a model and all degrees up to one.
+
+    In degree n modules have at most n rows, so more than n context or target directions change no multiplicity.
+    """
     if method == "weights":
+        _check_degree(max_degree, model.num_coordinates)
         return WeightEngine(model, prime, seed)
-    if choose_method(model) != "highest" or not isinstance(model, CrossColumn):
+    if not isinstance(model, CrossColumn) or not has_theory(model):
         raise InputError(
             "method 'highest' given; it needs cross-column coordinates of one row and one head; use 'weights'"
         )
-    return HighestWeightEngine(model.d, model.num_targets, prime, seed)
+    small = model.restrict((max_degree, max_degree))
+    _check_degree(max_degree, small.num_coordinates)
+    return HighestWeightEngine(small.d, small.num_targets, prime, seed)
 
 
-def run_task(task: Task) -> WeightResult:
-    """One unit of work in a fresh engine.
-
-    >>> run_task(Task(CrossColumn(2, 2), "highest", 4, ((4, 4), (2, 2)))).ideal_dimension
-    1
-    """
-    return _run(make_engine(task.model, task.method, task.prime, task.seed), task)
-
-
-def _run(engine: WeightEngine | HighestWeightEngine, task: Task) -> WeightResult:
-    if isinstance(engine, WeightEngine):
-        return engine.run(task.degree, task.weight, task.predicted)
-    assert isinstance(task.model, CrossColumn)
-    return engine.run(task.degree, task.weight, task.model.a)
-
-
-class _OverBudget(Exception):
-    pass
+def _check_degree(max_degree: int, coordinates: int) -> None:
+    if coordinates > MAX_COORDINATES:
+        raise SizeError(
+            f"{coordinates:,} coordinates given; at most {MAX_COORDINATES:,} are handled: take smaller sizes"
+        )
+    reach = ceil(log2(CODE_LIMIT) / log2(coordinates)) - 1 if coordinates > 1 else max_degree
+    if reach < max_degree:
+        raise SizeError(
+            f"max_degree = {max_degree} in {coordinates:,} coordinates given; monomials are coded in 63 bits,"
+            f" so at most degree {reach} is reached"
+        )
 
 
 class Run:
-    """One run over degrees 1..max_degree; results of single weights can be saved and taken up again."""
+    """One run over degrees 1..max_degree; results of single weights can be saved and taken up again.
+
+    >>> [degree.minimal_generators for degree in Run(CrossColumn(2, 2), 4).degrees()]
+    [0, 0, 0, 1]
+    """
 
     def __init__(
         self,
         model: Model,
         max_degree: int,
         method: Method | None = None,
+        *,
         prime: int = WORD_PRIME,
         seed: int = 0,
-        budget: Budget | None = None,
-        progress: Progress | None = None,
+        limits: Limits | None = None,
+        progress: OnWeight | None = None,
         state: str | Path | None = None,
     ) -> None:
         if max_degree < 1:
             raise InputError(f"max_degree = {max_degree} given; a positive integer is required")
-        coordinates = len(model.coordinates)
-        if coordinates > 1 and max_degree >= 63 / log2(coordinates):
-            raise SizeError(
-                f"max_degree = {max_degree} in {coordinates:,} coordinates given; monomials are coded in 63 bits,"
-                f" so at most degree {ceil(63 / log2(coordinates)) - 1} is reached"
-            )
-        self.model, self.max_degree, self.seed = model, max_degree, seed
+        self.model, self.max_degree, self.prime, self.seed = model, max_degree, prime, seed
         self.method: Method = method or choose_method(model)
-        self.prime = prime
-        self.budget = budget or Budget()
+        self.limits = limits or Limits()
         self.progress = progress
-        self.engine = make_engine(model, self.method, prime, seed)
+        self.stopped: str | None = None
+        self.engine = make_engine(model, self.method, max_degree, prime, seed)
         self.state = None if state is None else Path(state)
         self.results: dict[tuple[int, Weight], WeightResult] = {}
-        self._start = self._saved = time.monotonic()
+        self._saved = time.monotonic()
         if self.state is not None and self.state.exists():
             self._load()
 
-    def summary(self) -> IdealSummary:
-        """Run what is left, within the budget, and sum up the degrees that are complete."""
-        degrees = []
-        is_finished = True
-        try:
-            for degree in range(1, self.max_degree + 1):
-                degrees.append(self._degree(degree))
-        except _OverBudget:
-            is_finished = False
-        self._save(force=True)
-        primes = (self.prime,)
-        parameters = describe(self.model)
-        name = type(self.model).__name__
-        return IdealSummary(name, parameters, self.method, primes, self.seed, tuple(degrees), is_finished)
+    def degrees(self) -> tuple[DegreeSummary, ...]:
+        """Run what is left, within the limits, and sum up the degrees that are complete; see ``stopped``."""
+        found = []
+        with self.limits.hold():
+            try:
+                for degree in range(1, self.max_degree + 1):
+                    found.append(self._degree(degree))
+            except OverBudget as reason:
+                self.stopped = f"degree {len(found) + 1}: {reason}"
+        self.save()
+        return tuple(found)
 
     def _degree(self, degree: int) -> DegreeSummary:
         before = time.process_time()
+        check()
         weights = self.engine.weights(degree)
         modules: dict[Weight, int] = {}
         results = []
         for done, weight in enumerate(weights):
-            is_weights = self.method == "weights"
-            predicted = predicted_dimension(modules, weight) if is_weights else 0
+            predicted = predicted_dimension(modules, weight) if self.method == "weights" else 0
             result = self.results.get((degree, weight))
             if result is None:
-                if not self.budget.allows(self._start, self.engine, degree, weight):
-                    raise _OverBudget
-                task = Task(self.model, self.method, degree, weight, self.prime, self.seed, predicted)
-                result = _run(self.engine, task)
-                self.results[degree, weight] = result
-                self._save()
+                check()
+                result = self._compute(degree, weight, predicted)
+                self.keep(result)
             new = result.ideal_dimension - result.generated - predicted
             if new:
                 modules[weight] = new
@@ -178,10 +142,20 @@ class Run:
         self.engine.forget(degree - 1)
         return self._sum_up(degree, results, modules, time.process_time() - before)
 
+    def _compute(self, degree: int, weight: Weight, predicted: int) -> WeightResult:
+        if isinstance(self.engine, WeightEngine):
+            return self.engine.run(degree, weight, predicted)
+        assert isinstance(self.model, CrossColumn)
+        return self.engine.run(degree, weight, self.model.a)
+
+    def _factor(self, weight: Weight) -> int:
+        """How often a result counts: the dimension of the module, or the number of weights in the orbit."""
+        return module_dimension(weight, self.model.groups) if self.method == "highest" else orbit_size(weight)
+
     def _sum_up(
         self, degree: int, results: list[WeightResult], modules: dict[Weight, int], seconds: float
     ) -> DegreeSummary:
-        counts = [(r, self.engine.factor(r.weight)) for r in results]
+        counts = [(r, self._factor(r.weight)) for r in results]
         generators = tuple(make_module(w, m, self.model.groups) for w, m in modules.items())
         is_proven = all(r.is_rank_proven for r in results)
         return DegreeSummary(
@@ -198,20 +172,26 @@ class Run:
             formula=predict(self.model, degree),
         )
 
+    def keep(self, result: WeightResult) -> None:
+        """Add a result, and write the state file from time to time."""
+        self.results[result.degree, result.weight] = result
+        if time.monotonic() - self._saved >= SAVE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write the state file, if there is one."""
+        if self.state is not None:
+            write_state(self.state, self._header(), self.results.values())
+            self._saved = time.monotonic()
+
     def _header(self) -> dict[str, Any]:
         return {
             "model": type(self.model).__name__,
-            "parameters": describe(self.model),
+            "parameters": self.model.describe(),
             "method": self.method,
             "prime": self.prime,
             "seed": self.seed,
         }
-
-    def _save(self, force: bool = False) -> None:
-        if self.state is None or (not force and time.monotonic() - self._saved < SAVE_SECONDS):
-            return
-        write_state(self.state, self._header(), self.results.values())
-        self._saved = time.monotonic()
 
     def _load(self) -> None:
         assert self.state is not None
@@ -247,51 +227,8 @@ def predict(model: Model, degree: int) -> tuple[int, int] | None:
     >>> predict(CrossColumn(3, 2), 4)
     (5400, 90)
     """
-    if not isinstance(model, CrossColumn) or choose_method(model) != "highest":
+    if not isinstance(model, CrossColumn) or not has_theory(model):
         return None
     sizes = (model.d, model.a, model.num_targets)
-    modules = formulas.minimal_generators(*sizes).get(degree, ())
+    modules = formulas.generator_modules(*sizes).get(degree, ())
     return formulas.hilbert_function(*sizes, degree), sum(module.dimension for module in modules)
-
-
-def describe(model: Model) -> dict[str, Any]:
-    """The parameters of a model as JSON values; ``targets`` is filled in.
-
-    >>> describe(CrossColumn(3, 2))["targets"]
-    3
-    """
-    parameters = asdict(model)  # type: ignore[call-overload]
-    if isinstance(model, CrossColumn):
-        parameters["targets"] = model.num_targets
-    return dict(parameters)
-
-
-def implicitize(
-    model: Model,
-    max_degree: int,
-    method: Method | None = None,
-    seed: int = 0,
-    budget: Budget | None = None,
-    progress: Progress | None = None,
-    state: str | Path | None = None,
-    check: bool = True,
-) -> IdealSummary:
-    """All equations of degree ≤ max_degree on the variety: dimensions, minimal generators and their modules.
-
-    With ``check`` every degree that is not proven is computed again with a second prime; a difference raises
-    ArithmeticError.
-
-    >>> [degree.minimal_generators for degree in implicitize(CrossColumn(2, 2), 4).degrees]
-    [0, 0, 0, 1]
-    """
-    summary = Run(model, max_degree, method, WORD_PRIME, seed, budget, progress, state).summary()
-    unproven = [d.degree for d in summary.degrees if not (d.is_dimension_proven and d.is_generation_proven)]
-    if not (check and unproven and summary.is_finished):
-        return summary
-    second = Run(model, max(unproven), method, SECOND_PRIME, seed, budget, progress).summary()
-    for ours, theirs in zip(summary.degrees, second.degrees):
-        if (ours.hilbert_function, ours.modules) != (theirs.hilbert_function, theirs.modules):
-            raise ArithmeticError(
-                f"degree {ours.degree}: results mod {WORD_PRIME} and mod {SECOND_PRIME} differ; use other primes"
-            )
-    return replace(summary, primes=(WORD_PRIME, SECOND_PRIME), is_finished=second.is_finished)

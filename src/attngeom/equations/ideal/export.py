@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from attngeom.equations.ideal.degrees import describe
 from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion, ModuleSpace
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.models import Coordinate, Model
 from attngeom.equations.ideal.monomials import monomial_table
 from attngeom.errors import InputError
+from attngeom.exact.partitions import module_dimension
 from attngeom.files import to_json, write_atomic
 
+BYTES_PER_GENERATOR = 4000
+"""Memory for one polynomial and its text: twice what 38,626 generators of (5, 4) take."""
 FORMATS = {".json": "json", ".m2": "m2", ".sing": "singular"}
 
 
@@ -40,6 +43,7 @@ def module_spaces(
         expansion = ModuleExpansion(model, vector)
         if whole:
             for space in expansion.spaces():
+                check()
                 yield number, space
         else:
             factors = table.factors_of(vector.degree, expansion.top)
@@ -86,7 +90,7 @@ def to_json_text(model: Model, vectors: Sequence[HighestWeightVector], whole: bo
         "format": "attngeom/generators",
         "version": 1,
         "model": type(model).__name__,
-        "parameters": describe(model),
+        "parameters": model.describe(),
         "variables": [c.name() for c in model.coordinates],
         "modules": [
             {"degree": v.degree, "shapes": [list(s) for s in v.shapes], "verified": v.is_verified} for v in vectors
@@ -105,12 +109,17 @@ def to_json_text(model: Model, vectors: Sequence[HighestWeightVector], whole: bo
 
 def write_generators(
     path: str | Path, model: Model, vectors: Sequence[HighestWeightVector], whole: bool = True
-) -> None:
-    """Write generators; the ending of the name chooses the format: .json, .m2 (Macaulay2) or .sing (Singular)."""
+) -> tuple[int, int]:
+    """Write generators; the ending of the name chooses the format: .json, .m2 (Macaulay2) or .sing (Singular).
+
+    Returns the numbers of polynomials and of bytes.
+    """
     style = FORMATS.get(Path(path).suffix)
     if style is None:
         raise InputError(f"file name {Path(path).name!r} given; an ending .json, .m2 or .sing is required")
-    if style == "json":
-        write_atomic(path, to_json_text(model, vectors, whole))
-    else:
-        write_atomic(path, to_text(model, vectors, style, whole))
+    count = sum(module_dimension(v.shapes, model.groups) for v in vectors) if whole else len(vectors)
+    check(size=BYTES_PER_GENERATOR * count)
+    text = to_json_text(model, vectors, whole) if style == "json" else to_text(model, vectors, style, whole)
+    data = text.encode()
+    write_atomic(path, data)
+    return count, len(data)

@@ -1,25 +1,18 @@
-"""Closed formulas for the cross-column ideal, t ≥ 2, one output row. They are ours; each says what of it is proven.
+"""Closed formulas for the cross-column ideal, t ≥ 2, one output row: theorems, proven in docs/completeness.md.
 
 V = C^d holds the context directions, U = C^targets the target directions, α = min(a, d, targets) is the effective rank.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb, prod
 
 from attngeom.equations.ideal.records import GeneratorModule, make_module
 from attngeom.errors import InputError
 from attngeom.exact.partitions import Partition, partitions, schur_dimension
 
-
-@dataclass(frozen=True)
-class Formula:
-    """A value with its standing: ``status`` is "proven" or "conjectural", ``source`` says why."""
-
-    value: int
-    status: str
-    source: str
+MAX_FACTORS = 10**6
+"""α(targets - α) binomial factors in a degree: more give numbers with many thousand digits."""
 
 
 def effective_rank(d: int, a: int, targets: int) -> int:
@@ -34,7 +27,7 @@ def effective_rank(d: int, a: int, targets: int) -> int:
 
 
 def hilbert_function(d: int, a: int, targets: int, n: int) -> int:
-    """HF(n) = Σ_{μ ⊢ n, ℓ(μ) ≤ α} dim SⁿV · dim S_μV · dim S_μU minus excluded modules; HF(0) = 1. Proven for all n.
+    """HF(n) = Σ_{μ ⊢ n, ℓ(μ) ≤ α} dim SⁿV · dim S_μV · dim S_μU minus excluded modules; HF(0) = 1, for all n.
 
     The coordinate ring is the multiplicity-free sum of S_λV ⊗ S_μU with λ/μ a horizontal n-strip, without
     λ = (2n-k, k), μ = (n), k odd, and without the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2: a theorem, see
@@ -56,10 +49,10 @@ def hilbert_function(d: int, a: int, targets: int, n: int) -> int:
     return total - swapped - hooks
 
 
-def dimension(d: int, a: int, targets: int) -> int:
-    """The dimension of the affine cone, d - 1 + α(d + targets - α): pairs (v, A), rank A ≤ α, up to one scale. Proven.
+def cone_dimension(d: int, a: int, targets: int) -> int:
+    """The dimension of the affine cone, d - 1 + α(d + targets - α): pairs (v, A), rank A ≤ α, up to one scale.
 
-    >>> dimension(3, 2, 3)
+    >>> cone_dimension(3, 2, 3)
     10
     """
     rank = effective_rank(d, a, targets)
@@ -76,25 +69,28 @@ def determinantal_degree(rows: int, columns: int, rank: int) -> int:
     return numerator // prod(comb(rank + i, rank) for i in range(columns - rank))
 
 
-def degree(d: int, a: int, targets: int) -> int:
-    """The degree of the variety: C(d-2 + α(d+targets-α), d-1) · deg{rank ≤ α}, halved if α = 1 < d.
+def variety_degree(d: int, a: int, targets: int) -> int | None:
+    """The degree of the projective variety: C(d-2 + α(d+targets-α), d-1) · deg{rank ≤ α}, halved if α = 1 < d.
 
     It is the degree of the product of P(V) and the determinantal variety under O(1,1), divided by the degree of the map
-    (v, A) ↦ y: 2 for α = 1 < d (the factors of v·k can be swapped), else 1. Proven.
+    (v, A) ↦ y: 2 for α = 1 < d (the factors of v·k can be swapped), else 1. None if the product has
+    too many factors to be worth it.
 
-    >>> degree(2, 1, 2), degree(2, 2, 2), degree(3, 1, 3)
+    >>> variety_degree(2, 1, 2), variety_degree(2, 2, 2), variety_degree(3, 1, 3)
     (3, 4, 45)
     """
     rank = effective_rank(d, a, targets)
+    if rank * (targets - rank) > MAX_FACTORS:
+        return None
     inner = rank * (d + targets - rank) - 1
     total = comb(d - 1 + inner, d - 1) * determinantal_degree(d, targets, rank)
     return total // 2 if rank == 1 < d else total
 
 
-def minimal_generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Partition, Partition]]:
-    """(degree, λ, μ) of the modules S_λV ⊗ S_μU of minimal generators; see :func:`generator_degree_bound`.
+def generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Partition, Partition]]:
+    """(degree, λ, μ) of the modules S_λV ⊗ S_μU of minimal generators: all of them, for every size (Theorem 6).
 
-    >>> minimal_generator_shapes(3, 1, 3)
+    >>> generator_shapes(3, 1, 3)
     [(2, (3, 1), (1, 1)), (3, (2, 2, 2), (3,))]
     """
     rank = effective_rank(d, a, targets)
@@ -106,37 +102,22 @@ def minimal_generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Pa
     return sorted(s for s in found if len(s[1]) <= d and len(s[2]) <= targets)
 
 
-def minimal_generators(d: int, a: int, targets: int) -> dict[int, tuple[GeneratorModule, ...]]:
-    """The modules of minimal generators by degree; :func:`generator_degree_bound` says where the list is proven.
+def generator_modules(d: int, a: int, targets: int) -> dict[int, tuple[GeneratorModule, ...]]:
+    """The modules of minimal generators by degree, with their dimensions.
 
-    >>> {n: sum(m.dimension for m in modules) for n, modules in minimal_generators(4, 3, 4).items()}
+    >>> {n: sum(m.dimension for m in modules) for n, modules in generator_modules(4, 3, 4).items()}
     {3: 400, 4: 2535}
     """
     modules: dict[int, tuple[GeneratorModule, ...]] = {}
-    for n, lam, mu in minimal_generator_shapes(d, a, targets):
+    for n, lam, mu in generator_shapes(d, a, targets):
         modules[n] = (*modules.get(n, ()), make_module((lam, mu), 1, (d, targets)))
     return modules
 
 
-def generator_degree_bound(d: int, a: int, targets: int) -> Formula:
-    """The largest degree of a minimal generator.
-
-    Proven for α ≤ 5 and for d ≤ 6: docs/completeness.md has the theorems and the runs of
-    :func:`~attngeom.equations.ideal.completeness.prove_complete`, which can settle further sizes.
-
-    >>> generator_degree_bound(99, 5, 99), generator_degree_bound(9, 9, 9).status
-    (Formula(value=6, status='proven', source='docs/completeness.md'), 'conjectural')
-    """
-    largest = max(minimal_generators(d, a, targets), default=0)
-    if effective_rank(d, a, targets) <= 5 or d <= 6:
-        return Formula(largest, "proven", "docs/completeness.md")
-    return Formula(largest, "conjectural", "prove_complete(d, a, targets) would settle it")
-
-
 def is_known_module(shapes: tuple[Partition, ...], d: int, a: int, targets: int) -> bool:
-    """Whether a module of minimal generators is in the list.
+    """Whether a module is one of minimal generators.
 
     >>> is_known_module(((3, 3, 1, 1), (2, 2)), 4, 4, 4)
     True
     """
-    return any(shapes == (lam, mu) for _, lam, mu in minimal_generator_shapes(d, a, targets))
+    return any(shapes == (lam, mu) for _, lam, mu in generator_shapes(d, a, targets))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import gcd
 
 import numpy as np
 
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.operators import Operators, shift
-from attngeom.equations.ideal.records import IdealSummary
+from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.ideal.substitution import vanishes_on
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
 from attngeom.exact.arrays import Array
@@ -27,12 +28,15 @@ MAX_ORBIT_ENTRIES = 2**18
 
 @dataclass(frozen=True)
 class HighestWeightVector:
-    """A highest weight vector of the ideal with coprime integer coefficients, in the scaled coordinates of the model.
+    """A highest weight vector of the ideal with coprime integer coefficients, in scaled coordinates.
 
+    ``factors`` number the coordinates of ``model``, the smallest one with the rows of the shapes; larger models have
+    the same coordinates under other numbers.
     ``is_verified``: it was checked exactly that all raising operators kill it and, by symbolic substitution, that
     it vanishes on the variety; then its whole module vanishes there.
     """
 
+    model: Model
     degree: int
     shapes: tuple[Partition, ...]
     factors: tuple[tuple[int, ...], ...]
@@ -43,9 +47,9 @@ class HighestWeightVector:
     def terms(self) -> dict[tuple[int, ...], int]:
         return dict(zip(self.factors, self.coefficients))
 
-    def to_text(self, model: Model) -> str:
+    def to_text(self) -> str:
         """The polynomial in readable form, 0-based indices."""
-        names = [c.name() for c in model.coordinates]
+        names = [c.name() for c in self.model.coordinates]
         parts = []
         for factors, c in self.terms.items():
             word = "*".join(names[i] for i in factors)
@@ -65,18 +69,21 @@ class ModuleSpace:
 
 
 def highest_weight_vectors(
-    model: Model, degree: int, weight: Weight, expected: int, engine: WeightEngine | None = None
+    model: Model, degree: int, shapes: Weight, expected: int, seed: int = 0
 ) -> list[HighestWeightVector]:
     """``expected`` highest weight vectors of the ideal, independent modulo R_1 · I_{n-1}, over Z.
 
-    They span the nullspace of evaluations and raising operators, known mod any prime and lifted to Q.
+    They span the nullspace of evaluations and raising operators, known mod any prime and lifted to Q. Only indices
+    below the numbers of rows of the shapes occur, so the model is restricted to them.
 
     >>> from attngeom.equations.ideal.models import CrossColumn
-    >>> model = CrossColumn(2, 1)
-    >>> highest_weight_vectors(model, 2, ((3, 1), (1, 1)), 1)[0].to_text(model)
+    >>> highest_weight_vectors(CrossColumn(9, 1), 2, ((3, 1), (1, 1)), 1)[0].to_text()
     'y_0_0_0*y_0_1_1 - y_0_0_1*y_0_1_0'
     """
-    engine = engine or WeightEngine(model)
+    shapes = tuple(strip(part) for part in shapes)
+    model = model.restrict([max(1, len(shape)) for shape in shapes])
+    weight = tuple(pad(shape, size) for shape, size in zip(shapes, model.groups))
+    engine = WeightEngine(model, seed=seed)
     space = engine.table.space(degree, weight)
     raising = Operators(engine.table).raising(degree, weight)
     stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
@@ -96,8 +103,7 @@ def highest_weight_vectors(
         terms = {tuple(f): c for f, c in zip(space.factors.tolist(), integers) if c}
         raised = stacked @ np.array(integers, dtype=object) if len(stacked) else np.zeros(0)
         is_verified = not np.any(raised) and vanishes_on(model, terms)
-        shapes = tuple(strip(part) for part in weight)
-        found.append(HighestWeightVector(degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
+        found.append(HighestWeightVector(model, degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
     return found
 
 
@@ -137,38 +143,39 @@ def _independent_modulo(
     return chosen
 
 
-def minimal_generators(model: Model, summary: IdealSummary) -> list[HighestWeightVector]:
-    """One verified highest weight vector for each module of minimal generators of a run.
+def generator_vectors(model: Model, degrees: Iterable[DegreeSummary], seed: int = 0) -> list[HighestWeightVector]:
+    """One highest weight vector for each module of minimal generators of a run, verified over Z.
 
-    >>> from attngeom.equations.ideal import CrossColumn, implicitize
+    >>> from attngeom.equations.ideal import CrossColumn, Run
     >>> model = CrossColumn(3, 3)
-    >>> [v.shapes for v in minimal_generators(model, implicitize(model, 3))]
+    >>> [v.shapes for v in generator_vectors(model, Run(model, 3).degrees())]
     [((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))]
     """
-    engine = WeightEngine(model, seed=summary.seed)
     found = []
-    for degree in summary.degrees:
+    for degree in degrees:
         for module in degree.modules:
-            weight = tuple(pad(shape, size) for shape, size in zip(module.shapes, model.groups))
-            found += highest_weight_vectors(model, degree.degree, weight, module.multiplicity, engine)
+            check()
+            found += highest_weight_vectors(model, degree.degree, module.shapes, module.multiplicity, seed)
     return found
 
 
-def prove_dimensions(summary: IdealSummary, vectors: list[HighestWeightVector]) -> IdealSummary:
-    """The summary with dimensions marked as proven, as far as the verified generators prove them.
+def prove_dimensions(
+    summaries: Iterable[DegreeSummary], vectors: Sequence[HighestWeightVector]
+) -> tuple[DegreeSummary, ...]:
+    """The degrees with dimensions marked as proven, as far as the verified generators prove them.
 
     The evaluation rank bounds dim I_n from above. From below: if dim I_{n-1} is proven, its basis mod p is the
     reduction of one over Q, so dim R_1 · I_{n-1} is at least its value mod p; the verified modules add the rest.
 
-    >>> from attngeom.equations.ideal import CrossColumn, implicitize
+    >>> from attngeom.equations.ideal import CrossColumn, Run
     >>> model = CrossColumn(2, 2, d_out=2)
-    >>> summary = implicitize(model, 2)
-    >>> prove_dimensions(summary, minimal_generators(model, summary)).degrees[-1].is_dimension_proven
+    >>> degrees = Run(model, 2).degrees()
+    >>> prove_dimensions(degrees, generator_vectors(model, degrees))[-1].is_dimension_proven
     True
     """
     degrees = []
     is_proven = True
-    for degree in summary.degrees:
+    for degree in summaries:
         found = [v for v in vectors if v.degree == degree.degree]
         wanted = sum(module.multiplicity for module in degree.modules)
         is_proven = is_proven and len(found) == wanted and all(v.is_verified for v in found)
@@ -180,7 +187,7 @@ def prove_dimensions(summary: IdealSummary, vectors: list[HighestWeightVector]) 
             )
         else:
             degrees.append(degree)
-    return replace(summary, degrees=tuple(degrees))
+    return tuple(degrees)
 
 
 class ModuleExpansion:
@@ -196,7 +203,9 @@ class ModuleExpansion:
         self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, model.groups))
         space = self.table.space(vector.degree, self.top)
         row = np.zeros((1, len(space)), dtype=np.int64)
-        places = np.searchsorted(space.keys, self.table.encode(np.array(vector.factors)))
+        numbers = np.array([model.position[c] for c in vector.model.coordinates])
+        factors = np.sort(numbers[np.array(vector.factors)], axis=1)
+        places = np.searchsorted(space.keys, self.table.encode(factors))
         row[0, places] = vector.coefficients
         self._bases: dict[Weight, Array] = {self.top: row}
 

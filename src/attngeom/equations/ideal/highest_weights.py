@@ -12,15 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.equations.ideal.borel import borel_point, is_excluded, raising_matrix
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import encode_monomials, group_equal
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, evaluate_once, plethysm
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
-from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
+from attngeom.exact.modular import Pivots, echelon_mod_p, nullspace_mod_p, rank_mod_p
 from attngeom.exact.multisets import pairs
-from attngeom.exact.partitions import Partition, Weight, module_dimension, pad, partitions, strip
+from attngeom.exact.partitions import Partition, Weight, pad, partitions, strip
 from attngeom.exact.primes import WORD_PRIME
 
 SPARE_POINTS = 8
@@ -82,7 +83,9 @@ class HighestWeightEngine:
         key = (lam, mu)
         if key not in self._spaces:
             tableaux = self.basis.tableaux(mu, lam)
-            count = len(tableaux) + SPARE_POINTS
+            size = len(tableaux)
+            count = size + SPARE_POINTS
+            check(operations=size**3, size=6 * 8 * size**2)
             equations = self._raised_values(mu, tableaux, count)
             vectors = nullspace_mod_p(equations, self.prime)
             expected = plethysm(mu, self.d).get(lam, 0)
@@ -206,7 +209,7 @@ class HighestWeightEngine:
         occurs = self.space(lam, mu).multiplicity - len(self.ideal(lam, mu, a))
         return occurs == (0 if is_excluded(lam, mu, min(a, self.d, self.targets)) else 1)
 
-    def _products(self, lam: Partition, mu: Partition, a: int) -> tuple[Array, bool]:
+    def products(self, lam: Partition, mu: Partition, a: int) -> tuple[Array, bool]:
         """Rows of Fischer products of R_1 · I_{n-1} with the ideal, and whether all of I_{n-1} was used or not needed.
 
         It stops when the rows have full rank. Vectors of degree n-1 that are in the ideal by accident are left out.
@@ -232,16 +235,20 @@ class HighestWeightEngine:
     def run(self, degree: int, weight: Weight, a: int) -> WeightResult:
         """The multiplicities of S_λ ⊗ S_μ in R_n, in the coordinate ring and in R_1 · I_{n-1}, with what is proven.
 
+        ``pivots`` of the result are the rows and columns of a largest nonzero minor of :meth:`products`.
         The coordinate ring: see :meth:`is_ideal_proven`. A Fischer pairing of full rank mod p with reductions of
         I_{n-1} has full rank over Q, and one without rows is zero: then the number of minimal generators is proven too.
         """
         lam, mu = weight
         total, ideal = self.space(lam, mu).multiplicity, self.ideal(lam, mu, a)
-        rows, is_whole = self._products(lam, mu, a)
-        generated = rank_mod_p(rows, self.prime) if len(rows) else 0
+        rows, is_whole = self.products(lam, mu, a)
+        pivots = echelon_mod_p(rows, self.prime) if len(rows) else Pivots((), ())
+        generated = pivots.rank
         is_rank_proven = self.is_ideal_proven(lam, mu, a)
         is_generated_proven = is_rank_proven and is_whole and (generated == len(ideal) or not len(rows))
-        return WeightResult(degree, weight, total, total - len(ideal), generated, is_rank_proven, is_generated_proven)
+        return WeightResult(
+            degree, weight, total, total - len(ideal), generated, is_rank_proven, is_generated_proven, pivots
+        )
 
     def forget(self, degree: int) -> None:
         """Drop spaces, expansions and pairings of all degrees up to the given one."""
@@ -249,12 +256,3 @@ class HighestWeightEngine:
         self._expansions = {key: v for key, v in self._expansions.items() if sum(key[1]) > degree}
         self._ideals = {key: v for key, v in self._ideals.items() if sum(key[1]) > degree}
         self._pairings = {key: v for key, v in self._pairings.items() if sum(key[1]) > degree}
-
-    def memory(self, degree: int, weight: Weight) -> int:
-        """An estimate of the bytes that one space needs, from the number of its tableaux."""
-        lam, mu = weight
-        return 6 * 8 * len(self.basis.tableaux(mu, lam)) ** 2
-
-    def factor(self, weight: Weight) -> int:
-        """How often a highest weight vector counts in R_n: the dimension of its module."""
-        return module_dimension(weight, (self.d, self.targets))

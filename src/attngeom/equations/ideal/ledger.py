@@ -8,19 +8,21 @@ some Fischer product of f with that copy is nonzero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from attngeom.equations import Family, Variety, families
+from attngeom.equations.ideal.answers import IdealSummary
 from attngeom.equations.ideal.export import module_spaces
-from attngeom.equations.ideal.generators import HighestWeightVector, minimal_generators
+from attngeom.equations.ideal.generators import HighestWeightVector, generator_vectors
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.models import CrossColumn
 from attngeom.equations.ideal.monomials import monomial_table
-from attngeom.equations.ideal.records import DegreeSummary, IdealSummary
+from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
@@ -171,6 +173,7 @@ def ledger_row(
 ) -> LedgerRow:
     """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
     variety = Variety(model.d, model.a, targets=model.targets)
+    check_isolated(model, vectors)
     known = [f for f in families(variety) if f.degree == summary.degree and f.number >= FIRST_CROSS_FAMILY]
     entries = []
     explained: dict[bool, set[int]] = {True: set(), False: set()}
@@ -209,32 +212,48 @@ def ledger(model: CrossColumn, summary: IdealSummary, max_members: int = MAX_MEM
     >>> rows[-1].is_closed, [entry.name for entry in rows[-1].entries if entry.is_redundant]
     (True, [])
     """
-    vectors = minimal_generators(model, summary)
-    check_isolated(model, vectors)
-    return [ledger_row(model, d, [v for v in vectors if v.degree == d.degree], max_members) for d in summary.degrees]
+    vectors = summary.vectors
+    if vectors is None:
+        vectors = tuple(generator_vectors(model, summary.degrees, seed=summary.seed or 0))
+    return [
+        ledger_row(model, degree, [v for v in vectors if v.degree == degree.degree], max_members)
+        for degree in summary.degrees
+    ]
 
 
 def check_isolated(model: CrossColumn, vectors: Sequence[HighestWeightVector]) -> None:
     """Each module of minimal generators must be its isotypic part of I_n: then it is orthogonal to R_1 · I_{n-1}."""
-    engine = HighestWeightEngine(model.d, model.num_targets)
     for vector in vectors:
         lam, mu = vector.shapes
+        engine = HighestWeightEngine(len(lam), len(mu))
         if len(engine.ideal(lam, mu, model.a)) != sum(v.shapes == vector.shapes for v in vectors):
             raise ArithmeticError(f"S_{lam} ⊗ S_{mu} also occurs among products; the ledger cannot tell them apart")
 
 
-def with_families(model: CrossColumn, summary: IdealSummary, max_members: int = 48) -> IdealSummary:
-    """The summary with the number of minimal generators, in each degree, in modules that the families reach.
+def with_families(
+    model: CrossColumn,
+    degrees: Sequence[DegreeSummary],
+    vectors: Sequence[HighestWeightVector],
+    max_members: int = 48,
+) -> tuple[DegreeSummary, ...]:
+    """The degrees with the number of minimal generators in modules that the families reach.
 
-    A few members of each family are enough to find its modules.
+    A few members of each family are enough to find its modules, and as many directions as the degree: modules of degree
+    n have at most n rows.
 
-    >>> from attngeom.equations.ideal import implicitize
-    >>> with_families(CrossColumn(3, 3), implicitize(CrossColumn(3, 3), 3)).degrees[-1].from_families
+    >>> from attngeom.equations.ideal import Run
+    >>> model = CrossColumn(3, 3)
+    >>> degrees = Run(model, 3).degrees()
+    >>> with_families(model, degrees, generator_vectors(model, degrees))[-1].from_families
     20
     """
-    rows = ledger(model, summary, max_members)
-    degrees = []
-    for degree, row in zip(summary.degrees, rows):
-        unexplained = tuple((vector.shapes, vector.to_text(model)) for vector in row.unexplained)
-        degrees.append(degree.with_families(row.from_families, unexplained))
-    return replace(summary, degrees=tuple(degrees))
+    found = []
+    for degree in degrees:
+        check()
+        own = [v for v in vectors if v.degree == degree.degree]
+        row = ledger_row(model.restrict((degree.degree, degree.degree)), degree, own, max_members)
+        shapes = {vector.shapes for vector in row.unexplained}
+        missing = sum(m.dimension for m in degree.modules if m.shapes in shapes)
+        texts = tuple((vector.shapes, vector.to_text()) for vector in row.unexplained)
+        found.append(degree.with_families(degree.minimal_generators - missing, texts))
+    return tuple(found)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
+from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +93,23 @@ class Model(ABC):
     @abstractmethod
     def degree_in_parameters(self) -> int:
         """The degree of the parametrization, for error probabilities."""
+
+    @property
+    @abstractmethod
+    def num_coordinates(self) -> int:
+        """The number of coordinates, without listing them."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The parameters as JSON values; what follows from others is filled in."""
+
+    @abstractmethod
+    def restrict(self, sizes: Sequence[int]) -> Model:
+        """The same variety for smaller groups: its coordinates are those whose indices are below the sizes.
+
+        A polynomial in these coordinates vanishes on one variety if and only if it does on the other, because the upper
+        left blocks of V and A are those of a layer of the smaller size.
+        """
 
     @abstractmethod
     def _coordinates(self) -> tuple[Coordinate, ...]: ...
@@ -219,6 +238,19 @@ class CrossColumn(Model):
     def degree_in_parameters(self) -> int:
         return 2 + int(self.a < min(self.d, self.num_targets)) + int(self.value_width is not None)
 
+    @property
+    def num_coordinates(self) -> int:
+        return self.d_out * comb(self.d + 1, 2) * self.num_targets
+
+    def describe(self) -> dict[str, Any]:
+        return {**asdict(self), "targets": self.num_targets}
+
+    def restrict(self, sizes: Sequence[int]) -> CrossColumn:
+        *rows, d, targets = sizes
+        # With one row there is no group for the rows any more.
+        d_out = min(self.d_out, max(2, *rows)) if rows else 1
+        return replace(self, d=min(self.d, d), targets=min(self.num_targets, targets), d_out=d_out)
+
     def _coordinates(self) -> tuple[Coordinate, ...]:
         pairs = list(combinations_with_replacement(range(self.d), 2))
         rows: list[Label] = [()] if self.d_out == 1 else [((r,),) for r in range(self.d_out)]
@@ -285,6 +317,21 @@ class LayerCoefficients(Model):
     @property
     def degree_in_parameters(self) -> int:
         return 2 + int(self.a < self.d) + int(self.value_width is not None)
+
+    @property
+    def num_coordinates(self) -> int:
+        visible = self.tokens * (self.tokens - 1) // (2 if self.causal else 1)
+        per_row = self.tokens * comb(self.d + 2, 3) + visible * comb(self.d + 1, 2) * self.d
+        return self.d_out * per_row + int(self.residual)
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def restrict(self, sizes: Sequence[int]) -> LayerCoefficients:
+        if self.residual:
+            return self
+        *rows, d = sizes
+        return replace(self, d=min(self.d, d), d_out=min(self.d_out, max(2, *rows)) if rows else 1)
 
     def blocks(self) -> list[tuple[int, tuple[int, ...]]]:
         """(row, tag) of each block of coordinates: tag (j,) single-column, (j, n) cross-column."""

@@ -9,6 +9,7 @@ from itertools import accumulate, product
 
 import numpy as np
 
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.models import Model
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
@@ -143,10 +144,12 @@ class MonomialTable:
             return MonomialSpace(
                 weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
             )
-        found = []
+        found: list[Array] = []
         quotients = self.quotients(weight)
         self._relabel_all([rest for _, rest in quotients])
         for coordinate, rest in quotients:
+            largest = len(self.space(degree - 1, self.relabel(rest)[0]))
+            check(size=2 * 8 * degree * (largest + sum(len(part) for part in found)))
             factors = self.factors_of(degree - 1, rest)
             if degree > 1:
                 factors = factors[factors[:, -1] <= coordinate]
@@ -157,9 +160,9 @@ class MonomialTable:
         return MonomialSpace(weight, factors[order], keys[order])
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def monomial_table(model: Model) -> MonomialTable:
-    """The monomials of a model. One table is kept: a run, its generators and their modules need the same spaces."""
+    """The monomials of a model. Few tables are kept: a run, its generators and their modules need the same spaces."""
     return MonomialTable(model)
 
 

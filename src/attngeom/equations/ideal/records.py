@@ -1,12 +1,18 @@
-"""What implicitization returns: results for single weights, summaries for degrees, and their JSON."""
+"""What engines and runs find: results for single weights, modules of generators, summaries of degrees; their JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import log10
 from typing import Any
 
+from attngeom.exact.modular import Pivots
 from attngeom.exact.partitions import Partition, Weight, module_dimension, strip
+from attngeom.results import Standing
 
+LONG_SHAPE = 8
+MAX_BITS = 12_000
 GROUP_NAMES = {1: ("lambda",), 2: ("lambda", "mu"), 3: ("rho", "lambda", "mu")}
 
 
@@ -15,7 +21,8 @@ class WeightResult:
     """One dominant weight space (engine W), or one space of highest weight vectors (engine H), of R_n.
 
     ``total`` is its dimension in R_n, ``rank`` in the coordinate ring, ``generated`` in R_1 · I_{n-1}. The flags say
-    whether rank and generated are proven over Q; otherwise they hold mod p and, for W, at random points.
+    whether rank and generated are proven over Q; otherwise they hold mod p and, for W, at random points. ``pivots``
+    (engine H) names a nonzero minor mod p of size ``generated`` in the matrix of products.
     """
 
     degree: int
@@ -25,6 +32,7 @@ class WeightResult:
     generated: int
     is_rank_proven: bool = False
     is_generated_proven: bool = False
+    pivots: Pivots = field(default=Pivots((), ()), compare=False)
 
     @property
     def ideal_dimension(self) -> int:
@@ -34,19 +42,23 @@ class WeightResult:
         """A compact list for run files."""
         weight = [list(part) for part in self.weight]
         flags = [self.is_rank_proven, self.is_generated_proven]
-        return [self.degree, weight, self.total, self.rank, self.generated, *flags]
+        pivots = [list(self.pivots.rows), list(self.pivots.columns)]
+        return [self.degree, weight, self.total, self.rank, self.generated, *flags, *pivots]
 
     @classmethod
     def from_json(cls, data: list[Any]) -> WeightResult:
         """The result of :meth:`to_json`; ValueError or TypeError if the numbers cannot be those of a result."""
-        degree, weight, total, rank, generated, *flags = data
+        degree, weight, total, rank, generated, is_rank_proven, is_generated_proven, rows, columns = data
         parts = tuple(tuple(part) for part in weight)
-        numbers = [degree, total, rank, generated, *(x for part in parts for x in part)]
-        if any(type(x) is not int or x < 0 for x in numbers) or [type(x) for x in flags] != [bool, bool]:
-            raise ValueError("a result holds nonnegative integers and two flags")
-        if rank > total or generated > total - rank:
+        numbers = [degree, total, rank, generated, *rows, *columns, *(x for part in parts for x in part)]
+        if any(type(x) is not int or x < 0 for x in numbers):
+            raise ValueError("a result holds nonnegative integers")
+        if type(is_rank_proven) is not bool or type(is_generated_proven) is not bool:
+            raise ValueError("a result holds two flags")
+        if rank > total or generated > total - rank or len(rows) != len(columns):
             raise ValueError("ranks exceed the dimension of the space")
-        return cls(degree, parts, total, rank, generated, *flags)
+        pivots = Pivots(tuple(rows), tuple(columns))
+        return cls(degree, parts, total, rank, generated, is_rank_proven, is_generated_proven, pivots)
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class GeneratorModule:
     dimension: int
 
     def __str__(self) -> str:
-        names = "⊗".join("S_" + "".join(map(str, s)) if max(s, default=0) < 10 else f"S_{s}" for s in self.shapes)
+        names = "⊗".join(f"S_{format_shape(s)}" for s in self.shapes)
         return names if self.multiplicity == 1 else f"{self.multiplicity}·{names}"
 
 
@@ -83,16 +95,18 @@ class DegreeSummary:
     unexplained: tuple[tuple[Weight, str], ...] = ()
     """Modules that no family reaches, each with its highest weight vector."""
 
+    @property
+    def standing(self) -> Standing:
+        """proven if dimension and generators hold over Q, else probabilistic."""
+        return "proven" if self.is_dimension_proven and self.is_generation_proven else "probabilistic"
+
     def with_families(self, count: int, unexplained: tuple[tuple[Weight, str], ...]) -> DegreeSummary:
         return replace(self, from_families=count, unexplained=unexplained)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line contract, with the evidence beside it."""
         representations = [
-            {
-                **{name: list(s) for name, s in zip(GROUP_NAMES[len(m.shapes)], m.shapes)},
-                "dimension": m.dimension,
-            }
+            {**name_shapes(m.shapes), "dimension": json_integer(m.dimension // m.multiplicity)}
             for m in self.modules
             for _ in range(m.multiplicity)
         ]
@@ -111,7 +125,7 @@ class DegreeSummary:
             else {
                 "hilbert_function": self.formula[0],
                 "minimal_generators": self.formula[1],
-                "status": "ours; proven: the Hilbert function, and the generators in degrees up to 6",
+                "status": "theorem: docs/completeness.md, Theorems 1 and 6",
             },
             "unexplained": [
                 {"shapes": [list(s) for s in shapes], "highest_weight_vector": text}
@@ -119,80 +133,42 @@ class DegreeSummary:
             ],
             "evidence": {
                 "ideal_dimension_at_most": "proven",
-                "ideal_dimension_at_least": "proven" if self.is_dimension_proven else "Monte Carlo",
-                "minimal_generators": "proven" if self.is_generation_proven else "Monte Carlo",
+                "ideal_dimension_at_least": "proven" if self.is_dimension_proven else "probabilistic",
+                "minimal_generators": "proven" if self.is_generation_proven else "probabilistic",
                 "error_bound": self.error_bound,
             },
             "seconds": round(self.seconds, 4),
         }
 
 
-@dataclass(frozen=True)
-class Completeness:
-    """Whether one ideal is generated by its equations of degree ≤ ``degree``: a statement about all degrees.
+def format_shape(shape: Partition) -> str:
+    """A partition in short form.
 
-    No generator has a degree above ``bound`` (a theorem). ``checked`` lists the degrees in between, each with the
-    number of modules that could hold a generator; ``new`` are those that do. ``is_proven`` is False if one was not
-    decided over Q, or if a budget ended the check.
+    >>> format_shape((2, 2, 2)), format_shape((10, 9, 5)), format_shape((12, *(1,) * 10))
+    ('222', '(10, 9, 5)', '(12, 1^10)')
     """
-
-    d: int
-    a: int
-    targets: int
-    degree: int
-    bound: int
-    checked: tuple[tuple[int, int], ...]
-    new: tuple[tuple[int, Weight, int], ...]
-    is_proven: bool
-    prime: int
-    seed: int
-    seconds: float
-
-    @property
-    def is_complete(self) -> bool:
-        return self.is_proven and not self.new
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "complete": self.is_complete,
-            "generated_in_degree": self.degree,
-            "generator_degree_bound": self.bound,
-            "checked": [{"degree": degree, "modules": count} for degree, count in self.checked],
-            "new": [
-                {"degree": degree, "lambda": list(lam), "mu": list(mu), "multiplicity": count}
-                for degree, (lam, mu), count in self.new
-            ],
-            "prime": self.prime,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 4),
-        }
+    if len(shape) <= LONG_SHAPE:
+        return "".join(map(str, shape)) if max(shape, default=0) < 10 else str(shape)
+    runs = ((value, sum(1 for _ in run)) for value, run in groupby(shape))
+    return f"({', '.join(str(value) if count == 1 else f'{value}^{count}' for value, count in runs)})"
 
 
-@dataclass(frozen=True)
-class IdealSummary:
-    """All degrees of one run. ``is_finished`` is False if a budget ended it; ``degrees`` holds the complete ones."""
+def json_integer(n: int) -> int | str:
+    """The integer, or its size in words if it has more digits than readers of JSON take.
 
-    model: str
-    parameters: dict[str, Any]
-    method: str
-    primes: tuple[int, ...]
-    seed: int
-    degrees: tuple[DegreeSummary, ...]
-    is_finished: bool
-    completeness: Completeness | None = None
-    """What is known about degrees beyond the run; None if it was not asked."""
+    >>> json_integer(45), json_integer(2**20000)
+    (45, 'about 10^6021')
+    """
+    return n if n.bit_length() <= MAX_BITS else f"about 10^{int(n.bit_length() * log10(2))}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **self.parameters,
-            "model": self.model,
-            "method": self.method,
-            "primes": list(self.primes),
-            "seed": self.seed,
-            "finished": self.is_finished,
-            "degrees": [degree.to_json() for degree in self.degrees],
-            "completeness": None if self.completeness is None else self.completeness.to_json(),
-        }
+
+def name_shapes(shapes: tuple[Partition, ...]) -> dict[str, list[int]]:
+    """The shapes under the names of their groups: rho (rows), lambda (context), mu (targets).
+
+    >>> name_shapes(((3, 1), (1, 1)))
+    {'lambda': [3, 1], 'mu': [1, 1]}
+    """
+    return {name: list(shape) for name, shape in zip(GROUP_NAMES[len(shapes)], shapes)}
 
 
 def make_module(shapes: Weight, multiplicity: int, groups: tuple[int, ...]) -> GeneratorModule:

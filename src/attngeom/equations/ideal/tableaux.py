@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import combinations, product
-from math import prod
+from itertools import chain, combinations, product
+from math import comb, factorial, prod
 from typing import NamedTuple
 
 import numpy as np
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
+from attngeom.equations.ideal.limits import check
 from attngeom.exact.arrays import Array
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, column_lengths, kostka, pad, partitions, strip
 
+SLOW = 50
+"""Multiplications of an elimination in the time of one step of an expansion by minors."""
 MAX_TAILS = 10**4
 """Parts of tableaux that are kept from one weight to the next."""
 
@@ -54,10 +57,15 @@ def _symmetric_powers(shape: Partition, d: int) -> fmpz_mpoly:
 def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
     """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and Kostka numbers.
 
+    λ has at most n = |shape| rows, because each factor S² adds at most one: d > n gives the same as d = n.
+
     >>> plethysm((1, 1), 3)
     {(3, 1): 1}
     """
     n = sum(shape)
+    if d > n >= 1:
+        return plethysm(shape, n)
+    check()
     signs: Counter[Partition] = Counter()
     for permutation, sign in signed_permutations(len(shape)):
         indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
@@ -101,8 +109,10 @@ class TableauBasis:
     def columns(self, length: int) -> Array:
         """All row sets of one length, as rows of increasing indices."""
         if length not in self._columns:
-            sets = list(combinations(range(self.size), length))
-            self._columns[length] = np.array(sets, dtype=np.int64).reshape(len(sets), length)
+            count = comb(self.size, length)
+            check(size=4 * 8 * count * (length + self.d))
+            entries = chain.from_iterable(combinations(range(self.size), length))
+            self._columns[length] = np.fromiter(entries, np.int64, count * length).reshape(count, length)
             self._weights[length] = pair_weights(self.d)[self._columns[length]].sum(axis=1)
         return self._columns[length]
 
@@ -139,6 +149,7 @@ class TableauBasis:
         left = last[: lengths[0]]
         key = (lengths, left, rest.tobytes())
         if key not in self._tails:
+            check()
             pool = pools[lengths[0]]
             is_last = len(lengths) == 1
             places = np.flatnonzero(((pool.weights == rest) if is_last else (pool.weights <= rest)).all(axis=1))
@@ -155,6 +166,7 @@ class TableauBasis:
                 if len(tails):
                     found.append(np.concatenate([np.full((len(tails), 1), pool.numbers[place]), tails], axis=1))
             empty = np.zeros((0, len(lengths)), dtype=np.int64)
+            check(size=2 * sum(part.nbytes for part in found))
             self._tails[key] = np.concatenate(found) if found else empty
         return self._tails[key]
 
@@ -164,6 +176,7 @@ class TableauBasis:
         Variable (row, target) has the number row · targets + target.
         """
         lengths = column_lengths(shape)
+        check(size=6 * 8 * sum(shape) * len(tableaux) * prod(factorial(c) for c in lengths))
         choices = [signed_permutations(c) for c in lengths]
         rows = [self.columns(c)[tableaux[:, j]] for j, c in enumerate(lengths)]
         terms, signs = [], []
@@ -233,6 +246,8 @@ def _larger_minors(
     """Laplace along the last target: the minors of the row sets ``columns`` from those without one row."""
     values, slopes = smaller
     length = columns.shape[1]
+    entries = len(points) * len(columns)
+    check(operations=SLOW * length * entries, size=8 * 8 * entries)
     total = np.zeros((len(points), len(columns)), dtype=np.int64)
     slope = np.zeros_like(total)
     for i, face in enumerate(faces):

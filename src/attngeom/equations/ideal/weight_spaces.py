@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
-from attngeom.exact.partitions import Weight, orbit_size
+from attngeom.exact.partitions import Weight
 from attngeom.exact.primes import WORD_PRIME
 
 SPARE_POINTS = 8
@@ -71,6 +72,7 @@ class WeightEngine:
     def _compute_kernel(self, degree: int, weight: Weight) -> Kernel:
         space = self.table.space(degree, weight)
         size = len(space)
+        check(operations=size**3, size=6 * 8 * size**2)
         count = min(size, max(48, size // 4)) + SPARE_POINTS
         while True:
             values = evaluate_monomials(space.factors, self.points(count), self.prime)
@@ -140,14 +142,6 @@ class WeightEngine:
     def weights(self, degree: int) -> tuple[Weight, ...]:
         """The dominant weights of R_n, largest first."""
         return self.table.dominant_weights(degree)
-
-    def memory(self, degree: int, weight: Weight) -> int:
-        """An estimate of the bytes that one weight space needs: a few copies of its evaluation matrix."""
-        return 6 * 8 * len(self.table.space(degree, weight)) ** 2
-
-    def factor(self, weight: Weight) -> int:
-        """How often the weight space occurs in R_n: the size of its orbit."""
-        return orbit_size(weight)
 
     def run(self, degree: int, weight: Weight, predicted_generators: int = 0) -> WeightResult:
         """The full result for one dominant weight."""

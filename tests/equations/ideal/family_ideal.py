@@ -20,7 +20,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import rref_mod_p, solve_mod_p
 from attngeom.exact.multisets import pairs
-from attngeom.exact.partitions import Partition
+from attngeom.exact.partitions import Partition, module_dimension
 
 MAX_TERMS = 400
 MAX_CANDIDATES = 40
@@ -130,4 +130,4 @@ class FamilyIdeal:
 
     def dimension(self, degree: int) -> int:
         """dim of the ideal in one degree."""
-        return sum(len(self.subspace(*w)) * self.engine.factor(w) for w in self.engine.weights(degree))
+        return sum(len(self.subspace(*w)) * module_dimension(w, self.model.groups) for w in self.engine.weights(degree))

@@ -1,0 +1,139 @@
+"""The answers about an ideal: degree by degree, and in all degrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from attngeom.equations.ideal.generators import HighestWeightVector
+from attngeom.equations.ideal.models import Model
+from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, json_integer, name_shapes
+from attngeom.exact.partitions import Weight
+from attngeom.results import Result
+
+
+@dataclass(frozen=True)
+class CompletenessCheck:
+    """A finite run beside Theorem 6: every module that could hold a generator of degree ≥ 5 by Theorems 4 and 5.
+
+    No generator has a degree above ``bound``. ``checked`` lists the degrees in between, each with the number of
+    modules that could hold a generator; ``new`` are those that do. ``is_proven`` is False if one was not decided over
+    Q, or if a budget ended the check.
+    """
+
+    bound: int
+    checked: tuple[tuple[int, int], ...]
+    new: tuple[tuple[int, Weight, int], ...]
+    is_proven: bool
+    prime: int
+    seed: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompletenessResult(Result):
+    """All minimal generators of one ideal, in all degrees: docs/completeness.md, Theorem 6, for every d, a and targets.
+
+    ``dimension`` and ``variety_degree`` are those of the affine cone and of the projective variety; the degree is None
+    where it is too long a product.
+    """
+
+    modules: tuple[tuple[int, GeneratorModule], ...]
+    dimension: int
+    variety_degree: int | None
+    check: CompletenessCheck | None = None
+
+    @property
+    def degree(self) -> int:
+        """The largest degree of a minimal generator, 0 for the zero ideal."""
+        return max((degree for degree, _ in self.modules), default=0)
+
+    @property
+    def is_checked(self) -> bool:
+        """False if a check was asked for and did not come to its end."""
+        return self.check is None or self.check.is_proven
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.check
+        return {
+            "complete": True,
+            "standing": self.standing,
+            "reason": self.reason,
+            "generated_in_degree": self.degree,
+            "generator_degree_bound": self.degree if found is None else found.bound,
+            "modules": [
+                {**name_shapes(module.shapes), "degree": degree, "dimension": json_integer(module.dimension)}
+                for degree, module in self.modules
+            ],
+            "dimension": self.dimension,
+            "degree": None if self.variety_degree is None else json_integer(self.variety_degree),
+            "checked": [] if found is None else [{"degree": n, "modules": count} for n, count in found.checked],
+            "check_proven": None if found is None else found.is_proven,
+            "new": []
+            if found is None
+            else [
+                {"degree": degree, "lambda": list(lam), "mu": list(mu), "multiplicity": count}
+                for degree, (lam, mu), count in found.new
+            ],
+            "prime": None if found is None else found.prime,
+            "seed": self.seed,
+            "seconds": 0.0 if found is None else round(found.seconds, 4),
+        }
+
+    def rows(self) -> dict[str, str]:
+        if not self.modules:
+            return {"generators": "The ideal is zero: there are no equations."}
+        listed = " + ".join(f"{module} (degree {degree})" for degree, module in self.modules)
+        shown = {"generators": f"in degrees ≤ {self.degree}: {self.standing}", "modules": listed}
+        shown["variety"] = f"affine dimension {self.dimension}"
+        if self.variety_degree is not None:
+            shown["variety"] += f", degree {json_integer(self.variety_degree)}"
+        if self.check is not None:
+            count = sum(modules for _, modules in self.check.checked)
+            end = "nothing new, proven" if self.check.is_proven else "not finished: give more time or memory"
+            shown["check"] = f"{count} modules in degrees 5 to {self.check.bound}: {end}"
+        return shown
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IdealSummary(Result):
+    """All degrees of one run. ``degrees`` holds the complete ones; ``stopped`` says which limit ended the run, if any.
+
+    ``vectors`` are the highest weight vectors of the minimal generators, where they were asked for.
+    """
+
+    model: Model
+    method: str
+    primes: tuple[int, ...]
+    degrees: tuple[DegreeSummary, ...]
+    stopped: str | None = None
+    vectors: tuple[HighestWeightVector, ...] | None = field(default=None, repr=False)
+    completeness: CompletenessResult | None = None
+    """What is known about degrees beyond the run; None if it was not asked."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.stopped is None
+
+    def to_json(self) -> dict[str, Any]:
+        record = {
+            **self.model.describe(),
+            "model": type(self.model).__name__,
+            "method": self.method,
+            "primes": list(self.primes),
+            "seed": self.seed,
+            "finished": self.is_finished,
+            "degrees": [degree.to_json() for degree in self.degrees],
+            "completeness": None if self.completeness is None else self.completeness.to_json(),
+        }
+        return record if self.is_finished else {**record, "stopped": self.stopped}
+
+    def rows(self) -> dict[str, str]:
+        sizes = ", ".join(f"{k}={v}" for k, v in self.model.describe().items() if v not in (None, False))
+        shown = {"ideal": f"{type(self.model).__name__}: {sizes}; method {self.method}"}
+        for degree in self.degrees:
+            counts = f"HF {degree.hilbert_function}, dim I {degree.ideal_dimension}, new {degree.minimal_generators}"
+            modules = f" = {' + '.join(map(str, degree.modules))}" if degree.modules else ""
+            shown[f"degree {degree.degree}"] = f"{counts}{modules}; {degree.standing}"
+        shown |= {} if self.completeness is None else self.completeness.rows()
+        return shown if self.is_finished else {**shown, "stopped": str(self.stopped)}

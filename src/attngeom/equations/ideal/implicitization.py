@@ -1,0 +1,139 @@
+"""All equations of an attention variety, degree by degree: what ``attngeom implicitize`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from attngeom.equations.ideal.answers import CompletenessResult, IdealSummary
+from attngeom.equations.ideal.completeness import check_complete, check_reach
+from attngeom.equations.ideal.completeness import complete as complete_by_theorem
+from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
+from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
+from attngeom.equations.ideal.ledger import with_families
+from attngeom.equations.ideal.limits import Limits, OverBudget
+from attngeom.equations.ideal.models import CrossColumn, Model
+from attngeom.equations.ideal.records import DegreeSummary
+from attngeom.errors import InputError
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.results import Standing
+
+SECOND_PRIME = 2147483587
+"""The next prime below :data:`WORD_PRIME`: a second, independent run of everything that is not proven."""
+
+
+def implicitize(
+    model: Model,
+    max_degree: int,
+    method: Method | None = None,
+    *,
+    families: bool = True,
+    vectors: bool = False,
+    prove: bool = False,
+    complete: bool = False,
+    check: bool | None = None,
+    seed: int = 0,
+    budget: Limits | None = None,
+    progress: OnWeight | None = None,
+    state: str | Path | None = None,
+) -> IdealSummary:
+    """All equations of degree ≤ max_degree on the variety: dimensions, minimal generators and their modules.
+
+    ``families`` compares with the families of invariants (t ≥ 2, one row, one head). ``vectors`` lifts a highest weight
+    vector of each module to Z, ``prove`` uses them to prove dimensions. ``complete`` adds all degrees: Theorem 6. Every
+    degree that is not proven is computed again with a second prime, unless ``check`` is False; a difference raises
+    ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too. What a budget ends is left out, and
+    ``stopped`` says so; with ``state``, a file, a later run goes on from there.
+
+    >>> print(implicitize(CrossColumn(2, 2), 4).degrees[-1].modules[0])
+    S_44⊗S_22
+    """
+    if complete and not has_theory(model):
+        raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
+    limits = budget or Limits()
+    run = Run(model, max_degree, method, seed=seed, limits=limits, progress=progress, state=state)
+    if complete and check and isinstance(model, CrossColumn):
+        check_reach(model.d, model.a, model.num_targets)
+    degrees = run.degrees()
+    summary = _summary(run, degrees, run.stopped)
+    if check is not False and run.stopped is None:
+        summary = _repeat(summary, method, limits, progress)
+    try:
+        with limits.hold():
+            summary = _with_generators(summary, families, vectors, prove)
+    except OverBudget as reason:
+        summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
+    if complete and isinstance(model, CrossColumn):
+        summary = replace(summary, completeness=_complete(model, run, bool(check), limits, progress))
+    standing = _standing(summary)
+    return replace(summary, standing=standing, reason=_reason(summary, standing))
+
+
+def _summary(run: Run, degrees: Iterable[DegreeSummary], stopped: str | None) -> IdealSummary:
+    return IdealSummary(
+        standing="undecided",
+        reason="",
+        seed=run.seed,
+        model=run.model,
+        method=run.method,
+        primes=(run.prime,),
+        degrees=tuple(degrees),
+        stopped=stopped,
+    )
+
+
+def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progress: OnWeight | None) -> IdealSummary:
+    """The summary after a second run, with another prime, up to the last degree that is not proven."""
+    unproven = [d.degree for d in summary.degrees if d.standing != "proven"]
+    if not unproven:
+        return summary
+    seed = 0 if summary.seed is None else summary.seed
+    again = Run(summary.model, max(unproven), method, prime=SECOND_PRIME, seed=seed, limits=limits, progress=progress)
+    for ours, theirs in zip(summary.degrees, again.degrees()):
+        if (ours.hilbert_function, ours.modules) != (theirs.hilbert_function, theirs.modules):
+            raise ArithmeticError(
+                f"degree {ours.degree}: results mod {WORD_PRIME} and mod {SECOND_PRIME} differ; use other primes"
+            )
+    stopped = None if again.stopped is None else f"second prime, {again.stopped}"
+    return replace(summary, primes=(WORD_PRIME, SECOND_PRIME), stopped=stopped)
+
+
+def _with_generators(summary: IdealSummary, families: bool, vectors: bool, prove: bool) -> IdealSummary:
+    """The summary with highest weight vectors, which are lifted once for all who need them."""
+    compares = families and has_theory(summary.model)
+    if not (compares or vectors or prove):
+        return summary
+    found = generator_vectors(summary.model, summary.degrees, seed=summary.seed or 0)
+    summary = replace(summary, vectors=tuple(found))
+    if compares and isinstance(summary.model, CrossColumn):
+        summary = replace(summary, degrees=with_families(summary.model, summary.degrees, found))
+    if vectors or prove:
+        summary = replace(summary, degrees=prove_dimensions(summary.degrees, found))
+    return summary
+
+
+def _complete(
+    model: CrossColumn, run: Run, check: bool, limits: Limits, progress: OnWeight | None
+) -> CompletenessResult:
+    sizes = (model.d, model.a, model.num_targets)
+    if not check:
+        return complete_by_theorem(*sizes)
+    return check_complete(*sizes, limits=limits, progress=progress, run=run)
+
+
+def _standing(summary: IdealSummary) -> Standing:
+    if not summary.is_finished or (summary.completeness is not None and not summary.completeness.is_checked):
+        return "undecided"
+    return "proven" if all(d.standing == "proven" for d in summary.degrees) else "probabilistic"
+
+
+def _reason(summary: IdealSummary, standing: Standing) -> str:
+    if summary.stopped is not None:
+        return f"stopped, {summary.stopped}"
+    if standing == "undecided":
+        return "the check of completeness was not finished"
+    if standing == "proven":
+        return "every module was decided over Q"
+    error = max(d.error_bound for d in summary.degrees)
+    return f"ranks at random points mod {', '.join(map(str, summary.primes))}; error at most {error:.0e}"
