@@ -10,8 +10,7 @@ import numpy as np
 from attngeom.certification.refutation import Violation
 from attngeom.certification.results import Certification, Point
 from attngeom.equations.families.single_column import lie_matrix
-from attngeom.exact.cubic_fields import CubicNumber
-from attngeom.exact.domains import QQ, Array
+from attngeom.exact.domains import QQ, Array, CubicNumber
 from attngeom.exact.matrices import rank
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits
@@ -59,7 +58,7 @@ def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, s
     p, n = inertia(splitting.B)
     size, needed = p + n, max(p, n)
     signature = f"the quadratic form has signature ({p}, {n})"
-    if splitting.modulus is None:
+    if splitting.field is None:
         if attention is None or size <= attention:
             point = Point(splitting.B, splitting.V, QQ)
             reason = f"each row is a linear form times one quadratic form, of rank {size}"
@@ -70,7 +69,7 @@ def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, s
             return Certification("realizable", reason, coefficients, attention, seed, 1, (point,))
     witness = {"form": _form_json(splitting)}
     bound = size if attention is None else attention
-    field = "" if splitting.modulus is None else ", over the field of a real root of the cubic in the witness"
+    field = "" if splitting.field is None else ", over the field of a real root of the cubic in the witness"
     if needed <= bound:
         found = size if size <= bound else needed
         reason = f"{signature}{field}, so a real A of rank {found} has it as symmetric part"
@@ -99,7 +98,7 @@ def _form_json(splitting: Splitting) -> dict[str, Any]:
     def write(array: Array) -> list[list[Any]]:
         return [[x.to_json() if isinstance(x, CubicNumber) else str(x) for x in row] for row in array]
 
-    modulus = None if splitting.modulus is None else [str(c) for c in splitting.modulus]
+    modulus = None if splitting.field is None else [str(c) for c in splitting.field.modulus]
     return {"modulus": modulus, "V": write(splitting.V), "B": write(splitting.B)}
 
 

@@ -141,7 +141,7 @@ def _flint_pivots(reduced: nmod_mat, rank: int) -> tuple[int, ...]:
     pivots: list[int] = []
     for i in range(rank):
         j = pivots[-1] + 1 if pivots else 0
-        while reduced[i, j] == 0:
+        while not int(reduced[i, j]):
             j += 1
         pivots.append(j)
     return tuple(pivots)

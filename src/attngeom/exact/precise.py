@@ -27,7 +27,8 @@ def to_float(array: Array) -> Array:
 
 def dyadic(array: Array) -> Array:
     """The midpoints of balls as exact rational numbers."""
-    return np.frompyfunc(lambda x: x.mid().fmpq(), 1, 1)(array)
+    exact: Array = np.frompyfunc(lambda x: x.mid().fmpq(), 1, 1)(array)
+    return exact
 
 
 @dataclass(frozen=True, eq=False)

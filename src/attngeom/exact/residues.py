@@ -145,7 +145,7 @@ class BalancedResidues:
         for i in range(0, c.shape[-2], TILE_ROWS):
             for j in range(0, c.shape[-1], TILE_COLUMNS):
                 c[i : i + TILE_ROWS, j : j + TILE_COLUMNS] -= x[i : i + TILE_ROWS] @ y[:, j : j + TILE_COLUMNS]
-        return pending + k
+        return pending + int(k)
 
     def invert_matrix(self, a: Array) -> Array | None:
         """The inverse of a small square matrix, None if it is singular."""

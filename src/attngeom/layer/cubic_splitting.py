@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_poly
 
-from attngeom.exact.cubic_fields import CubicNumber
-from attngeom.exact.domains import QQ, Array
+from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber
 from attngeom.exact.matrices import nullspace, rank
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_index, triple_orbits
@@ -30,7 +29,7 @@ class Splitting:
 
     V: Array
     B: Array
-    modulus: tuple[fmpq, ...] | None = None
+    field: CubicField | None = None
 
 
 def cubic_tensors(coefficients: Coefficients) -> Array:
@@ -107,16 +106,15 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
 
 def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array) -> Splitting | None:
     """A cubic without rational factor on a line with irreducible g: it is a norm from Q(θ), or irreducible over C."""
-    modulus = tuple(g[k] / g[3] for k in range(4))
-    theta = CubicNumber.generator(modulus)
-    p = np.array([theta * x + y for x, y in zip(u, r)], dtype=object)
-    lifted = tensor * CubicNumber((fmpq(1), fmpq(0), fmpq(0)), modulus)
+    field = CubicField(tuple(g[k] / g[3] for k in range(4)))
+    p = field.convert(r) + field.convert(u) * field.element(0, 1)
+    lifted = field.convert(tensor)
     form = contract(lifted, p, p)
     B = _divide(lifted, form)
     if B is None:
         return None
     form = form / next(x for x in form if x != 0)
-    return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, modulus)
+    return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, field)
 
 
 def split_independent(tensors: Array) -> Splitting | None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from itertools import pairwise, permutations
 from typing import Any
 
-from flint import fmpq, fmpq_mat, fmpq_poly
+from flint import fmpq, fmpq_mat
 
-from attngeom.errors import FormatError
-from attngeom.exact.cubic_fields import CubicNumber
+from attngeom.errors import FormatError, InputError
+from attngeom.exact.domains import CubicField, CubicNumber
 from attngeom.exact.multisets import triples
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.budget import MAX_FIELD_PRODUCTS, afford, afford_elimination, height
 from attngeom.verification.reading import read_matrix, read_object, read_rational, require
 
 Matrix = list[list[Any]]
-Modulus = tuple[fmpq, ...]
 
 
 def check_form(coefficients: Coefficients, verdict: str, attention: int | None, claimed: Any, witness: Any) -> str:
@@ -30,11 +29,11 @@ def check_form(coefficients: Coefficients, verdict: str, attention: int | None, 
     require(not coefficients.outside, "a term lies outside the support of attention")
     form = read_object(read_object(witness, ("form",), "witness")["form"], ("modulus", "V", "B"), "form")
     d, d_out = coefficients.d, coefficients.d_out
-    modulus = None if form["modulus"] is None else _read_modulus(form["modulus"])
+    field = None if form["modulus"] is None else _read_field(form["modulus"])
     rows = len(triples(d))
-    if modulus is not None:
+    if field is not None:
         afford(6 * d_out * rows + d**4, MAX_FIELD_PRODUCTS, "products of numbers in a cubic field")
-    V, B = _read(form["V"], d_out, d, modulus, "V"), _read(form["B"], d, d, modulus, "B")
+    V, B = _read(form["V"], d_out, d, field, "V"), _read(form["B"], d, d, field, "B")
     require(all(B[k][l] == B[l][k] for k in range(d) for l in range(k)), "B must be symmetric")
     require(any(x != 0 for row in V for x in row), "V must not be zero")
     for n in range(d_out):
@@ -102,28 +101,28 @@ def _sign(x: Any) -> int:
     return int(x > 0) - int(x < 0)
 
 
-def _read_modulus(value: Any) -> Modulus:
-    """A monic cubic without rational root: modulo any other one a product of nonzero numbers can be zero."""
+def _read_field(value: Any) -> CubicField:
+    """The field of a monic cubic without rational root: modulo any other one a product can be zero."""
     if type(value) is not list or len(value) != 4:
         raise FormatError("a modulus of four rational strings, from the constant coefficient up, is required")
     modulus = tuple(read_rational(x) for x in value)
     if modulus[3] != 1:
         raise FormatError("a monic modulus is required")
     afford_elimination(3, height(modulus))
-    factors = fmpq_poly(list(modulus)).factor()[1]
-    if len(factors) != 1 or factors[0][1] != 1:
-        raise FormatError("a modulus that is irreducible over Q is required")
-    return modulus
+    try:
+        return CubicField(modulus)
+    except InputError:
+        raise FormatError("a modulus that is irreducible over Q is required") from None
 
 
-def _read(value: Any, rows: int, columns: int, modulus: Modulus | None, name: str) -> Matrix:
-    return [[_number(x, modulus) for x in row] for row in read_matrix(value, rows, columns, name)]
+def _read(value: Any, rows: int, columns: int, field: CubicField | None, name: str) -> Matrix:
+    return [[_number(x, field) for x in row] for row in read_matrix(value, rows, columns, name)]
 
 
-def _number(value: Any, modulus: Modulus | None) -> Any:
-    if modulus is None:
+def _number(value: Any, field: CubicField | None) -> Any:
+    if field is None:
         return read_rational(value)
     if type(value) is not list or len(value) != 3:
         raise FormatError("three rational coefficients of a number in the cubic field are required")
     a, b, c = (read_rational(x) for x in value)
-    return CubicNumber((a, b, c), modulus)
+    return field.element(a, b, c)

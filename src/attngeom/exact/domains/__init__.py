@@ -3,6 +3,7 @@
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains.balanced import BalancedField
 from attngeom.exact.domains.balls import Balls
+from attngeom.exact.domains.cubic import CubicField, CubicNumber
 from attngeom.exact.domains.domain import Domain
 from attngeom.exact.domains.floats import RR, Floats
 from attngeom.exact.domains.polynomials import PolynomialDomain
@@ -19,6 +20,8 @@ __all__ = [
     "Array",
     "BalancedField",
     "Balls",
+    "CubicField",
+    "CubicNumber",
     "Domain",
     "Floats",
     "PolynomialDomain",

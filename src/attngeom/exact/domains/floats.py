@@ -42,7 +42,8 @@ class Floats(Domain):
 
     def matmul(self, a: Array, b: Array) -> Array:
         check_product(a, b)
-        return np.matmul(a, b)
+        product: Array = np.matmul(a, b)
+        return product
 
     def inverse(self, a: Array) -> Array:
         check_square(a)

@@ -12,12 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb, fmpq, fmpz
 
-from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact.arrays import Array, check_matrix, check_square, elementwise
+from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains.balls import Balls
-from attngeom.exact.domains.domain import Domain, no_inverse, singular
-from attngeom.exact.domains.rationals import QQ
-from attngeom.exact.modular import Echelon
+from attngeom.exact.domains.extension import ExtensionField
 from attngeom.exact.numbers import as_fmpq
 
 _RATIONAL = r"\d+(?:/\d+)?"
@@ -37,6 +34,10 @@ class Quadratic:
     b: fmpq
     D: int
 
+    @property
+    def coefficients(self) -> tuple[fmpq, ...]:
+        return self.a, self.b
+
     def _coerce(self, other: Any) -> Quadratic | None:
         if isinstance(other, Quadratic):
             if other.D != self.D:
@@ -46,28 +47,28 @@ class Quadratic:
             return Quadratic(as_fmpq(other), fmpq(0), self.D)
         return None
 
-    def __add__(self, other: Any) -> Quadratic:
+    def __add__(self, other: Any) -> Any:
         y = self._coerce(other)
         return NotImplemented if y is None else Quadratic(self.a + y.a, self.b + y.b, self.D)
 
-    def __sub__(self, other: Any) -> Quadratic:
+    def __sub__(self, other: Any) -> Any:
         y = self._coerce(other)
         return NotImplemented if y is None else Quadratic(self.a - y.a, self.b - y.b, self.D)
 
-    def __rsub__(self, other: Any) -> Quadratic:
+    def __rsub__(self, other: Any) -> Any:
         return -self + other
 
-    def __mul__(self, other: Any) -> Quadratic:
+    def __mul__(self, other: Any) -> Any:
         y = self._coerce(other)
         if y is None:
             return NotImplemented
         return Quadratic(self.a * y.a + self.D * self.b * y.b, self.a * y.b + self.b * y.a, self.D)
 
-    def __truediv__(self, other: Any) -> Quadratic:
+    def __truediv__(self, other: Any) -> Any:
         y = self._coerce(other)
         return NotImplemented if y is None else self * y.inverse()
 
-    def __rtruediv__(self, other: Any) -> Quadratic:
+    def __rtruediv__(self, other: Any) -> Any:
         return self.inverse() * other
 
     __radd__ = __add__
@@ -153,7 +154,7 @@ def _is_squarefree(n: int) -> bool:
 
 
 @dataclass(frozen=True)
-class QuadraticField(Domain):
+class QuadraticField(ExtensionField):
     """The field Q(√D); arrays have object dtype with :class:`Quadratic` entries.
 
     >>> field = QuadraticField(2)
@@ -163,13 +164,15 @@ class QuadraticField(Domain):
 
     D: int
     name: ClassVar[str] = "quadratic"
-    is_exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.D, bool) or not isinstance(self.D, int):
             raise InputError(f"D = {self.D!r} given; a squarefree integer is required")
         if self.D in (0, 1) or not _is_squarefree(self.D):
             raise InputError(f"D = {self.D} given; a squarefree integer other than 0 and 1 is required")
+
+    def minimal_polynomial(self) -> tuple[fmpq, ...]:
+        return fmpq(-self.D), fmpq(0), fmpq(1)
 
     def element(self, a: Any, b: Any = 0) -> Quadratic:
         """a + b√D."""
@@ -189,91 +192,13 @@ class QuadraticField(Domain):
             raise InputError(f"entry {text[:40]!r} given; an element of Q(√{self.D}) is required")
         return self.element(a or 0, sign + (b or "1"))
 
-    def _entry(self, x: Any) -> Quadratic:
+    def entry(self, x: Any) -> Quadratic:
         if isinstance(x, Quadratic):
             if x.D != self.D:
                 raise InputError(f"entry {x} given; an element of Q(√{self.D}) is required")
             return x
         return self.parse(x) if isinstance(x, str) else self.element(x)
 
-    def convert(self, data: Any) -> Array:
-        return elementwise(self._entry, data)
-
-    def parts(self, array: Array) -> tuple[Array, Array]:
-        """The rational arrays a and b of a + b√D."""
-        a, b = np.empty(array.size, dtype=object), np.empty(array.size, dtype=object)
-        for index, entry in enumerate(array.ravel()):
-            a[index], b[index] = entry.a, entry.b
-        return a.reshape(array.shape), b.reshape(array.shape)
-
-    def combine(self, a: Array, b: Array) -> Array:
-        """The array a + b√D from two rational arrays."""
-        flat = np.empty(a.size, dtype=object)
-        for index, (x, y) in enumerate(zip(a.ravel(), b.ravel())):
-            flat[index] = Quadratic(x, y, self.D)
-        return flat.reshape(a.shape)
-
-    def invert(self, a: Any) -> Any:
-        try:
-            return np.frompyfunc(lambda x: self._entry(x).inverse(), 1, 1)(a)
-        except ZeroDivisionError:
-            raise no_inverse() from None
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        a0, a1 = self.parts(a)
-        b0, b1 = self.parts(b)
-        return self.combine(QQ.matmul(a0, b0) + self.D * QQ.matmul(a1, b1), QQ.matmul(a0, b1) + QQ.matmul(a1, b0))
-
-    def to_rational(self, a: Array) -> Array:
-        """The 2m×2n rational matrix of multiplication by a: its rank is twice the rank of a.
-
-        An entry x + y√D becomes the block [[x, D y], [y, x]]. Blocks of 1 are identities, so the reduced echelon
-        form of the image is the image of the reduced echelon form.
-        """
-        x, y = self.parts(a)
-        out = np.empty((2 * a.shape[0], 2 * a.shape[1]), dtype=object)
-        out[::2, ::2], out[::2, 1::2], out[1::2, ::2], out[1::2, 1::2] = x, self.D * y, y, x
-        return out
-
-    def from_rational(self, a: Array) -> Array:
-        """The matrix whose image under :meth:`to_rational` is a."""
-        return self.combine(a[::2, ::2], a[1::2, ::2])
-
-    def inverse(self, a: Array) -> Array:
-        check_square(a)
-        try:
-            return self.from_rational(QQ.inverse(self.to_rational(a)))
-        except SingularError:
-            raise singular(a) from None
-
-    def rank(self, a: Array) -> int:
-        check_matrix(a)
-        return QQ.rank(self.to_rational(a)) // 2
-
-    def rref(self, a: Array) -> Echelon:
-        check_matrix(a)
-        image = QQ.rref(self.to_rational(a))
-        return Echelon(self.from_rational(image.matrix), tuple(j // 2 for j in image.pivots[::2]))
-
-    def _large_det(self, a: Array) -> Quadratic:
-        """Elimination with the operators of the entries."""
-        a = a.copy()
-        result = self.one
-        for k in range(len(a)):
-            pivot = next((i for i in range(k, len(a)) if a[i, k]), None)
-            if pivot is None:
-                return self.zero
-            if pivot != k:
-                a[[k, pivot]] = a[[pivot, k]]
-                result = -result
-            result = result * a[k, k]
-            factors = a[k + 1 :, k] / a[k, k]
-            a[k + 1 :, k:] = a[k + 1 :, k:] - factors[:, None] * a[k, k:]
-        return result
-
-    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Entries a + b√D with integers a, b in [-9, 9]."""
-        return self.combine(QQ.random(shape, rng), QQ.random(shape, rng))
-
-    def is_zero(self, a: Array) -> bool:
-        return not any(bool(x) for x in a.ravel())
+    def number(self, *coefficients: fmpq) -> Quadratic:
+        a, b = coefficients
+        return Quadratic(a, b, self.D)

@@ -1,0 +1,175 @@
+"""The field Q(θ) of a root θ of an irreducible rational cubic; signs are those at its least real root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb, fmpq, fmpq_poly, fmpz
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains.balls import Balls
+from attngeom.exact.domains.extension import ExtensionField
+from attngeom.exact.numbers import as_fmpq
+
+
+@dataclass(frozen=True, slots=True)
+class CubicNumber:
+    """The number a + bθ + cθ² of a cubic field.
+
+    >>> root = CubicField((-2, 0, 0, 1)).element(0, 1)
+    >>> (root * root * root).coefficients, root.sign()
+    ((2, 0, 0), 1)
+    """
+
+    coefficients: tuple[fmpq, ...]
+    field: CubicField
+
+    def _new(self, polynomial: fmpq_poly) -> CubicNumber:
+        return CubicNumber(tuple(polynomial[k] for k in range(3)), self.field)
+
+    def _polynomial(self) -> fmpq_poly:
+        return fmpq_poly(list(self.coefficients))
+
+    def _coerce(self, other: Any) -> CubicNumber | None:
+        if isinstance(other, CubicNumber):
+            if other.field != self.field:
+                raise DomainError("numbers of two cubic fields given; one field is required")
+            return other
+        if isinstance(other, (int, fmpz, fmpq, np.integer)) and not isinstance(other, bool):
+            return self.field.element(other)
+        return None
+
+    def __add__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        if y is None:
+            return NotImplemented
+        return CubicNumber(tuple(a + b for a, b in zip(self.coefficients, y.coefficients)), self.field)
+
+    def __neg__(self) -> CubicNumber:
+        return CubicNumber(tuple(-a for a in self.coefficients), self.field)
+
+    def __sub__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self + (-y)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self._new(self._polynomial() * y._polynomial() % self.field.polynomial)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def inverse(self) -> CubicNumber:
+        """1/x for x ≠ 0."""
+        if not self:
+            raise ZeroDivisionError("inverse of zero")
+        return self._new(self._polynomial().xgcd(self.field.polynomial)[1])
+
+    def __truediv__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self * y.inverse()
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.inverse() * other
+
+    def __eq__(self, other: object) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self.coefficients == y.coefficients
+
+    def __hash__(self) -> int:
+        return hash((self.coefficients, self.field))
+
+    def __bool__(self) -> bool:
+        return any(c != 0 for c in self.coefficients)
+
+    def sign(self) -> int:
+        """The sign at the least real root of the modulus, certified by an enclosure.
+
+        A nonzero number is not zero at any root of an irreducible modulus, so some precision decides.
+        """
+        if not self:
+            return 0
+        precision = 64
+        while True:
+            with Balls(precision).working():
+                root = self.field.least_real_root(precision)
+                a, b, c = (arb(x) for x in self.coefficients)
+                value = a + root * (b + root * c)
+            if value > 0 or value < 0:
+                return 1 if value > 0 else -1
+            precision *= 2
+
+    def to_json(self) -> list[str]:
+        return [str(c) for c in self.coefficients]
+
+    def __str__(self) -> str:
+        return " + ".join(f"{c}{power}" for c, power in zip(self.coefficients, ("", "*t", "*t^2")) if c != 0) or "0"
+
+
+@dataclass(frozen=True)
+class CubicField(ExtensionField):
+    """Q(θ) for a root θ of a monic rational cubic without rational root, coefficients from the constant one up.
+
+    Modulo a reducible cubic products of nonzero numbers can vanish: such moduli are refused.
+
+    >>> field = CubicField((-2, 0, 0, 1))
+    >>> field.rank(field.convert([[field.element(0, 1), 2], [1, field.element(0, 0, 1)]]))
+    1
+    """
+
+    modulus: tuple[fmpq, ...]
+    name: ClassVar[str] = "cubic"
+
+    def __post_init__(self) -> None:
+        modulus = tuple(as_fmpq(c) for c in self.modulus)
+        if len(modulus) != 4 or modulus[3] != 1:
+            raise InputError("a modulus that is no monic cubic given; four coefficients, the last one 1, are required")
+        factors = fmpq_poly(list(modulus)).factor()[1]
+        if len(factors) != 1 or factors[0][1] != 1:
+            raise InputError("a reducible modulus given; a cubic that is irreducible over Q is required")
+        object.__setattr__(self, "modulus", modulus)
+
+    def minimal_polynomial(self) -> tuple[fmpq, ...]:
+        return self.modulus
+
+    @property
+    def polynomial(self) -> fmpq_poly:
+        return _polynomial(self.modulus)
+
+    def element(self, a: Any, b: Any = 0, c: Any = 0) -> CubicNumber:
+        """a + bθ + cθ²."""
+        return self.number(as_fmpq(a), as_fmpq(b), as_fmpq(c))
+
+    def number(self, *coefficients: fmpq) -> CubicNumber:
+        return CubicNumber(coefficients, self)
+
+    def entry(self, x: Any) -> CubicNumber:
+        if not isinstance(x, CubicNumber):
+            return self.element(x)
+        if x.field != self:
+            raise InputError("a number of another cubic field given; one field is required")
+        return x
+
+    def least_real_root(self, precision: int) -> arb:
+        """An enclosure of the least real root of the modulus; a cubic has at least one."""
+        return _least_real_root(self.modulus, precision)
+
+
+@lru_cache(maxsize=64)
+def _polynomial(modulus: tuple[fmpq, ...]) -> fmpq_poly:
+    return fmpq_poly(list(modulus))
+
+
+@lru_cache(maxsize=64)
+def _least_real_root(modulus: tuple[fmpq, ...], precision: int) -> arb:
+    # FLINT isolates the roots: enclosures are disjoint, and those of real roots have imaginary part 0 exactly.
+    with Balls(precision).working():
+        roots: Any = _polynomial(modulus).numer().complex_roots()
+        real: list[arb] = [root.real for root, _ in roots if root.imag == 0]
+        return next(x for x in real if all(x < y for y in real if y is not x))

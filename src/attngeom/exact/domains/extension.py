@@ -1,0 +1,133 @@
+"""Number fields Q(θ) as domains: linear algebra runs over Q, through the matrices of multiplication."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.errors import SingularError
+from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise
+from attngeom.exact.domains.domain import Domain, no_inverse, singular
+from attngeom.exact.domains.rationals import QQ
+from attngeom.exact.modular import Echelon
+
+
+class ExtensionField(Domain):
+    """Q[θ]/(f) for a monic irreducible f of degree k; numbers have k rational coefficients and all operators.
+
+    A matrix a over it acts on Q^k-vectors: :meth:`to_rational` is multiplicative, its rank is k times the rank of a,
+    and blocks of 1 are identities, so the reduced echelon form of the image is the image of the reduced echelon form.
+    """
+
+    is_exact: ClassVar[bool] = True
+
+    @abstractmethod
+    def minimal_polynomial(self) -> tuple[fmpq, ...]:
+        """The coefficients of f from the constant one up, the last one 1."""
+
+    @abstractmethod
+    def entry(self, x: Any) -> Any:
+        """The number x of this field."""
+
+    @abstractmethod
+    def number(self, *coefficients: fmpq) -> Any:
+        """The number with these coefficients of 1, θ, θ², …; its property ``coefficients`` gives them back."""
+
+    @property
+    def degree(self) -> int:
+        return len(self.minimal_polynomial()) - 1
+
+    def parts(self, array: Array) -> tuple[Array, ...]:
+        """The rational arrays of the coefficients of 1, θ, θ², …"""
+        out = np.empty((self.degree, array.size), dtype=object)
+        for index, x in enumerate(array.ravel()):
+            out[:, index] = x.coefficients
+        return tuple(out.reshape(self.degree, *array.shape))
+
+    def combine(self, *parts: Array) -> Array:
+        """The array with these rational coefficients."""
+        flat = np.empty(parts[0].size, dtype=object)
+        for index, coefficients in enumerate(zip(*(part.ravel() for part in parts))):
+            flat[index] = self.number(*coefficients)
+        return flat.reshape(parts[0].shape)
+
+    def convert(self, data: Any) -> Array:
+        return elementwise(self.entry, data)
+
+    def invert(self, a: Any) -> Any:
+        try:
+            return np.frompyfunc(lambda x: self.entry(x).inverse(), 1, 1)(a)
+        except ZeroDivisionError:
+            raise no_inverse() from None
+
+    def _times_theta(self, parts: tuple[Array, ...]) -> tuple[Array, ...]:
+        *low, high = parts
+        return tuple(x - c * high for x, c in zip((QQ.zeros(high.shape), *low), self.minimal_polynomial()))
+
+    def to_rational(self, a: Array) -> Array:
+        """The km×kn rational matrix of multiplication by a: a_ij θ^c is column c of block (i, j)."""
+        k = self.degree
+        out = np.empty((k * a.shape[0], k * a.shape[1]), dtype=object)
+        parts = self.parts(a)
+        for c in range(k):
+            for r in range(k):
+                out[r::k, c::k] = parts[r]
+            parts = self._times_theta(parts)
+        return out
+
+    def from_rational(self, a: Array) -> Array:
+        """The matrix whose image under :meth:`to_rational` is a."""
+        k = self.degree
+        return self.combine(*(a[r::k, ::k] for r in range(k)))
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        def multiply(x: Array, y: Array) -> Array:
+            k = self.degree
+            columns = np.stack(self.parts(y), axis=1).reshape(k * y.shape[0], y.shape[1])
+            product = QQ.matmul(self.to_rational(x), columns)
+            return self.combine(*(product[r::k] for r in range(k)))
+
+        return broadcast_product(multiply, a, b)
+
+    def inverse(self, a: Array) -> Array:
+        check_square(a)
+        try:
+            return self.from_rational(QQ.inverse(self.to_rational(a)))
+        except SingularError:
+            raise singular(a) from None
+
+    def rank(self, a: Array) -> int:
+        check_matrix(a)
+        return QQ.rank(self.to_rational(a)) // self.degree
+
+    def rref(self, a: Array) -> Echelon:
+        check_matrix(a)
+        k = self.degree
+        image = QQ.rref(self.to_rational(a))
+        return Echelon(self.from_rational(image.matrix), tuple(j // k for j in image.pivots[::k]))
+
+    def _large_det(self, a: Array) -> Any:
+        """Elimination with the operators of the entries."""
+        a = a.copy()
+        result = self.one
+        for k in range(len(a)):
+            pivot = next((i for i in range(k, len(a)) if a[i, k]), None)
+            if pivot is None:
+                return self.zero
+            if pivot != k:
+                a[[k, pivot]] = a[[pivot, k]]
+                result = -result
+            result = result * a[k, k]
+            factors = a[k + 1 :, k] / a[k, k]
+            a[k + 1 :, k:] = a[k + 1 :, k:] - factors[:, None] * a[k, k:]
+        return result
+
+    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Numbers with integer coefficients in [-9, 9]."""
+        return self.combine(*(QQ.random(shape, rng) for _ in range(self.degree)))
+
+    def is_zero(self, a: Array) -> bool:
+        return not any(bool(x) for x in a.ravel())
