@@ -1,0 +1,101 @@
+"""Small files that ask for much work: undecided at once, with what would be needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attngeom.verification import Certificate, verify
+from attngeom.verification.budget import MAX_BYTES
+
+SMALL = {"widths": [1, 1], "attention": [1], "tokens": 2, "kind": "softmax", "heads": 1, "value_width": None}
+LOWER = {"prime": 8388593, "seed": 0, "tokens": 2, "samples": 2, "support": [[1, 1, 1, None]]}
+LOWER |= {"rows": [0, 1], "columns": [0, 1]}
+
+
+def dimension_certificate(architecture: Any, lower: Any, upper: Any, value: int = 2) -> Certificate:
+    claim = {"kind": "dimension", "architecture": {**SMALL, **architecture}, "dimension": value}
+    return Certificate(claim, {"lower": {**LOWER, **lower}, "upper": upper}, {})
+
+
+def layer_certificate(sizes: Any, witness: Any, verdict: str = "realizable", rank: int | None = 0) -> Certificate:
+    coefficients = {"format": "attngeom/coefficients", "version": 1, "d": 1, "d_out": 1, "t": 1, "terms": [], **sizes}
+    claim = {"kind": "layer", "verdict": verdict, "attention": 1, "rank": rank, "coefficients": coefficients}
+    return Certificate(claim, witness, {})
+
+
+def zeros(rows: int, columns: int) -> list[list[str]]:
+    return [["0"] * columns for _ in range(rows)]
+
+
+COUNT = {"method": "count"}
+SYMMETRIES = {"method": "symmetries", "prime": 2147483629, "seed": 0}
+POINT = {"field": "Q", "points": [{"A": [["0"]], "V": [["0"]]}]}
+EXPENSIVE = {
+    "sums mod 2": dimension_certificate({}, {"prime": 2, "samples": 1000}, COUNT),
+    "sums mod 7": dimension_certificate({}, {"prime": 7, "samples": 1000}, COUNT),
+    "symmetries": dimension_certificate({"attention": [450], "kind": "lightning"}, {}, SYMMETRIES, 1),
+    "samples": dimension_certificate({"tokens": 10**6}, {"tokens": 10**5, "samples": 1000}, COUNT),
+    "parameters": dimension_certificate({"widths": [10**6, 10**6]}, {}, COUNT),
+    "dimension": dimension_certificate({"widths": [100, 100], "attention": [100]}, {}, COUNT, 19999),
+    "tokens": layer_certificate({"t": 14000}, POINT),
+    "width": layer_certificate({"d": 10**5}, POINT),
+    "astronomic": layer_certificate({"d": 10**17, "d_out": 10**17, "t": 10**17}, POINT),
+    "cubic field": layer_certificate(
+        {"d": 60}, {"form": {"modulus": ["-2", "0", "0", "1"], "V": zeros(1, 60), "B": zeros(60, 60)}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPENSIVE)
+def test_expensive_claims_are_undecided_at_once(name: str) -> None:
+    started = time.process_time()
+    found = verify(EXPENSIVE[name])
+    assert found.valid is None, found.reason
+    assert found.standing == "undecided"
+    assert any(word in found.reason for word in ("needs", "p ≥", "at most")), found.reason
+    assert len(found.reason) <= 200
+    assert time.process_time() - started < 1
+
+
+def test_the_command_says_undecided_with_exit_code_3(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(EXPENSIVE["symmetries"].to_json()))
+    done = subprocess.run(
+        [sys.executable, "-m", "attngeom", "verify", str(path), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 3 and done.stderr == ""
+    assert json.loads(done.stdout)["valid"] is None
+
+
+def test_a_file_that_is_too_large_is_undecided(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("wb") as stream:
+        stream.truncate(MAX_BYTES + 1)
+    assert verify(path).valid is None
+
+
+def test_a_token_without_weight_is_refused() -> None:
+    """With p copies of the only token all sums vanish mod p: no draw would ever end."""
+    found = verify(dimension_certificate({"tokens": 8388593}, {"tokens": 1}, COUNT, 1))
+    assert found.valid is False
+    lower = {"tokens": 1, "rows": [0], "columns": [0]}
+    found = verify(dimension_certificate({"tokens": 8388593}, lower, COUNT, 2))
+    assert found.valid is False
+
+
+@pytest.mark.parametrize("digits", [5000, 50000])
+def test_long_numbers_are_read(digits: int) -> None:
+    """Numbers of any length that the reader admits are compared exactly."""
+    value = "7" * digits
+    terms = [{"output": [0, 0], "monomial": [[0, 0]] * 3, "value": value}]
+    witness = {"field": "Q", "points": [{"A": [[value]], "V": [["1"]]}]}
+    assert verify(layer_certificate({"terms": terms}, witness, rank=1)).valid
+    witness["points"][0]["A"] = [[value[:-1] + "8"]]  # type: ignore[index]
+    assert verify(layer_certificate({"terms": terms}, witness, rank=1)).valid is False
