@@ -23,7 +23,7 @@ LAYERS = [
     {"cli", "explore"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-SIDEWAYS = {("errors", "files"), ("files", "errors"), ("inspection", "comparison")}
+SIDEWAYS = {("errors", "files"), ("files", "errors")}
 VERIFIERS = {"errors", "files", "results", "exact", "network", "verification"}
 VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.labels"}
 

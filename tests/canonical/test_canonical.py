@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attngeom.inspection.local_rank import local_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from attngeom.comparison import compare
 from attngeom.comparison.float_matching import relative_distance
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
-from attngeom.inspection.local_rank import local_rank
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
 from tests.network.strategies import architectures
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 
 from attngeom.dimensions.effective import effective_layers, effective_widths
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
-from attngeom.dimensions.sliced import full_blocks, random_slice
+from attngeom.dimensions.slices import full_blocks, random_slice
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights

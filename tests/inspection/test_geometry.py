@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from attngeom.dimensions import rank_at
 from attngeom.exact import QQ, RR
 from attngeom.exact.matrices import rank
+from attngeom.exact.ranks import measured_rank
 from attngeom.inspection.geometry import inspect, layer_stratum
-from attngeom.inspection.local_rank import local_rank
-from attngeom.inspection.ranks import measured_rank
 from attngeom.layer.splitting import quadric_table, split_layer
 from attngeom.network import Architecture, random_weights, weights_from_matrices
 
@@ -53,8 +53,8 @@ def test_low_rank_attention_is_singular_because_its_tangent_vectors_span_too_muc
     # Curves A + s B with rk B = 1 stay in rank ≤ 2 and their directions span all matrices: 14 > 13 dimensions.
     rows = [quadric_table(unit.reshape(3, 3), V_FULL, QQ).ravel() for unit in QQ.eye(9)]
     rows += [quadric_table(RANK_ONE, unit.reshape(2, 3), QQ).ravel() for unit in QQ.eye(6)]
-    generic = local_rank(random_weights(Architecture((3, 2), 2, tokens=2), QQ, 0))
-    assert generic.is_proven and generic.value == 13
+    generic = rank_at(random_weights(Architecture((3, 2), 2, tokens=2), QQ, 0))
+    assert generic.is_exact and generic.rank == 13
     assert rank(np.stack(rows), QQ) == 14
     assert layer_stratum(RANK_ONE, V_FULL, 2, 2, QQ).is_singular
 
@@ -100,19 +100,8 @@ def test_deep_hypotheses_name_what_fails():
     assert [rank.value for rank in found.ranks.M] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    "architecture",
-    [Architecture((3, 2), 2), Architecture((2, 2, 2), 2, residual=True), Architecture((4, 4), 2, heads=2)],
-    ids=str,
-)
-def test_local_rank_at_a_random_point_is_generic_and_matches_floats(architecture):
-    exact = local_rank(random_weights(architecture, QQ, 3))
-    assert exact.is_proven and exact.defect == 0
-    measured = local_rank(random_weights(architecture, RR, 3))
-    assert measured.value == exact.value and measured.measured.is_clear
-
-
-def test_local_rank_drops_at_a_critical_point():
+def test_inspection_shows_the_rank_at_the_point():
     architecture = Architecture((3, 2), 3, tokens=2)
     boundary = weights_from_matrices(architecture, [RANK_ONE], [V_SAME], QQ)
-    assert local_rank(boundary).defect > 0
+    local = inspect(boundary).to_json()["local"]
+    assert local["proven"] and local["defect"] > 0 and local["jacobian_rank"] == rank_at(boundary).rank

@@ -162,7 +162,7 @@ class ArchitectureDimension(Question):
             "formula": None if formula is None else {"value": formula.value, "applies": formula.applies},
         }
         if found.is_proven:
-            has_minor = found.witness is not None and found.witness.method == "minor"
+            has_minor = found.lower is not None and found.lower.method == "minor"
             certificate = certify_dimension(found).to_json() if has_minor else None
             return Result(answer, "proven", found.prime, certificate)
         return Result(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth, file_option, flag
 from attngeom.cli.output import print_json, print_pairs, print_table, progress
-from attngeom.dimensions import Dimension, PointRank, dimension, rank_at
+from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import QQ
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
 
 MAX_TABLE = 10000
-
-SYMMETRIES = {
-    "query-key": "query-key groups GL(a): K → C K, Q → C⁻ᵀ Q",
-    "value-output": "value-output groups GL(v): V → B V, O → O B⁻¹",
-    "between": "groups GL(d) between layers",
-    "scale": "scales (λA, V/λ) of each head",
-    "mixing": "mixing of heads",
-    "syzygies": "syzygies between heads with one output",
-    "unseen": "weights that no input reaches or nothing reads",
-    "antisymmetric": "antisymmetric parts of A that the tokens cannot show",
-    "saturation": "more than all cubics of a layer",
-    "unexplained": "not explained by a known symmetry",
-}
 
 Prove = Annotated[bool, flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
@@ -108,41 +95,7 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
 
 def _print_answer(answer: Dimension) -> None:
     architecture = answer.architecture
-    value = "unknown" if answer.dimension is None else f"{answer.dimension:,}"
-    pairs: dict[str, Any] = {"parameters": f"{answer.num_parameters:,}", "dimension": value}
-    if answer.fiber_dimension is not None:
-        pairs["fiber dimension"] = f"{answer.fiber_dimension:,}"
-        for name, loss in answer.fiber.items():
-            if loss:
-                pairs[f"  {name}"] = f"{loss:,}  {SYMMETRIES[name]}"
-    lower = "not computed" if answer.lower_bound is None else f"{answer.lower_bound:,}"
-    pairs["proven bounds"] = f"lower {lower}, upper {answer.upper_bound:,}"
-    pairs["proven"] = "yes" if answer.is_proven else "no"
-    pairs["status"] = answer.status
-    if answer.error_probability is not None:
-        pairs["error probability"] = f"at most {answer.error_probability:.1e} that random points hide a larger one"
-    if answer.formula is not None:
-        failed = [hypothesis.text for hypothesis in answer.formula.hypotheses if not hypothesis.holds]
-        claim = f"{answer.formula.value:,} ({answer.formula.source}, {answer.formula.status})"
-        pairs["formula"] = claim if not failed else f"none applies; {claim} would need: {'; '.join(failed)}"
-    how = answer.method if answer.prime is None else f"{answer.method} mod {answer.prime}"
-    pairs["method"] = f"{how}, seed {answer.seed}, {answer.seconds:.3f} s"
-    if answer.dimension:
-        ratio = answer.num_parameters / answer.dimension
-        pairs["sample complexity"] = (
-            f"grows linearly with the dimension ([G] §1); counting parameters overestimates it {ratio:.2f} times"
-        )
-    print_pairs(f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}", pairs)
-
-
-def _print_point(point: PointRank) -> None:
-    exact = "exact" if point.is_exact else f"between {point.lower_bound} and {point.upper_bound}"
-    pairs: dict[str, Any] = {"rank at this point": f"{point.rank} ({exact}, {point.method})"}
-    if point.defect is not None:
-        pairs["defect"] = f"{point.defect} below the generic dimension {point.generic}"
-    if point.error_probability is not None:
-        pairs["error probability"] = f"at most {point.error_probability:.1e} that random samples hide a larger rank"
-    print_pairs("given weights", pairs)
+    print_pairs(f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}", answer.rows())
 
 
 def _print_table(answers: list[Dimension]) -> None:
@@ -235,7 +188,8 @@ def register(app: typer.Typer) -> None:
             weights = read_weights(from_checkpoint)
             architecture = weights.architecture
             try:
-                point = rank_at(weights, seed)
+                # The numbers of the file as they are: floats are rationals.
+                point = rank_at(weights.to(QQ), seed)
             except SizeError as error:
                 # The architecture still has an answer.
                 typer.echo(f"attngeom: rank at this point left out: {error}", err=True)
@@ -253,10 +207,10 @@ def register(app: typer.Typer) -> None:
         if json:
             record = answer.to_json()
             if from_checkpoint is not None:
-                record["point"] = None if point is None else asdict(point)
+                record["point"] = None if point is None else point.to_json()
             print_json(record)
         else:
             _print_answer(answer)
             if point is not None:
-                _print_point(point)
+                print_pairs("given weights", point.rows())
         return EXIT_UNDECIDED if wanted and not answer.is_proven else 0

@@ -8,8 +8,8 @@ import typer
 
 from attngeom.cli.options import Json, Seed, WeightsPath
 from attngeom.cli.output import print_json, print_pairs
+from attngeom.exact.ranks import Rank
 from attngeom.inspection.geometry import Inspection, inspect
-from attngeom.inspection.ranks import Rank
 from attngeom.interop import read_weights
 
 ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
@@ -51,9 +51,9 @@ def _summary(found: Inspection) -> dict[str, object]:
         lines["rank of L"] = _show(found.ranks.L)
     if found.local is not None:
         local = found.local
-        strength = "proven" if local.is_proven else "lower bound" if local.measured is None else "measured"
-        lines["Jacobian rank here"] = f"{local.value} ({strength}) of {local.num_parameters} parameters"
-        lines["kernel dimension"] = local.fiber_dimension
+        strength = "proven" if local.is_exact else "lower bound" if local.measured is None else "measured"
+        lines["Jacobian rank here"] = f"{local.rank} ({strength}) of {local.architecture.num_parameters} parameters"
+        lines["kernel dimension"] = local.kernel_dimension
         lines["rank defect"] = f"{local.defect} against random weights"
         if local.measured is not None:
             lines["gap at that rank"] = "none below" if local.measured.gap is None else f"{local.measured.gap:.1e}"

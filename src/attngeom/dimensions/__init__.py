@@ -1,17 +1,16 @@
 """Dimension of the set of functions that an attention architecture can compute."""
 
 from attngeom.dimensions.answer import Dimension, dimension
-from attngeom.dimensions.bounds import Estimate, LowerBound, symmetry_upper_bound
-from attngeom.dimensions.checkpoint import PointRank, rank_at
-from attngeom.dimensions.counting import UpperBound, upper_bound
-from attngeom.dimensions.formulas import Formula, formula, formulas
-from attngeom.dimensions.wiedemann import KrylovBound, krylov_lower_bound
+from attngeom.dimensions.counts import UpperBound, upper_bound
+from attngeom.dimensions.formulas import DimensionFormula, formula, formulas
+from attngeom.dimensions.lower import Estimate, LowerBound, krylov_lower_bound
+from attngeom.dimensions.point import PointRank, rank_at
+from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 
 __all__ = [
     "Dimension",
+    "DimensionFormula",
     "Estimate",
-    "Formula",
-    "KrylovBound",
     "LowerBound",
     "PointRank",
     "UpperBound",

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from attngeom.dimensions.bounds import (
-    MAX_DENSE_BYTES,
-    SPARE_ROWS,
+from attngeom.dimensions.counts import UpperBound, upper_bound
+from attngeom.dimensions.formulas import DimensionFormula, formula, formulas
+from attngeom.dimensions.lower import (
     LowerBound,
     balls_lower_bound,
     estimate_dimension,
+    krylov_lower_bound,
     minor_lower_bound,
     sample_tokens,
+    schur_lower_bound,
 )
-from attngeom.dimensions.counting import UpperBound, upper_bound
-from attngeom.dimensions.formulas import Formula, formula, formulas
-from attngeom.dimensions.schur import count_remaining, schur_applies, schur_rank
-from attngeom.dimensions.sliced import count_columns
-from attngeom.dimensions.wiedemann import krylov_lower_bound
+from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS
+from attngeom.dimensions.lower.schur import count_remaining
+from attngeom.dimensions.slices import count_columns
 from attngeom.errors import InputError
 from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
+from attngeom.results import Result, Standing
 
 Request = Literal["auto", "minor", "schur", "krylov", "balls"]
 REQUESTS = ("auto", "minor", "schur", "krylov", "balls")
@@ -32,34 +33,78 @@ INSTANT = 300
 SMALL = 2000
 """Without a formula, dimensions up to this bound are computed even if no proof was asked for."""
 
+LOSSES = {
+    "query-key": "query-key groups GL(a): K → C K, Q → C⁻ᵀ Q",
+    "value-output": "value-output groups GL(v): V → B V, O → O B⁻¹",
+    "between": "groups GL(d) between layers",
+    "scale": "scales (λA, V/λ) of each head",
+    "mixing": "mixing of heads",
+    "syzygies": "syzygies between heads with one output",
+    "unseen": "weights that no input reaches or nothing reads",
+    "antisymmetric": "antisymmetric parts of A that the tokens cannot show",
+    "saturation": "more than all cubics of a layer",
+    "unexplained": "not explained by a known symmetry",
+}
 
-@dataclass(frozen=True)
-class Dimension:
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dimension(Result):
     """The dimension of the set of functions of an architecture, with the evidence.
 
-    ``dimension`` is None if nothing is known; ``is_proven`` is true only if a proven lower bound meets a proven upper
-    bound in this very computation. ``fiber`` splits the fiber dimension by symmetry.
+    ``dimension`` is None if nothing is known. ``lower`` is the witness that was computed, if one was; ``formula`` may
+    fail its hypotheses, and says so. ``standing``: proven if the bounds meet; theorem if only a formula with a proof
+    was asked; probabilistic with an error probability; estimate for a formula without a proof; else undecided.
     """
 
-    architecture: Architecture
-    num_parameters: int
-    dimension: int | None
-    fiber_dimension: int | None
-    fiber: dict[str, int]
-    formula: Formula | None
-    lower_bound: int | None
-    upper_bound: int
-    is_proven: bool
-    method: str
-    prime: int | None
     seed: int
+    architecture: Architecture
+    dimension: int | None
+    upper: UpperBound
+    formula: DimensionFormula | None
+    lower: LowerBound | None = None
+    error_probability: float | None = None
     seconds: float
-    error_probability: float | None
-    status: str
-    witness: LowerBound | None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether a proven lower bound met a proven upper bound in this very computation; a theorem alone does not."""
+        return self.standing == "proven"
+
+    @property
+    def num_parameters(self) -> int:
+        return self.architecture.num_parameters
+
+    @property
+    def fiber_dimension(self) -> int | None:
+        """The dimension of a generic fiber: parameters that the function does not see."""
+        return None if self.dimension is None else self.num_parameters - self.dimension
+
+    @property
+    def fiber(self) -> dict[str, int]:
+        """The fiber dimension split by symmetry; what no known symmetry explains comes last."""
+        value = self.upper.value if self.dimension is None else self.dimension
+        known = {name: loss for name, loss in self.upper.parts.items() if loss}
+        return {**known, "unexplained": self.upper.value - value}
+
+    @property
+    def lower_bound(self) -> int | None:
+        return None if self.lower is None else self.lower.value
+
+    @property
+    def upper_bound(self) -> int:
+        return self.upper.value
+
+    @property
+    def method(self) -> str:
+        if self.lower is not None:
+            return self.lower.method
+        return "count" if self.dimension is None else "formula"
+
+    @property
+    def prime(self) -> int | None:
+        return None if self.lower is None else self.lower.prime
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object of the command line."""
         return {
             "architecture": self.architecture.to_json(),
             "num_parameters": self.num_parameters,
@@ -75,8 +120,33 @@ class Dimension:
             "seed": self.seed,
             "seconds": round(self.seconds, 6),
             "error_probability": self.error_probability,
-            "status": self.status,
+            "status": self.reason,
         }
+
+    def rows(self) -> Mapping[str, Any]:
+        value = "unknown" if self.dimension is None else f"{self.dimension:,}"
+        rows: dict[str, Any] = {"parameters": f"{self.num_parameters:,}", "dimension": value}
+        if self.fiber_dimension is not None:
+            rows["fiber dimension"] = f"{self.fiber_dimension:,}"
+            rows |= {f"  {name}": f"{loss:,}  {LOSSES[name]}" for name, loss in self.fiber.items() if loss}
+        lower = "not computed" if self.lower_bound is None else f"{self.lower_bound:,}"
+        rows["proven bounds"] = f"lower {lower}, upper {self.upper_bound:,}"
+        rows["proven"] = "yes" if self.is_proven else "no"
+        rows["status"] = self.reason
+        if self.error_probability is not None:
+            rows["error probability"] = f"at most {self.error_probability:.1e} that random points hide a larger one"
+        if self.formula is not None:
+            failed = [condition.text for condition in self.formula.hypotheses if not condition.holds]
+            claim = f"{self.formula.value:,} ({self.formula.source}, {self.formula.status})"
+            rows["formula"] = claim if not failed else f"none applies; {claim} would need: {'; '.join(failed)}"
+        how = self.method if self.prime is None else f"{self.method} mod {self.prime}"
+        rows["method"] = f"{how}, seed {self.seed}, {self.seconds:.3f} s"
+        if self.dimension:
+            ratio = self.num_parameters / self.dimension
+            rows["sample complexity"] = (
+                f"grows linearly with the dimension ([G] §1); counting parameters overestimates it {ratio:.2f} times"
+            )
+        return rows
 
 
 def dimension(
@@ -103,77 +173,62 @@ def dimension(
     if not wanted:
         return _by_formula(architecture, known, upper, seed, started)
     lower = find_lower_bound(architecture, upper.value, method, seed, progress)
-    value, probability, status = lower.value, None, "proven: the bounds meet"
-    is_proven = lower.value == upper.value
-    if not is_proven:
+    value, probability = lower.value, None
+    standing: Standing = "proven"
+    reason = "proven: the bounds meet"
+    if lower.value < upper.value:
         if lower.method in ("minor", "schur") and upper.value <= SMALL:
             estimate = estimate_dimension(architecture, upper.value, seed)
-            value, probability = max(estimate.value, lower.value), estimate.error_probability
-            status = (
+            standing, probability = "probabilistic", estimate.error_probability
+            value = max(estimate.value, lower.value)
+            reason = (
                 f"between {lower.value} and {upper.value}; {value} is the rank at random points of GF({estimate.prime})"
             )
         else:
-            status = f"proven to be between {lower.value} and {upper.value}; the lower bound is given"
+            standing = "undecided"
+            reason = f"proven to be between {lower.value} and {upper.value}; the lower bound is given"
     return Dimension(
-        architecture,
-        architecture.num_parameters,
-        value,
-        architecture.num_parameters - value,
-        _split(upper, value),
-        known or _closest(architecture),
-        lower.value,
-        upper.value,
-        is_proven,
-        lower.method,
-        lower.prime,
-        seed,
-        time.perf_counter() - started,
-        probability,
-        status,
-        lower,
+        standing=standing,
+        reason=reason,
+        seed=seed,
+        architecture=architecture,
+        dimension=value,
+        upper=upper,
+        formula=known or _closest(architecture),
+        lower=lower,
+        error_probability=probability,
+        seconds=time.perf_counter() - started,
     )
 
 
-def _closest(architecture: Architecture) -> Formula | None:
+def _closest(architecture: Architecture) -> DimensionFormula | None:
     """A formula that has a value here although its hypotheses fail; its record says so."""
     candidates = formulas(architecture)
     return candidates[-1] if candidates else None
 
 
-def _split(upper: UpperBound, value: int) -> dict[str, int]:
-    return {**{name: loss for name, loss in upper.parts.items() if loss}, "unexplained": upper.value - value}
-
-
 def _by_formula(
-    architecture: Architecture, known: Formula | None, upper: UpperBound, seed: int, started: float
+    architecture: Architecture, known: DimensionFormula | None, upper: UpperBound, seed: int, started: float
 ) -> Dimension:
     words = {
         "theorem": "a theorem whose hypotheses hold; not recomputed here",
         "conjecture": "a conjecture; its value is a proven upper bound",
         "computed": "a proven upper bound; equality was computed in every tested case, not recomputed here",
     }
-    value = None if known is None else known.value
-    if known is None:
-        status = "no formula applies; only the upper bound is known, ask for a proof to compute a lower one"
-    else:
-        status = f"{known.source}: {words[known.status]}"
+    standing: Standing = "undecided"
+    reason = "no formula applies; only the upper bound is known, ask for a proof to compute a lower one"
+    if known is not None:
+        standing = "theorem" if known.status == "theorem" else "estimate"
+        reason = f"{known.source}: {words[known.status]}"
     return Dimension(
-        architecture,
-        architecture.num_parameters,
-        value,
-        None if value is None else architecture.num_parameters - value,
-        _split(upper, upper.value if value is None else value),
-        known or _closest(architecture),
-        None,
-        upper.value,
-        False,
-        "formula" if known is not None else "count",
-        None,
-        seed,
-        time.perf_counter() - started,
-        None,
-        status,
-        None,
+        standing=standing,
+        reason=reason,
+        seed=seed,
+        architecture=architecture,
+        dimension=None if known is None else known.value,
+        upper=upper,
+        formula=known or _closest(architecture),
+        seconds=time.perf_counter() - started,
     )
 
 
@@ -185,23 +240,34 @@ def find_lower_bound(
     progress: Callable[[int, int], None] | None = None,
 ) -> LowerBound:
     """The best of a few attempts at the target: other seeds, a larger prime, more tokens or samples."""
-    rows = target + SPARE_ROWS
-    if method == "auto":
-        method = choose_method(architecture, target)
     if method == "balls":
-        return balls_lower_bound(architecture, rows, seed)
+        return balls_lower_bound(architecture, target + SPARE_ROWS, seed)
+    chosen = choose_method(architecture, target) if method == "auto" else method
+    best = _attempt(architecture, target, chosen, seed, progress)
+    if method == "auto" and chosen == "schur" and best.value == 0 < target:
+        # The features of the last map satisfy a linear relation, so that nothing can be cleared.
+        best = _attempt(architecture, target, choose_whole(architecture, target), seed, progress)
+    return best
+
+
+def _attempt(
+    architecture: Architecture,
+    target: int,
+    method: Request,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> LowerBound:
     best: LowerBound | None = None
     # A point mod a small prime is degenerate now and then, but costs half as much.
     primes = (SMALL_PRIME, BLAS_PRIME, WORD_PRIME) if method == "schur" else (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
     for attempt, prime in enumerate(primes):
         tokens = sample_tokens(architecture, 3 + 3 * attempt)
         if method == "krylov":
-            found = _krylov(architecture, seed + attempt, 2**attempt, progress)
+            found = krylov_lower_bound(architecture, seed + attempt, more=2**attempt, progress=progress)
         elif method == "schur":
-            value = schur_rank(architecture, target, tokens, seed + attempt, prime)
-            found = LowerBound(value, "schur", prime, seed + attempt, tokens, rows)
+            found = schur_lower_bound(architecture, target, tokens, seed + attempt, prime)
         else:
-            found = minor_lower_bound(architecture, rows, seed + attempt, prime, tokens)
+            found = minor_lower_bound(architecture, target + SPARE_ROWS, seed + attempt, prime, tokens)
         if found.value > target:
             raise ArithmeticError(
                 f"rank {found.value} exceeds the proven upper bound {target} for {architecture}; please report this"
@@ -215,7 +281,7 @@ def find_lower_bound(
 
 
 def choose_method(architecture: Architecture, target: int) -> Request:
-    """The minor for small dimensions (it is a certificate), elimination after the last map was cleared, or Krylov.
+    """The minor for small dimensions (it is a certificate), else elimination after the last map was cleared, or Krylov.
 
     The smaller matrix saves two thirds of the time for three layers and more for fewer; beyond 4 GB nothing is formed.
 
@@ -224,13 +290,10 @@ def choose_method(architecture: Architecture, target: int) -> Request:
     """
     if target <= INSTANT:
         return "minor"
-    if 8 * count_remaining(architecture, target) <= MAX_DENSE_BYTES and schur_applies(architecture):
-        return "schur"
+    remaining = 8 * count_remaining(architecture, target)
+    return "schur" if remaining <= MAX_DENSE_BYTES else choose_whole(architecture, target)
+
+
+def choose_whole(architecture: Architecture, target: int) -> Request:
+    """Elimination of the whole Jacobian if it fits into 4 GB, else Krylov."""
     return "minor" if 8 * (target + SPARE_ROWS) * count_columns(architecture) <= MAX_DENSE_BYTES else "krylov"
-
-
-def _krylov(
-    architecture: Architecture, seed: int, more: int, progress: Callable[[int, int], None] | None
-) -> LowerBound:
-    found = krylov_lower_bound(architecture, seed, more=more, progress=progress)
-    return LowerBound(found.lower_bound, "krylov", found.prime, seed, found.tokens, found.samples)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from attngeom.dimensions.answer import Dimension
-from attngeom.dimensions.bounds import symmetry_upper_bound
 from attngeom.dimensions.effective import effective_layers
+from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.symmetry import count_generators
@@ -31,7 +31,7 @@ def certify_dimension(answer: Dimension) -> Certificate:
     >>> certify_dimension(dimension(Architecture((2, 2), 1, tokens=2), prove=True)).claim["dimension"]
     6
     """
-    witness = answer.witness
+    witness = answer.lower
     if not answer.is_proven or witness is None or witness.method != "minor":
         raise InputError("a dimension without a proof by a minor was given; prove it with --method minor first")
     if witness.value > MAX_DIMENSION:
@@ -45,8 +45,8 @@ def certify_dimension(answer: Dimension) -> Certificate:
         "tokens": witness.tokens,
         "samples": witness.samples,
         "support": support,
-        "rows": list(witness.rows),
-        "columns": list(witness.columns),
+        "rows": list(witness.minor_rows),
+        "columns": list(witness.minor_columns),
     }
     claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
     upper = _upper_witness(answer)

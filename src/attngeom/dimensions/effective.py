@@ -13,7 +13,6 @@ and the smaller network is the larger one with zeros in the other entries; so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
@@ -135,46 +134,3 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
         parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)
     return tuple(layers)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Where a tensor of the smaller network lies: rows×columns in the corner of tensor ``name``, free from ``start``.
-
-    In the gauge slice the columns before ``start`` are held fixed, and the corner entry too if ``fix_corner``.
-    """
-
-    name: str
-    rows: int
-    columns: int
-    start: int
-    fix_corner: bool = False
-
-    @property
-    def num_free(self) -> int:
-        return self.rows * (self.columns - self.start) - int(self.fix_corner)
-
-
-def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[Block, ...]]]:
-    """Layer, head and blocks of every tensor; holding the fixed entries loses no function near a generic point.
-
-    Fixed are: α columns of K (the group GL_α of a head), ν columns of V in a factored head (GL_ν), s_i columns of V_i
-    or of the O_i of all heads together (GL_{s_i} between layers), and one entry of Q per scale.
-    """
-    scales = architecture.rule.has_scale
-    for index, layer in enumerate(effective_layers(architecture)):
-        moves = not architecture.residual and not layer.is_last
-        for head in range(layer.heads):
-            Q, K, V, O = (architecture.tensor_name(index, head, letter) for letter in "QKVO")
-            blocks = [
-                Block(Q, layer.attention, layer.d_in, 0, scales),
-                Block(K, layer.attention, layer.d_in, layer.attention),
-            ]
-            if layer.value_width is None:
-                blocks.append(Block(V, layer.d_out, layer.d_in, layer.d_out if moves else 0))
-            else:
-                v = layer.value_width
-                fixed = min(max(layer.d_out - head * v, 0), v) if moves else 0
-                blocks.append(Block(V, v, layer.d_in, v))
-                blocks.append(Block(O, layer.d_out, v, fixed))
-            yield index, head, tuple(blocks)

@@ -18,7 +18,7 @@ Status = Literal["theorem", "conjecture", "computed"]
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class Condition:
     """A condition of a formula, and whether the architecture satisfies it."""
 
     text: str
@@ -26,7 +26,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Formula:
+class DimensionFormula:
     """A value with its source; it is claimed only if ``applies``.
 
     ``status``: a theorem of a paper, a conjecture of a paper, or computed (ours: the value is a proven upper bound,
@@ -36,7 +36,7 @@ class Formula:
     value: int
     source: str
     status: Status
-    hypotheses: tuple[Hypothesis, ...]
+    hypotheses: tuple[Condition, ...]
 
     @property
     def applies(self) -> bool:
@@ -52,14 +52,14 @@ class Formula:
         }
 
 
-def _plain(architecture: Architecture) -> list[Hypothesis]:
+def _plain(architecture: Architecture) -> list[Condition]:
     return [
-        Hypothesis("one head with one value matrix", not architecture.is_factored),
-        Hypothesis("no skip connection", not architecture.residual),
+        Condition("one head with one value matrix", not architecture.is_factored),
+        Condition("no skip connection", not architecture.residual),
     ]
 
 
-def one_layer(architecture: Architecture) -> Formula | None:
+def one_layer(architecture: Architecture) -> DimensionFormula | None:
     """2αd − α² + d d' − 1 ([G] Cor 3.3).
 
     >>> one_layer(Architecture((3, 2), 2, tokens=2)).value
@@ -72,11 +72,11 @@ def one_layer(architecture: Architecture) -> Formula | None:
     alpha = min(a, d)
     hypotheses = [
         *_plain(architecture),
-        Hypothesis("lightning attention without mask", architecture.kind == "lightning" and not architecture.causal),
-        Hypothesis("t ≥ 2", architecture.tokens >= 2),
-        Hypothesis("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
+        Condition("lightning attention without mask", architecture.kind == "lightning" and not architecture.causal),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+        Condition("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
     ]
-    return Formula(2 * alpha * d - alpha**2 + d * d_out - 1, "[G] Cor 3.3", "theorem", tuple(hypotheses))
+    return DimensionFormula(2 * alpha * d - alpha**2 + d * d_out - 1, "[G] Cor 3.3", "theorem", tuple(hypotheses))
 
 
 def _bottleneck_value(architecture: Architecture) -> int:
@@ -89,20 +89,20 @@ def _bottleneck_value(architecture: Architecture) -> int:
     return 2 * alphas[0] * d_0 - alphas[0] ** 2 + delta * (d_0 + d_l) - delta**2 + later
 
 
-def _bottleneck(architecture: Architecture) -> list[Hypothesis]:
+def _bottleneck(architecture: Architecture) -> list[Condition]:
     hidden = architecture.widths[1:-1]
     ends = (architecture.widths[0], architecture.widths[-1])
     return [
         *_plain(architecture),
-        Hypothesis("t ≥ 3", architecture.tokens >= 3),
-        Hypothesis("a_i ≥ 2", min(architecture.attention) >= 2),
-        Hypothesis("hidden widths equal some δ ≥ 2", len(set(hidden)) <= 1 and min(hidden, default=2) >= 2),
-        Hypothesis("d_0, d_l ≥ δ", min(ends) >= max(hidden, default=1)),
-        Hypothesis("no causal mask", not architecture.causal),
+        Condition("t ≥ 3", architecture.tokens >= 3),
+        Condition("a_i ≥ 2", min(architecture.attention) >= 2),
+        Condition("hidden widths equal some δ ≥ 2", len(set(hidden)) <= 1 and min(hidden, default=2) >= 2),
+        Condition("d_0, d_l ≥ δ", min(ends) >= max(hidden, default=1)),
+        Condition("no causal mask", not architecture.causal),
     ]
 
 
-def deep_lightning(architecture: Architecture) -> Formula | None:
+def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
     """2α_1 d_0 − α_1² + δ(d_0+d_l) − δ² − l + Σ_{i>1} (2α_i δ − α_i²) ([G] Cor 3.8), for at least two layers.
 
     >>> deep_lightning(Architecture((3, 3, 3), 2)).value
@@ -111,10 +111,10 @@ def deep_lightning(architecture: Architecture) -> Formula | None:
     if architecture.num_layers < 2 or architecture.kind != "lightning":
         return None
     value = _bottleneck_value(architecture) - architecture.num_layers
-    return Formula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)))
+    return DimensionFormula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)))
 
 
-def deep_softmax(architecture: Architecture) -> Formula | None:
+def deep_softmax(architecture: Architecture) -> DimensionFormula | None:
     """The value of Cor 3.8 without − l ([G] Eq 16): a theorem for one layer (Thm 3.9), conjectural for more.
 
     >>> deep_softmax(Architecture((3, 3, 3), 2, kind="softmax")).value
@@ -126,14 +126,14 @@ def deep_softmax(architecture: Architecture) -> Formula | None:
     if architecture.num_layers == 1:
         hypotheses = [
             *_plain(architecture),
-            Hypothesis("t ≥ 2", architecture.tokens >= 2),
-            Hypothesis("no causal mask", not architecture.causal),
+            Condition("t ≥ 2", architecture.tokens >= 2),
+            Condition("no causal mask", not architecture.causal),
         ]
-        return Formula(value, "[G] Thm 3.9 and Eq 16", "theorem", tuple(hypotheses))
-    return Formula(value, "[G] Conj 3.10 and Eq 16", "conjecture", tuple(_bottleneck(architecture)))
+        return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", tuple(hypotheses))
+    return DimensionFormula(value, "[G] Conj 3.10 and Eq 16", "conjecture", tuple(_bottleneck(architecture)))
 
 
-def general_widths(architecture: Architecture) -> Formula:
+def general_widths(architecture: Architecture) -> DimensionFormula:
     """Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i) − l for all widths, one head, no skip connection.
 
     r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), τ_l = r_l, τ_i = min(r_i, 2α_{i+1} + τ_{i+1}),
@@ -158,12 +158,12 @@ def general_widths(architecture: Architecture) -> Formula:
         collapsed = collapsed or (lightning and not architecture.causal and alpha[i] == 1)
     hypotheses = [
         *_plain(architecture),
-        Hypothesis("t ≥ 2 if softmax", lightning or architecture.tokens >= 2),
+        Condition("t ≥ 2 if softmax", lightning or architecture.tokens >= 2),
     ]
-    return Formula(total, "ours: general widths", "computed", tuple(hypotheses))
+    return DimensionFormula(total, "ours: general widths", "computed", tuple(hypotheses))
 
 
-def linear_softmax(architecture: Architecture) -> Formula | None:
+def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     """Softmax over one token is 1, so the network is linear: r (d_0 + d_l − r), r the smallest width or rank.
 
     >>> linear_softmax(Architecture((3, 2, 3), 1, tokens=1, kind="softmax")).value
@@ -173,7 +173,7 @@ def linear_softmax(architecture: Architecture) -> Formula | None:
         return None
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
     r = min(*architecture.widths, *ranks)
-    return Formula(
+    return DimensionFormula(
         r * (architecture.widths[0] + architecture.widths[-1] - r), "linear map of bounded rank", "theorem", ()
     )
 
@@ -209,7 +209,7 @@ def _is_unsaturated(layer: LayerShape) -> bool:
     return reaches and count <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
 
 
-def layers_of_heads(architecture: Architecture) -> Formula:
+def layers_of_heads(architecture: Architecture) -> DimensionFormula:
     """Σ_i (H F_i − H − mix_i) − Σ_{0<i<l} d_i²: several heads, several layers, with or without skip connection.
 
     F = 2αd − α² + ν(d+d') − ν² with ν = min(v, d, d'), mix = H (H−1−c_A−c_V)_+, c_A = (d−α)², c_V = (d−ν)(d'−ν);
@@ -222,7 +222,7 @@ def layers_of_heads(architecture: Architecture) -> Formula:
     lightning = architecture.kind == "lightning"
     layers = architecture.layers
     total = sum(_layer_value(layer, lightning) for layer in layers)
-    hypotheses = [Hypothesis("t ≥ 2", architecture.tokens >= 2)]
+    hypotheses = [Condition("t ≥ 2", architecture.tokens >= 2)]
     if not architecture.residual:
         total -= sum(width**2 for width in architecture.widths[1:-1])
         narrow, reads = True, True
@@ -231,24 +231,24 @@ def layers_of_heads(architecture: Architecture) -> Formula:
             following_values = min(following.value_width or following.d_out, following.d_out)
             reads &= layer.d_out <= following.heads * (2 * following.attention + following_values)
         hypotheses += [
-            Hypothesis("no hidden width above its input width, or above what the heads can reach", narrow),
-            Hypothesis("every hidden direction can be read by the next layer", reads),
+            Condition("no hidden width above its input width, or above what the heads can reach", narrow),
+            Condition("every hidden direction can be read by the next layer", reads),
         ]
         if lightning and not architecture.causal:
             hypotheses.append(
-                Hypothesis(
+                Condition(
                     "heads of rank ≥ 2, or several of value width 1, before the last layer", _sees_all(architecture)
                 )
             )
     if lightning and architecture.heads > 1:
         hypotheses += [
-            Hypothesis("output widths ≥ 2 if there are several heads", min(architecture.widths[1:]) >= 2),
-            Hypothesis(
+            Condition("output widths ≥ 2 if there are several heads", min(architecture.widths[1:]) >= 2),
+            Condition(
                 "no layer beyond saturation: heads × value width ≥ d', count ≤ all cubics, H ≤ max(d², d d')",
                 all(map(_is_unsaturated, layers)),
             ),
         ]
-    return Formula(total, "ours: layers of heads", "computed", tuple(hypotheses))
+    return DimensionFormula(total, "ours: layers of heads", "computed", tuple(hypotheses))
 
 
 def _sees_all(architecture: Architecture) -> bool:
@@ -259,7 +259,7 @@ def _sees_all(architecture: Architecture) -> bool:
     )
 
 
-FORMULAS: tuple[Callable[[Architecture], Formula | None], ...] = (
+FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     one_layer,
     linear_softmax,
     deep_lightning,
@@ -269,12 +269,12 @@ FORMULAS: tuple[Callable[[Architecture], Formula | None], ...] = (
 )
 
 
-def formulas(architecture: Architecture) -> tuple[Formula, ...]:
+def formulas(architecture: Architecture) -> tuple[DimensionFormula, ...]:
     """All formulas that have a value here, those of the papers first, whether they apply or not."""
     return tuple(formula for make in FORMULAS if (formula := make(architecture)) is not None)
 
 
-def formula(architecture: Architecture) -> Formula | None:
+def formula(architecture: Architecture) -> DimensionFormula | None:
     """The first formula that applies: a theorem if there is one; None if no formula claims anything.
 
     >>> formula(Architecture((3, 5, 3), 2)).source

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.dimensions.sliced import SlicedNetwork
+from attngeom.dimensions.slices import SlicedNetwork
 from attngeom.exact.domains import Array
 from attngeom.network.tangent import MAX_CHUNK
 
@@ -62,7 +62,7 @@ def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -
 def jacobian(network: SlicedNetwork, samples: Samples) -> Array:
     """The matrix of all samples against the free entries of the slice, over the domain of the network.
 
-    >>> from attngeom.dimensions.sliced import random_slice
+    >>> from attngeom.dimensions.slices import random_slice
     >>> from attngeom.network import Architecture
     >>> network = random_slice(Architecture((2, 2), 1), 8388593, seed=0)
     >>> jacobian(network, random_samples(network, 6, 2, seed=1)).shape

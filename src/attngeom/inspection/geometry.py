@@ -7,15 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.dimensions.point import PointRank, rank_at
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
-from attngeom.inspection.local_rank import MAX_PARAMETERS, LocalRank, local_rank
-from attngeom.inspection.ranks import Rank, measured_rank
 from attngeom.network import Weights
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
+MAX_PARAMETERS = 3000
+"""Local ranks are computed up to this size."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Inspection:
     fiber: VirtualFiber | None
     hypotheses: tuple[Hypothesis, ...]
     ranks: VirtualRanks | None
-    local: LocalRank | None
+    local: PointRank | None
 
     def to_json(self) -> dict[str, Any]:
         ranks = None
@@ -87,7 +89,7 @@ class Inspection:
             "virtual_fiber": None if self.fiber is None else self.fiber.to_json(),
             "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],
             "ranks": ranks,
-            "local": None if self.local is None else self.local.to_json(),
+            "local": None if self.local is None else _local_json(self.local),
         }
 
 
@@ -114,8 +116,30 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         virtual_fiber(weights, noise),
         check_hypotheses(weights, noise),
         virtual_ranks(weights, noise) if architecture.has_virtual_weights else None,
-        local_rank(weights, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
+        _local_rank(weights, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
     )
+
+
+def _local_rank(weights: Weights, seed: int) -> PointRank:
+    """The rank of the parametrization here: exact where that is not too much work, else an estimate in floats."""
+    try:
+        return rank_at(weights, seed)
+    except SizeError:
+        return rank_at(weights.to(RR), seed)
+
+
+def _local_json(local: PointRank) -> dict[str, Any]:
+    return {
+        "jacobian_rank": local.rank,
+        "generic_rank": local.generic,
+        "defect": local.defect,
+        "kernel_dimension": local.kernel_dimension,
+        "lower_bound": local.lower_bound,
+        "upper_bound": local.upper_bound,
+        "proven": local.is_exact,
+        "prime": local.prime,
+        "measured": None if local.measured is None else local.measured.to_json(),
+    }
 
 
 def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domain, noise: float = 0.0) -> LayerStratum:

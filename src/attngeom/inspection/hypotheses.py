@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.inspection.ranks import CLEAR_GAP, Rank, measured_rank
+from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.network import Weights
 
 

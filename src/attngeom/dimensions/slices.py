@@ -1,4 +1,4 @@
-"""A point of weight space cut to the effective sizes, with the entries that are free in the gauge slice."""
+"""The gauge slice: which entries of the effective network are free, and points of weight space cut to it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.dimensions.effective import Block, gauge_slice
+from attngeom.dimensions.effective import effective_layers
 from attngeom.exact.domains import GF, Array, BalancedField, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.layer import Formal, Passes
 from attngeom.network.weights import Head, Weights, random_weights
+
+
+@dataclass(frozen=True)
+class SlicedTensor:
+    """Where a tensor of the smaller network lies: rows×columns in the corner of tensor ``name``, free from ``start``.
+
+    In the gauge slice the columns before ``start`` are held fixed, and the corner entry too if ``fix_corner``.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    start: int
+    fix_corner: bool = False
+
+    @property
+    def num_free(self) -> int:
+        return self.rows * (self.columns - self.start) - int(self.fix_corner)
+
+
+def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[SlicedTensor, ...]]]:
+    """Layer, head and blocks of every tensor; holding the fixed entries loses no function near a generic point.
+
+    Fixed are: α columns of K (the group GL_α of a head), ν columns of V in a factored head (GL_ν), s_i columns of V_i
+    or of the O_i of all heads together (GL_{s_i} between layers), and one entry of Q per scale.
+    """
+    scales = architecture.rule.has_scale
+    for index, layer in enumerate(effective_layers(architecture)):
+        moves = not architecture.residual and not layer.is_last
+        for head in range(layer.heads):
+            Q, K, V, O = (architecture.tensor_name(index, head, letter) for letter in "QKVO")
+            blocks = [
+                SlicedTensor(Q, layer.attention, layer.d_in, 0, scales),
+                SlicedTensor(K, layer.attention, layer.d_in, layer.attention),
+            ]
+            if layer.value_width is None:
+                blocks.append(SlicedTensor(V, layer.d_out, layer.d_in, layer.d_out if moves else 0))
+            else:
+                v = layer.value_width
+                fixed = min(max(layer.d_out - head * v, 0), v) if moves else 0
+                blocks.append(SlicedTensor(V, v, layer.d_in, v))
+                blocks.append(SlicedTensor(O, layer.d_out, v, fixed))
+            yield index, head, tuple(blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +67,7 @@ class SlicedNetwork:
     architecture: Architecture
     domain: Domain
     layers: tuple[tuple[Head, ...], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[SlicedTensor, ...]
     columns: Array
 
     @property
@@ -57,7 +100,7 @@ def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
     architecture = weights.architecture
     tensors, slots, shapes = dict(weights.tensors()), architecture.slots(), dict(architecture.tensor_shapes())
     layers: list[list[Head]] = [[] for _ in range(architecture.num_layers)]
-    blocks: list[Block] = []
+    blocks: list[SlicedTensor] = []
     free = []
     for index, _, parts in gauge_slice(architecture):
         layers[index].append(Head(*(domain.array(tensors[part.name][: part.rows, : part.columns]) for part in parts)))
@@ -72,7 +115,7 @@ def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
 def full_blocks(weights: Weights) -> SlicedNetwork:
     """All entries of the weights as free columns: no slice, for points that are not generic."""
     architecture = weights.architecture
-    blocks = tuple(Block(name, rows, columns, 0) for name, (rows, columns) in architecture.tensor_shapes())
+    blocks = tuple(SlicedTensor(name, rows, columns, 0) for name, (rows, columns) in architecture.tensor_shapes())
     return SlicedNetwork(architecture, weights.domain, weights.layers, blocks, np.arange(architecture.num_parameters))
 
 

@@ -19,14 +19,14 @@ import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
-from attngeom.dimensions.sliced import SlicedNetwork, count_columns, random_slice
+from attngeom.dimensions.lower.bound import SPARE_ROWS, LowerBound
+from attngeom.dimensions.slices import SlicedNetwork, count_columns, random_slice
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 
-SPARE_ROWS = 4
 MAX_PIVOT_ENTRIES = 2**24
 """Entries of pivot rows that are held at once."""
 
@@ -91,27 +91,31 @@ def count_remaining(architecture: Architecture, target: int) -> int:
     return (max(target - cleared, 0) + SPARE_ROWS) * (count_columns(architecture) - cleared)
 
 
-def schur_applies(architecture: Architecture) -> bool:
-    """Whether B is invertible at a random point: not if the features b satisfy a linear relation.
-
-    >>> schur_applies(Architecture((2, 3), 2, tokens=2)), schur_applies(Architecture((1, 3), 1, heads=3))
-    (True, False)
-    """
-    network = random_slice(architecture, BLAS_PRIME, 0)
-    size = count_features(network)
-    samples = random_samples(network, size, min(architecture.tokens, 3), 1)
-    features = last_features(network, _one_row_cotangents(samples, np.zeros(size, dtype=np.intp)))
-    return Elimination(features, BLAS_PRIME).run().rank == size
-
-
-def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int = 0, p: int = BLAS_PRIME) -> int:
-    """A lower bound for the dimension: r d_l plus the rank mod p of the cleared rows; 0 if B is singular.
+def schur_lower_bound(
+    architecture: Architecture, target: int, tokens: int, seed: int = 0, p: int = BLAS_PRIME
+) -> LowerBound:
+    """The bound r d_l plus the rank mod p of the cleared rows; 0 if B is singular, as when features are dependent.
 
     ``target`` is the dimension that is hoped for: as many rows are used, and a few more.
 
-    >>> schur_rank(Architecture((2, 2), 2, tokens=2), 7, tokens=2)
+    >>> schur_lower_bound(Architecture((2, 2), 2, tokens=2), 7, tokens=2).value
     7
     """
+    value = schur_rank(architecture, target, tokens, seed, p)
+    return LowerBound(
+        standing="proven",
+        reason=f"the Jacobian has rank at least {value} mod {p}, the last linear map eliminated by hand",
+        value=value,
+        method="schur",
+        prime=p,
+        seed=seed,
+        tokens=tokens,
+        samples=target + SPARE_ROWS,
+    )
+
+
+def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int, p: int) -> int:
+    """r d_l plus the rank mod p of the cleared rows, for as many of them as the target needs; 0 if B is singular."""
     network, field = random_slice(architecture, p, seed), BalancedField(p)
     held, d_out = hold_last_map(network), architecture.widths[-1]
     size = count_features(network)

@@ -5,31 +5,40 @@ from hypothesis import assume, given, settings
 
 from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.answer import choose_method
-from attngeom.dimensions.bounds import minor_lower_bound, sample_tokens
-from attngeom.dimensions.schur import count_remaining, schur_applies, schur_rank
+from attngeom.dimensions.lower import minor_lower_bound, sample_tokens, schur_lower_bound
+from attngeom.dimensions.lower.schur import count_remaining
 from attngeom.exact import SMALL_PRIME
 from attngeom.network import Architecture
-
-from .strategies import architectures
+from tests.dimensions.strategies import architectures
 
 
 @settings(max_examples=100)
 @given(architectures())
 def test_schur_rank_is_the_rank_of_the_whole_jacobian(architecture):
     upper = upper_bound(architecture).value
-    assume(upper <= 150 and schur_applies(architecture))
+    assume(upper <= 150)
     tokens = sample_tokens(architecture)
+    found = schur_lower_bound(architecture, upper, tokens).value
+    # Features that satisfy a linear relation leave nothing to clear.
+    assume(found > 0)
     whole = minor_lower_bound(architecture, upper + 2).value
-    assert schur_rank(architecture, upper, tokens) == whole
+    assert found == whole
     # Points mod a small prime may be degenerate: never more, and the same at one of a few points.
-    ranks = [schur_rank(architecture, upper, tokens, seed, SMALL_PRIME) for seed in range(6)]
+    ranks = [schur_lower_bound(architecture, upper, tokens, seed, SMALL_PRIME).value for seed in range(6)]
     assert max(ranks) == whole
 
 
 def test_dependent_features_are_noticed():
     """Three heads of width one see the same cubic: the features repeat, and the bound is empty instead of wrong."""
     architecture = Architecture((1, 3), 1, 2, heads=3)
-    assert not schur_applies(architecture) and schur_rank(architecture, 3, 2) == 0
+    assert schur_lower_bound(architecture, 3, 2).value == 0
+
+
+def test_dependent_features_are_proven_by_the_whole_matrix():
+    architecture = Architecture((3, 40), 3, 2, heads=12, value_width=30)
+    assert choose_method(architecture, upper_bound(architecture).value) == "schur"
+    answer = dimension(architecture, prove=True)
+    assert answer.is_proven and answer.method == "minor"
 
 
 @pytest.mark.parametrize("kind", ["lightning", "softmax"])

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import assume, given, settings
 
 from attngeom.dimensions import dimension, symmetry_upper_bound, upper_bound
-from attngeom.dimensions.bounds import balls_lower_bound, entry_degree, estimate_dimension, minor_lower_bound
-from attngeom.dimensions.checkpoint import coefficient_jacobian
 from attngeom.dimensions.formulas import layers_of_heads
+from attngeom.dimensions.lower import balls_lower_bound, estimate_dimension, minor_lower_bound
+from attngeom.dimensions.lower.minor import entry_degree
+from attngeom.dimensions.point import coefficient_jacobian
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
@@ -54,7 +55,7 @@ def test_balls_agree_with_the_minor(architecture):
 @pytest.mark.parametrize("prime", [101, BLAS_PRIME, WORD_PRIME])
 def test_every_prime_gives_a_lower_bound(prime):
     found = minor_lower_bound(Architecture((3, 3, 3), 2), 27, seed=1, p=prime)
-    assert found.value == len(found.rows) == len(found.columns) <= 23
+    assert found.value == len(found.minor_rows) == len(found.minor_columns) <= 23
 
 
 def test_fewer_rows_than_the_dimension_bound_the_rank():
@@ -95,7 +96,7 @@ def test_five_rank_one_heads_with_two_outputs_are_defective():
     answer = dimension(architecture, prove=True)
     assert (answer.lower_bound, answer.dimension, answer.upper_bound) == (35, 35, 36)
     assert not answer.is_proven and answer.error_probability < 1e-15
-    assert answer.fiber["unexplained"] == 1 and "between 35 and 36" in answer.status
+    assert answer.fiber["unexplained"] == 1 and "between 35 and 36" in answer.reason
     assert rank_mod_p(coefficient_jacobian(random_weights(architecture, GF(WORD_PRIME), seed=3)), WORD_PRIME) == 35
 
 
@@ -120,7 +121,7 @@ def test_heads_of_rank_one_hide_alternating_parts_from_the_next_layer(widths, at
 def test_widening_hidden_width_with_heads_leaves_a_gap_that_is_reported():
     answer = dimension(Architecture((2, 4, 4), (2, 3), 3, heads=2, value_width=2), prove=True)
     assert not answer.is_proven and answer.lower_bound == answer.dimension < answer.upper_bound
-    assert answer.witness.value == answer.lower_bound
+    assert answer.lower.value == answer.lower_bound
 
 
 def test_fiber_split_names_the_symmetries():

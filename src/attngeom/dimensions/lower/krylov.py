@@ -9,17 +9,16 @@ the weights and the sequence; one product costs one derivative of the forward pa
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import random_samples
-from attngeom.dimensions.recurrence import linear_complexity
-from attngeom.dimensions.sliced import count_columns, random_slice
+from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.lower.recurrence import linear_complexity
+from attngeom.dimensions.slices import count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.primes import BLAS_PRIME
@@ -30,21 +29,6 @@ MAX_TOKENS = 256
 
 MAX_COLUMNS = 300_000
 """Beyond this a proof takes weeks: products cost about D² / t each, and 2D of them are needed."""
-
-
-@dataclass(frozen=True)
-class KrylovBound:
-    """A rank lower bound from a Krylov sequence, with everything that is needed to repeat it."""
-
-    lower_bound: int
-    columns: int
-    samples: int
-    tokens: int
-    terms: int
-    prime: int
-    seed: int
-    seconds_products: float
-    seconds_recurrence: float
 
 
 def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
@@ -109,13 +93,13 @@ def krylov_lower_bound(
     p: int = BLAS_PRIME,
     more: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> KrylovBound:
+) -> LowerBound:
     """A lower bound for the dimension, proven by a nonsingular Hankel matrix mod p of that size.
 
     It is the dimension with high probability if the gauge slice has no superfluous column. 2n + 2 derivatives of
     the forward pass, then a recurrence in O(n²). ``more`` multiplies the number of samples.
 
-    >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=3).lower_bound
+    >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=3).value
     7
     """
     columns = count_columns(architecture)
@@ -128,17 +112,21 @@ def krylov_lower_bound(
     rng = np.random.default_rng(seed + 3)
     left, vector = field.random((n,), rng), field.random((n,), rng)
     sequence = np.empty(2 * n + 2)
-    started = time.perf_counter()
     for k in range(len(sequence)):
         vector = operator.apply(vector)
         sequence[k] = float(np.rint(_inner(left, vector, field)))
         if progress is not None:
             progress(k + 1, len(sequence))
-    middle = time.perf_counter()
     bound = linear_complexity(sequence, p)
-    finished = time.perf_counter()
-    return KrylovBound(
-        bound, n, operator.samples, operator.tokens, len(sequence), p, seed, middle - started, finished - middle
+    return LowerBound(
+        standing="proven",
+        reason=f"a Hankel matrix of size {bound} of a Krylov sequence of the Jacobian is nonsingular mod {p}",
+        value=bound,
+        method="krylov",
+        prime=p,
+        seed=seed,
+        tokens=operator.tokens,
+        samples=operator.samples,
     )
 
 

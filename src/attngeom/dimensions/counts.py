@@ -6,9 +6,11 @@ condition (the outputs of a layer span) at one point mod p, which proves it for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +19,15 @@ from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture, forward, random_weights
+from attngeom.results import Result
 
 PARTS = ("query-key", "value-output", "between", "scale", "mixing", "syzygies", "unseen", "antisymmetric", "saturation")
 """Where parameters get lost; see :class:`UpperBound`."""
 
 
-@dataclass(frozen=True)
-class UpperBound:
-    """A proven upper bound: ``value`` = parameters − the sum of ``parts``.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UpperBound(Result):
+    """A proven upper bound for the dimension: ``value`` = parameters − the sum of ``parts``.
 
     Parts: fibers of (Q, K) ↦ A and (V, O) ↦ OV; GL between layers; scales (λA, V/λ) of each head; GL_H mixing of
     heads; Koszul syzygies of heads with one output; weights on hidden directions that are not reached or not read;
@@ -33,7 +36,12 @@ class UpperBound:
 
     value: int
     parts: dict[str, int]
-    conditions: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value, "parts": dict(self.parts)}
+
+    def rows(self) -> Mapping[str, Any]:
+        return {"upper bound": self.value, **{name: loss for name, loss in self.parts.items() if loss}}
 
 
 def attention_count(layer: EffectiveLayer) -> int:
@@ -182,7 +190,8 @@ def upper_bound(architecture: Architecture) -> UpperBound:
     if architecture.rule.is_normalised and architecture.tokens == 1:
         value = _count_linear(architecture, layers)
         parts["unseen"] = total - value
-        return UpperBound(value, parts, "softmax over one token is 1, so the network is a linear map")
+        reason = f"{architecture.kind} over one token is 1, so the network is a linear map"
+        return UpperBound(standing="proven", reason=reason, value=value, parts=parts)
     parts["unseen"] = total - sum(parameters_of(layer) for layer in layers)
     spanning = True
     for layer in layers:
@@ -193,10 +202,10 @@ def upper_bound(architecture: Architecture) -> UpperBound:
                 parts["between"] += layer.d_out**2
             else:
                 spanning = False
-    conditions = "parameter count of the layer maps modulo the linear groups between layers"
+    reason = "parameter count of the layer maps modulo the linear groups between layers"
     if not spanning:
-        conditions += " (some layer's outputs could not be shown to span; its group is not subtracted)"
-    return UpperBound(total - sum(parts.values()), parts, conditions)
+        reason += " (some layer's outputs could not be shown to span; its group is not subtracted)"
+    return UpperBound(standing="proven", reason=reason, value=total - sum(parts.values()), parts=parts)
 
 
 def _count_linear(architecture: Architecture, layers: tuple[EffectiveLayer, ...]) -> int:

@@ -1,0 +1,56 @@
+"""The rank of the true Jacobian at one float point, certified by ball arithmetic: no formal attention is involved."""
+
+from __future__ import annotations
+
+from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
+from attngeom.dimensions.slices import slice_weights
+from attngeom.errors import SizeError
+from attngeom.exact.balls import certify_rank
+from attngeom.exact.domains import RR, Balls
+from attngeom.network.architecture import Architecture
+from attngeom.network.weights import random_weights
+
+MAX_BALLS = 2 * 10**7
+
+
+def check_balls_size(rows: int, tokens: int, architecture: Architecture) -> None:
+    """Refuse Jacobians of balls that would take hours: entries are Python objects."""
+    entries = rows * max(tokens * tokens * architecture.heads, architecture.num_parameters)
+    if entries > MAX_BALLS:
+        raise SizeError(f"{entries:,} balls are needed; at most {MAX_BALLS:,} are supported, use fewer tokens or minor")
+
+
+def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, precision: int = 128) -> LowerBound:
+    """The certified rank of the true Jacobian (real exponentials) at one random float point, in ball arithmetic.
+
+    Independent of formal softmax: the sliced Jacobian is enclosed entry by entry, and a square part of it is proven
+    invertible by ‖I − R J‖ < 1 with an approximate inverse R.
+
+    >>> balls_lower_bound(Architecture((2, 2), 1, tokens=2, kind="softmax"), rows=12).value
+    7
+    """
+    # Copies of a token would change the true softmax, so all tokens are needed there.
+    free = architecture.rule.is_polynomial or architecture.causal
+    tokens = sample_tokens(architecture) if free else architecture.tokens
+    check_balls_size(2 * rows, tokens, architecture)
+    weights = random_weights(architecture, RR, seed)
+    balls = Balls(precision)
+    network = slice_weights(weights, balls)
+    # Normal inputs keep the scores moderate: integer inputs would make softmax one-hot and the matrix singular.
+    points = random_samples(slice_weights(weights, RR), 2 * rows, tokens, seed + 1)
+    exact = Samples(balls.array(points.X), balls.array(points.C), None)
+    certified = certify_rank(jacobian(network, exact), precision)
+    columns = network.columns[list(certified.columns)]
+    return LowerBound(
+        standing="proven",
+        reason=f"a minor of size {certified.lower_bound} of the Jacobian, enclosed by balls, is invertible",
+        value=certified.lower_bound,
+        method="balls",
+        prime=None,
+        seed=seed,
+        tokens=tokens,
+        samples=2 * rows,
+        minor_rows=certified.rows,
+        minor_columns=tuple(columns.tolist()),
+    )

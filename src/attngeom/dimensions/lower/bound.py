@@ -1,0 +1,51 @@
+"""The record of a proven lower bound, and how many samples and tokens all methods use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from attngeom.network.architecture import Architecture
+from attngeom.results import Result
+
+Method = Literal["minor", "schur", "krylov", "balls"]
+
+TOKENS = 3
+SPARE_ROWS = 4
+MAX_DENSE_BYTES = 4 * 10**9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LowerBound(Result):
+    """A proven lower bound for the dimension: the rank of a Jacobian at one point, which the seed determines.
+
+    ``minor_rows`` (samples) and ``minor_columns`` (weights) hold a nonzero minor of that size; only the methods minor
+    and balls give them. ``tokens`` counts distinct tokens of a sample.
+    """
+
+    value: int
+    method: Method
+    prime: int | None
+    tokens: int
+    samples: int
+    minor_rows: tuple[int, ...] = ()
+    minor_columns: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("value", "method", "prime", "seed", "tokens", "samples")
+        return {name: getattr(self, name) for name in names}
+
+    def rows(self) -> Mapping[str, Any]:
+        how = self.method if self.prime is None else f"{self.method} mod {self.prime}"
+        return {"lower bound": self.value, "method": f"{how}, seed {self.seed}", "why": self.reason}
+
+
+def sample_tokens(architecture: Architecture, most: int = TOKENS) -> int:
+    """How many distinct tokens samples have: at most ``most``, which loses nothing that is true for t tokens.
+
+    A function of t tokens restricts to fewer: zero tokens change nothing for polynomial attention, later tokens change
+    nothing for causal attention, and formal attention to further tokens may be specialised to zero (where it is drawn
+    symmetric, the last token stands for its copies). So a rank with fewer tokens is a lower bound for t tokens.
+    """
+    return min(architecture.tokens, most)

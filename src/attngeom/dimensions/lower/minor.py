@@ -1,0 +1,102 @@
+"""The rank mod p of the Jacobian at one point, with a nonzero minor as witness; and the Monte Carlo value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.dimensions.effective import effective_widths
+from attngeom.dimensions.jacobian import jacobian, random_samples
+from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, TOKENS, LowerBound, sample_tokens
+from attngeom.dimensions.slices import random_slice
+from attngeom.errors import SizeError
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.network.architecture import Architecture
+
+
+def minor_lower_bound(
+    architecture: Architecture, rows: int, seed: int = 0, p: int = BLAS_PRIME, tokens: int | None = None
+) -> LowerBound:
+    """The rank mod p of the gauge-sliced Jacobian at one random point: at most the dimension, for every p and seed.
+
+    ``rows`` random samples are used; the rank cannot exceed that, and reaches the dimension with high probability if
+    there are at least that many. Attention that is not polynomial is formal, see :mod:`attngeom.dimensions.jacobian`.
+
+    >>> minor_lower_bound(Architecture((2, 2), 2, tokens=2), rows=9).value
+    7
+    """
+    tokens = tokens or sample_tokens(architecture)
+    network = random_slice(architecture, p, seed)
+    if 8 * rows * network.num_columns > MAX_DENSE_BYTES:
+        raise SizeError(
+            f"a {rows:,}×{network.num_columns:,} Jacobian was asked for; use the krylov method for this size"
+        )
+    matrix = jacobian(network, random_samples(network, rows, tokens, seed + 1))
+    elimination = Elimination(matrix, p, keep_upper=False).run()
+    chosen = np.sort(elimination.order[: elimination.rank])
+    columns = network.columns[elimination.columns]
+    return LowerBound(
+        standing="proven",
+        reason=f"a minor of size {elimination.rank} of the Jacobian is nonzero mod {p}",
+        value=elimination.rank,
+        method="minor",
+        prime=p,
+        seed=seed,
+        tokens=tokens,
+        samples=rows,
+        minor_rows=tuple(chosen.tolist()),
+        minor_columns=tuple(columns.tolist()),
+    )
+
+
+def entry_degree(architecture: Architecture) -> int:
+    """A bound for the degree of an entry of the Jacobian as a polynomial in weights, inputs, cotangents, attention.
+
+    >>> entry_degree(Architecture((2, 2), 2))
+    6
+    """
+    factors = 2 if architecture.is_factored else 1
+    value, tangent = 1, 0
+    # Attention from symmetric exponentials has denominators: the sums of all columns, at most squared.
+    clearing = 2 * TOKENS * architecture.heads if 1 in effective_widths(architecture)[:-1] else 0
+    for _ in range(architecture.num_layers):
+        if not architecture.rule.is_polynomial:
+            # V X P with dP = P dS − P (Σ P dS), dS of degree 1 + 2·value or 2 + value + tangent.
+            scores = max(1 + 2 * value, 2 + value + tangent)
+            tangent = max(factors + value, factors + tangent + 1, factors + value + 2 + scores)
+            tangent += clearing
+            value = factors + value + 1 + clearing
+        else:
+            value, tangent = factors + 2 + 3 * value, factors + 2 + 2 * value + max(tangent, value - 1)
+    return tangent + 1
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The largest rank found at random points, and a bound for the probability that the dimension is larger.
+
+    The probability is over the points, for a prime at which the generic rank is that over Q (all but finitely many).
+    """
+
+    value: int
+    error_probability: float
+    trials: int
+    prime: int
+
+
+def estimate_dimension(
+    architecture: Architecture, upper: int, seed: int = 0, p: int = WORD_PRIME, trials: int = 3
+) -> Estimate:
+    """The rank at ``trials`` random points mod p, with enough samples for the upper bound (Schwartz and Zippel).
+
+    >>> estimate_dimension(Architecture((2, 2), 2, tokens=2), 7).value
+    7
+    """
+    best = 0
+    for trial in range(trials):
+        found = minor_lower_bound(architecture, upper + SPARE_ROWS, seed + 1000 * (trial + 1), p)
+        best = max(best, found.value)
+    single = min(1.0, upper * entry_degree(architecture) / p)
+    return Estimate(best, single**trials, trials, p)

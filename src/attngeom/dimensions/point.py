@@ -1,0 +1,299 @@
+"""The rank of the differential at given weights, and how far it falls short of the generic dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, islice, permutations
+from typing import Any
+
+import numpy as np
+
+from attngeom.dimensions.answer import dimension
+from attngeom.dimensions.counts import upper_bound
+from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.lower.balls import check_balls_size
+from attngeom.dimensions.lower.bound import SPARE_ROWS
+from attngeom.dimensions.lower.minor import entry_degree
+from attngeom.dimensions.slices import full_blocks
+from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
+from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.exact.balls import certify_rank
+from attngeom.exact.domains import QQ, RR, Array, BalancedField, Balls
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.primes import BLAS_PRIME, primes_from
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry import count_generators
+from attngeom.network.weights import Head, Weights, random_weights
+from attngeom.results import Result, Standing
+
+MAX_EXACT_ENTRIES = 2 * 10**5
+MAX_ENTRIES = 5 * 10**8
+MAX_TOKENS = 8
+"""Longer inputs cost memory; further tokens are left out where that keeps bounds valid, or for an estimate."""
+INPUT_SCALES = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 8.0)
+"""Exponentials saturate at large scores, and average tokens at small ones: inputs of several sizes see past both."""
+MAX_DOUBLINGS = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PointRank(Result):
+    """The rank of the differential of W ↦ phi_W at one point.
+
+    Exact weights: between the proven bounds, exact if they meet; if they do not, ``rank`` is the lower one and
+    ``error_probability`` bounds the chance that random samples missed more (None if no such bound is known). Floats:
+    an estimate, ``measured`` holds the singular values and the gap behind it. ``generic`` is the dimension of the
+    architecture (None if unknown).
+    """
+
+    architecture: Architecture
+    rank: int
+    lower_bound: int | None = None
+    upper_bound: int | None = None
+    generic: int | None
+    method: str
+    prime: int | None = None
+    error_probability: float | None = None
+    measured: Rank | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether proven bounds meet."""
+        return self.lower_bound is not None and self.lower_bound == self.upper_bound
+
+    @property
+    def defect(self) -> int | None:
+        """How far the rank falls short of the generic one: positive at critical points of the parametrization."""
+        return None if self.generic is None else self.generic - self.rank
+
+    @property
+    def kernel_dimension(self) -> int:
+        """Parameters minus the rank: the dimension of the fiber wherever the rank is locally constant."""
+        return self.architecture.num_parameters - self.rank
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("rank", "lower_bound", "upper_bound", "is_exact", "generic", "defect", "method", "prime", "seed")
+        return {**{name: getattr(self, name) for name in names}, "error_probability": self.error_probability}
+
+    def rows(self) -> Mapping[str, Any]:
+        how = "exact" if self.is_exact else f"between {self.lower_bound} and {self.upper_bound}"
+        if self.measured is not None:
+            how = "estimate" if self.measured.is_clear else "no clear gap"
+        rows: dict[str, Any] = {"rank at this point": f"{self.rank} ({how}, {self.method})"}
+        if self.defect is not None:
+            rows["defect"] = f"{self.defect} below the generic dimension {self.generic}"
+        if self.error_probability is not None:
+            rows["error probability"] = f"at most {self.error_probability:.1e} that random samples hide a larger rank"
+        return rows
+
+
+def rank_at(weights: Weights, seed: int = 0) -> PointRank:
+    """The rank of the differential at given weights: bounds that are proven for rational ones, an estimate for floats.
+
+    Floats are rationals too: ``rank_at(weights.to(QQ))`` speaks of the numbers as they are. Polynomial attention:
+    lower bound mod p, upper bound from the symmetry vectors at the point; for one layer that is not too large the
+    Jacobian of all coefficients is ranked over Q, which is exact. Other kinds: certified by ball arithmetic.
+
+    >>> from attngeom.network import random_weights
+    >>> rank_at(random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=0)).rank
+    7
+    """
+    if weights.domain not in (QQ, RR):
+        raise DomainError(f"weights over {weights.domain.name} given; rational or float weights are required")
+    architecture = weights.architecture
+    size = architecture.num_parameters * max(
+        upper_bound(architecture).value + SPARE_ROWS, sum(count_generators(architecture).values())
+    )
+    if size > MAX_ENTRIES:
+        raise SizeError(f"a matrix of {size:,} entries is needed; at most {MAX_ENTRIES:,} are supported")
+    return _estimate(weights, seed) if weights.domain == RR else _bound(weights, seed)
+
+
+def _bound(weights: Weights, seed: int) -> PointRank:
+    """Proven bounds at rational weights."""
+    architecture = weights.architecture
+    most = min(upper_bound(architecture).value, symmetry_upper_bound_at(weights))
+    if not architecture.rule.is_polynomial:
+        return _between(weights, _rank_by_balls(weights, most, seed), most, "balls", seed)
+    p, lower = _rank_mod_p(weights, most + SPARE_ROWS, seed)
+    rows = architecture.widths[1] * architecture.widths[0] ** 3
+    if lower < most and architecture.num_layers == 1 and rows * architecture.num_parameters <= MAX_EXACT_ENTRIES:
+        exact = QQ.rank(coefficient_jacobian(weights))
+        return _between(weights, exact, exact, "coefficients over Q", seed)
+    # Samples with fewer tokens than the network has may miss more than chance explains.
+    known = lower < most and architecture.tokens <= MAX_TOKENS
+    error = min(1.0, most * entry_degree(architecture) / p) if known else None
+    return _between(weights, lower, most, "minor", seed, p, error)
+
+
+def _between(
+    weights: Weights,
+    lower: int,
+    upper: int,
+    method: str,
+    seed: int,
+    prime: int | None = None,
+    error: float | None = None,
+) -> PointRank:
+    standing: Standing = "proven" if lower == upper else "undecided" if error is None else "probabilistic"
+    return PointRank(
+        standing=standing,
+        reason="proven bounds meet" if lower == upper else f"proven to be between {lower} and {upper}",
+        seed=seed,
+        architecture=weights.architecture,
+        rank=lower,
+        lower_bound=lower,
+        upper_bound=upper,
+        generic=dimension(weights.architecture, seed=seed).dimension,
+        method=method,
+        prime=prime,
+        error_probability=error,
+    )
+
+
+def _rank_mod_p(weights: Weights, rows: int, seed: int) -> tuple[int, int]:
+    """A prime that divides no denominator, and the rank of the full Jacobian modulo it."""
+    for p in islice(primes_from(BLAS_PRIME), 8):
+        try:
+            network = full_blocks(weights.to(BalancedField(p)))
+        except InputError:
+            continue
+        samples = random_samples(network, rows, min(weights.architecture.tokens, MAX_TOKENS), seed + 1)
+        return p, Elimination(jacobian(network, samples), p, keep_upper=False).run().rank
+    raise InputError("weights with denominators divisible by many primes given; simplify them")
+
+
+def _rank_by_balls(weights: Weights, rows: int, seed: int, precision: int = 128) -> int:
+    """A certified lower bound with true exponentials, at normal inputs of several sizes."""
+    balls = Balls(precision)
+    architecture = weights.architecture
+    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.causal else architecture.tokens
+    check_balls_size(2 * rows, tokens, architecture)
+    points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
+    samples = Samples(balls.array(points.X), balls.array(points.C), None)
+    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).lower_bound
+
+
+def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Samples:
+    """Normal inputs of several sizes (of one where functions are homogeneous), with normal cotangents."""
+    points = random_samples(full_blocks(weights), rows, tokens, seed + 1)
+    if weights.architecture.rule.is_polynomial and not weights.architecture.residual:
+        return points
+    return Samples(points.X * np.resize(INPUT_SCALES, rows)[:, None, None], points.C, None)
+
+
+def _estimate(weights: Weights, seed: int) -> PointRank:
+    """The numerical rank of float weights; undecided if the gap is not clear, or floats do not see generic ranks here.
+
+    A rank below the generic one is believed only if random weights with tensors of the same norms show the generic one.
+    """
+    architecture = weights.architecture
+    most, generic = upper_bound(architecture).value, dimension(architecture, seed=seed).dimension
+    measured = _measure(weights, most, seed)
+    reason = "numerical rank of a Jacobian at random inputs"
+    clear = measured.is_clear and measured.value <= most
+    if not clear:
+        reason += ", without a clear gap"
+    elif generic is not None and measured.value < generic:
+        shown = _measure(_random_like(weights, seed), most, seed).value
+        clear = shown >= generic
+        reason += "" if clear else f"; at random weights floats show {shown} of {generic} dimensions"
+    return PointRank(
+        standing="estimate" if clear else "undecided",
+        reason=reason,
+        seed=seed,
+        architecture=architecture,
+        rank=min(measured.value, most),
+        generic=generic,
+        method="floats",
+        measured=measured,
+    )
+
+
+def _measure(weights: Weights, most: int, seed: int) -> Rank:
+    """The numerical rank of a Jacobian, with samples added until it is stable or as large as it can be.
+
+    As many random rows as the dimension suffice for exact numbers; rounding may hide some, so rows are doubled until
+    the rank stays the same twice. Rows have unit norm, and each tensor is varied relative to its own norm.
+    """
+    network, tokens = full_blocks(weights), min(weights.architecture.tokens, MAX_TOKENS)
+    units = np.concatenate([np.full(tensor.size, np.linalg.norm(tensor) or 1.0) for _, tensor in weights.tensors()])
+    found: list[Rank] = []
+    for doubling in range(MAX_DOUBLINGS + 1):
+        rows = (most + SPARE_ROWS) << doubling
+        if found and rows * len(units) > MAX_ENTRIES:
+            break
+        with np.errstate(all="ignore"):
+            J = jacobian(network, _float_samples(weights, rows, tokens, seed + doubling)) * units
+            sizes = np.linalg.norm(J, axis=1)
+        finite = np.isfinite(sizes)
+        if 2 * np.count_nonzero(finite) < rows:
+            raise InputError("weights whose derivatives are beyond the range of floats given; rescale them")
+        kept = finite & (sizes > 0)
+        found.append(measured_rank(J[kept] / sizes[kept][:, None], RR))
+        if found[-1].value >= most or (len(found) > 1 and found[-1].value == found[-2].value):
+            break
+    return found[-1]
+
+
+def _random_like(weights: Weights, seed: int) -> Weights:
+    """Random weights whose tensors have the norms of the given ones, or norm 1 where these vanish."""
+    tensors = {}
+    for (name, tensor), (_, other) in zip(weights.tensors(), random_weights(weights.architecture, RR, seed).tensors()):
+        tensors[name] = other * ((np.linalg.norm(tensor) or 1.0) / np.linalg.norm(other))
+    return Weights.from_tensors(weights.architecture, tensors, RR)
+
+
+def coefficient_jacobian(weights: Weights) -> Array:
+    """The differential of all coefficients of one lightning layer, over the domain of the weights: columns are weights.
+
+    Rows are the coefficients of x_2^{(k,l)} x_1^{(m)} (which determine the layer if t ≥ 2), or for one token of
+    x^{(k,l,m)}, of every output row; summed over the orderings, which does not change the rank.
+    """
+    architecture, domain = weights.architecture, weights.domain
+    columns = []
+    for position, heads in enumerate(weights.layers[0]):
+        A, V = heads.attention_matrix(domain), heads.value_matrix(domain)
+        for letter, tensor in heads.tensors.items():
+            for index in np.ndindex(*tensor.shape):
+                unit = domain.zeros(tensor.shape)
+                unit[index] = domain.eye(1)[0, 0]
+                dA, dV = _head_tangent(weights, position, letter, unit)
+                change = domain.zeros((V.shape[0], *([A.shape[0]] * 3)))
+                if dA is not None:
+                    change = change + V[:, :, None, None] * dA[None, None]
+                if dV is not None:
+                    change = change + dV[:, :, None, None] * A[None, None]
+                columns.append(_symmetrise(domain.reduce(change), architecture.tokens == 1))
+    return domain.reduce(np.stack(columns, axis=1))
+
+
+def _head_tangent(weights: Weights, position: int, letter: str, unit: Array) -> tuple[Array | None, Array | None]:
+    """The derivatives of A = Kᵀ Q and of the value map along one tensor of a head."""
+    head: Head = weights.layers[0][position]
+    multiply = weights.domain.matmul
+    if letter == "Q":
+        return multiply(head.K.T, unit), None
+    if letter == "K":
+        return multiply(unit.T, head.Q), None
+    if head.O is None:
+        return None, unit
+    return None, multiply(head.O, unit) if letter == "V" else multiply(unit, head.V)
+
+
+def _symmetrise(tensor: Array, all_three: bool) -> Array:
+    """Sums over orderings of (k, l), or of (k, l, m), as a vector."""
+    d = tensor.shape[1]
+    if all_three:
+        entries = [
+            sum(tensor[:, a, b, c] for a, b, c in set(permutations(triple)))
+            for triple in combinations_with_replacement(range(d), 3)
+        ]
+    else:
+        entries = [
+            sum(tensor[:, a, b, m] for a, b in set(permutations(pair)))
+            for pair in combinations_with_replacement(range(d), 2)
+            for m in range(d)
+        ]
+    return np.concatenate(entries)

@@ -1,0 +1,51 @@
+"""Upper bounds from the infinitesimal symmetries: they lie in the kernel of the differential at every point."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME, primes_from
+from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry import count_generators, infinitesimal_action
+from attngeom.network.weights import Weights, random_weights
+
+
+def _check_size(architecture: Architecture) -> None:
+    count = sum(count_generators(architecture).values())
+    if 8 * count * architecture.num_parameters > MAX_DENSE_BYTES:
+        raise SizeError(
+            f"{count:,} symmetry vectors of length {architecture.num_parameters:,}; use the parameter count"
+        )
+
+
+def symmetry_upper_bound(architecture: Architecture, seed: int = 0, p: int = WORD_PRIME) -> int:
+    """Parameters minus the rank mod p of the infinitesimal symmetries at one random point: a proven upper bound.
+
+    Their generic rank over Q is at least the rank mod p at a point. Weaker than
+    :func:`attngeom.dimensions.counts.upper_bound`, but with other means.
+
+    >>> symmetry_upper_bound(Architecture((3, 3, 3), 2))
+    23
+    """
+    _check_size(architecture)
+    weights = random_weights(architecture, GF(p), seed)
+    return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights).rows, p)
+
+
+def symmetry_upper_bound_at(weights: Weights) -> int:
+    """Parameters minus the rank mod p of the symmetry vectors at rational weights: a proven bound for the rank there.
+
+    The rank mod p, for a prime that divides no denominator, is at most the rank over Q.
+    """
+    _check_size(weights.architecture)
+    for p in islice(primes_from(WORD_PRIME), 8):
+        try:
+            vectors = infinitesimal_action(weights.to(GF(p))).rows
+        except InputError:
+            continue
+        return weights.architecture.num_parameters - rank_mod_p(vectors, p)
+    raise InputError("weights with denominators divisible by many primes given; simplify them")
