@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from attngeom.inspection.local_rank import local_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from attngeom.canonical.compact import coordinates, with_coordinates
 from attngeom.canonical.form import canonical, canonical_form, restore
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import relative_distance
+from attngeom.dimensions import rank_at
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
@@ -48,14 +48,10 @@ def test_exact_form_is_invariant_idempotent_and_has_the_same_function(architectu
 def test_number_of_free_entries_is_the_proven_dimension(architecture):
     form = canonical_form(random_weights(architecture, QQ, 5))
     point = random_weights(architecture, QQ, 5)
-    if architecture.kind == "softmax":
-        assert len(coordinates(form)) == local_rank(point).value
-        return
-    rank = local_rank(point)
-    # With a hidden width above the input width the symmetries seen at a point are not all of the fiber.
-    assert rank.is_proven or architecture.widths == (2, 3, 2)
-    assert len(coordinates(form)) == rank.value
-    assert len(coordinates(canonical_form(random_weights(architecture, RR, 5)))) == rank.value
+    rank = rank_at(point)
+    assert rank.is_exact
+    assert len(coordinates(form)) == rank.rank
+    assert len(coordinates(canonical_form(random_weights(architecture, RR, 5)))) == rank.rank
 
 
 @pytest.mark.parametrize("gauge", ["balanced", "echelon"])
