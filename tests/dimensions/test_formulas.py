@@ -4,7 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from attngeom.dimensions import dimension, formula, formulas, upper_bound
-from attngeom.dimensions.formulas import deep_lightning, deep_softmax, general_widths, layers_of_heads, one_layer
+from attngeom.dimensions.formulas import deep_lightning, general_widths, layers_of_heads, one_layer, softmax_layer
+from attngeom.dimensions.theorems import softmax_network
 from attngeom.network import Architecture
 
 from .strategies import architectures
@@ -57,7 +58,7 @@ def test_papers_formulas_agree_with_general_widths_on_their_hypotheses():
     for d_0 in range(2, 5):
         for delta in range(2, d_0 + 1):
             for a in (2, 3, 5):
-                for kind, paper in (("lightning", deep_lightning), ("softmax", deep_softmax)):
+                for kind, paper in (("lightning", deep_lightning), ("softmax", softmax_network)):
                     architecture = Architecture((d_0, delta, delta, d_0 + 1), a, 3, kind)
                     claim = paper(architecture)
                     assert claim.applies and claim.value == general_widths(architecture).value
@@ -72,9 +73,10 @@ def test_hypotheses_are_reported_with_the_value():
     assert formula(Architecture((2, 6, 2), 2, heads=3, value_width=2)) is None
 
 
-def test_deep_softmax_is_called_a_conjecture_and_one_layer_a_theorem():
-    assert deep_softmax(Architecture((3, 3), 2, 2, "softmax")).status == "theorem"
-    assert deep_softmax(Architecture((3, 3, 3), 2, 3, "softmax")).status == "conjecture"
+def test_softmax_is_a_theorem_at_every_depth():
+    assert softmax_layer(Architecture((3, 3), 2, 2, "softmax")).status == "theorem"
+    assert softmax_network(Architecture((3, 3, 3), 2, 2, "softmax")).status == "theorem"
+    assert not softmax_network(Architecture((3, 3, 3), 2, 1, "softmax")).applies
 
 
 @pytest.mark.parametrize("d, heads", [(4, 1), (4, 2), (6, 2), (6, 3), (8, 2)])
@@ -90,9 +92,9 @@ def test_formula_beyond_saturation_is_not_claimed():
     assert dimension(architecture, prove=True).dimension == 2
 
 
-def test_real_model_sizes_are_answered_by_formula():
+def test_real_model_sizes_are_answered_by_theorem():
     architecture = Architecture((768,) * 13, 64, 1024, "softmax", heads=12, residual=True)
     answer = dimension(architecture)
-    assert answer.method == "formula" and not answer.is_proven and answer.lower_bound is None
+    assert answer.method == "theorem" and answer.is_proven and answer.lower_bound == answer.dimension
     assert answer.dimension == 12 * 12 * 2 * (2 * 64 * 768 - 64**2)
     assert answer.dimension == answer.upper_bound

@@ -16,6 +16,7 @@ from attngeom.cli.output import print_json, print_pairs, print_table, progress
 from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
 from attngeom.dimensions.certificate import certify_dimension
+from attngeom.dimensions.formulas import formula
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.interop.weights import read_weights
@@ -25,7 +26,7 @@ MAX_TABLE = 10000
 
 Prove = Annotated[bool, flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
-    str, typer.Option("--method", help="How to prove: auto, minor, schur, krylov (matrix-free) or balls.")
+    str, typer.Option("--method", help="How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls.")
 ]
 OptionalWidths = Annotated[
     str | None, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated; with --table ranges such as 2-4.")
@@ -200,7 +201,8 @@ def register(app: typer.Typer) -> None:
             architecture = make(sizes, heads_width, _only(_one_range(tokens), "tokens")[0])
         wanted = prove or certificate is not None
         if certificate is not None and method == "auto":
-            method = "minor"
+            known = formula(architecture)
+            method = "auto" if known is not None and known.status == "theorem" else "minor"
         answer = answer_for(architecture, wanted, method)
         if certificate is not None:
             certify_dimension(answer).save(certificate)

@@ -26,8 +26,8 @@ from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.results import Result, Standing
 
-Request = Literal["auto", "minor", "schur", "krylov", "balls"]
-REQUESTS = ("auto", "minor", "schur", "krylov", "balls")
+Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
+REQUESTS = ("auto", "theorem", "minor", "schur", "krylov", "balls")
 INSTANT = 300
 """Dimensions up to this bound are proven in a fraction of a second, so they always are."""
 SMALL = 2000
@@ -52,8 +52,9 @@ class Dimension(Result):
     """The dimension of the set of functions of an architecture, with the evidence.
 
     ``dimension`` is None if nothing is known. ``lower`` is the witness that was computed, if one was; ``formula`` may
-    fail its hypotheses, and says so. ``standing``: proven if the bounds meet; theorem if only a formula with a proof
-    was asked; probabilistic with an error probability; estimate for a formula without a proof; else undecided.
+    fail its hypotheses, and says so. ``standing``: theorem if one covers the architecture and nothing was computed;
+    proven if the bounds meet; probabilistic with an error probability; estimate for a formula without a proof; else
+    undecided.
     """
 
     seed: int
@@ -64,11 +65,6 @@ class Dimension(Result):
     lower: LowerBound | None = None
     error_probability: float | None = None
     seconds: float
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether a proven lower bound met a proven upper bound in this very computation; a theorem alone does not."""
-        return self.standing == "proven"
 
     @property
     def num_parameters(self) -> int:
@@ -88,14 +84,20 @@ class Dimension(Result):
 
     @property
     def lower_bound(self) -> int | None:
+        if self.standing == "theorem":
+            return self.dimension
         return None if self.lower is None else self.lower.value
 
     @property
     def upper_bound(self) -> int:
+        if self.standing == "theorem" and self.dimension is not None:
+            return self.dimension
         return self.upper.value
 
     @property
     def method(self) -> str:
+        if self.standing == "theorem":
+            return "theorem"
         if self.lower is not None:
             return self.lower.method
         return "count" if self.dimension is None else "formula"
@@ -157,9 +159,10 @@ def dimension(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dimension:
-    """The dimension of the set of functions phi_W, by formula at once or with proof.
+    """The dimension of the set of functions phi_W: by a theorem at once, by computed bounds, or by a formula.
 
-    Without ``prove`` a formula that applies is the answer for all but small networks; else bounds are computed.
+    Small networks are always computed, and held to the theorem that covers them. Larger ones are answered by theorem
+    where there is one; else, if ``prove`` is given, bounds are computed. ``method`` asks for one way.
 
     >>> answer = dimension(Architecture((3, 3, 3), 2), prove=True)
     >>> answer.dimension, answer.is_proven
@@ -169,15 +172,25 @@ def dimension(
         raise InputError(f"method {method!r} given; one of {', '.join(REQUESTS)} is required")
     started = time.perf_counter()
     known, upper = formula(architecture), upper_bound(architecture)
-    wanted = prove or method != "auto" or upper.value <= (SMALL if known is None else INSTANT)
-    if not wanted:
+    theorem = known if known is not None and known.status == "theorem" else None
+    if theorem is not None and theorem.value > upper.value:
+        raise ArithmeticError(f"{theorem.source} exceeds the upper bound {upper.value} for {architecture}")
+    if method == "theorem" and theorem is None:
+        raise InputError("--method theorem given; no theorem covers this architecture, leave it out to compute bounds")
+    small = upper.value <= (SMALL if known is None else INSTANT)
+    if method == "theorem" or (method == "auto" and not small and (theorem is not None or not prove)):
         return _by_formula(architecture, known, upper, seed, started)
     lower = find_lower_bound(architecture, upper.value, method, seed, progress)
+    if theorem is not None and lower.value > theorem.value:
+        raise ArithmeticError(f"rank {lower.value} exceeds {theorem.value} of {theorem.source} for {architecture}")
     value, probability = lower.value, None
     standing: Standing = "proven"
     reason = "proven: the bounds meet"
     if lower.value < upper.value:
-        if lower.method in ("minor", "schur") and upper.value <= SMALL:
+        if theorem is not None:
+            standing, value = "theorem", theorem.value
+            reason = f"{theorem.source}; the computed lower bound is {lower.value}"
+        elif lower.method in ("minor", "schur") and upper.value <= SMALL:
             estimate = estimate_dimension(architecture, upper.value, seed)
             standing, probability = "probabilistic", estimate.error_probability
             value = max(estimate.value, lower.value)
@@ -212,7 +225,6 @@ def _by_formula(
 ) -> Dimension:
     words = {
         "theorem": "a theorem whose hypotheses hold; not recomputed here",
-        "conjecture": "a conjecture; its value is a proven upper bound",
         "computed": "a proven upper bound; equality was computed in every tested case, not recomputed here",
     }
     standing: Standing = "undecided"

@@ -1,4 +1,4 @@
-"""Certificates for a proven dimension: a nonzero minor of the Jacobian mod p, and an upper bound that meets it."""
+"""Certificates for a proven dimension: a theorem, or a minor that is nonzero mod p and an upper bound that meets it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ MAX_DIMENSION = 4000
 
 
 def certify_dimension(answer: Dimension) -> Certificate:
-    """The certificate of a dimension that was proven by a minor; InputError if it was not.
+    """The certificate of a dimension that was proven by a minor or by a theorem; InputError if it was not.
+
+    Witness of a theorem: its name and its hypotheses.
 
     Witness, lower bound: weights are drawn from ``seed`` over GF(prime) and set to zero outside the corner blocks of
     the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); inputs, cotangents and formal
@@ -32,6 +34,10 @@ def certify_dimension(answer: Dimension) -> Certificate:
     6
     """
     witness = answer.lower
+    claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
+    if answer.standing == "theorem" and answer.formula is not None and answer.formula.theorem is not None:
+        cited = {"theorem": answer.formula.theorem, "hypotheses": [x.text for x in answer.formula.hypotheses]}
+        return Certificate(claim, cited, {"seed": answer.seed, "primes": []})
     if not answer.is_proven or witness is None or witness.method != "minor":
         raise InputError("a dimension without a proof by a minor was given; prove it with --method minor first")
     if witness.value > MAX_DIMENSION:
@@ -48,7 +54,6 @@ def certify_dimension(answer: Dimension) -> Certificate:
         "rows": list(witness.minor_rows),
         "columns": list(witness.minor_columns),
     }
-    claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
     upper = _upper_witness(answer)
     primes = sorted({bound["prime"] for bound in (lower, upper) if "prime" in bound})
     return Certificate(claim, {"lower": lower, "upper": upper}, {"seed": answer.seed, "primes": primes})

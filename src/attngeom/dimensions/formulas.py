@@ -7,49 +7,24 @@ A formula never comes without the list of its hypotheses and whether each holds;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
-from typing import Any, Literal
 
+from attngeom.dimensions.statements import Condition, DimensionFormula
+from attngeom.dimensions.theorems import (
+    count_head,
+    count_virtual,
+    lightning_heads,
+    lightning_network,
+    reached_ranks,
+    residual_softmax,
+    softmax_heads,
+    softmax_network,
+)
 from attngeom.network.architecture import Architecture, LayerShape
 
-Status = Literal["theorem", "conjecture", "computed"]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition of a formula, and whether the architecture satisfies it."""
-
-    text: str
-    holds: bool
-
-
-@dataclass(frozen=True)
-class DimensionFormula:
-    """A value with its source; it is claimed only if ``applies``.
-
-    ``status``: a theorem of a paper, a conjecture of a paper, or computed (ours: the value is a proven upper bound,
-    equality was found by exact computation in all tested cases).
-    """
-
-    value: int
-    source: str
-    status: Status
-    hypotheses: tuple[Condition, ...]
-
-    @property
-    def applies(self) -> bool:
-        return all(hypothesis.holds for hypothesis in self.hypotheses)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "value": self.value,
-            "source": self.source,
-            "applies": self.applies,
-            "status": self.status,
-            "hypotheses": {hypothesis.text: hypothesis.holds for hypothesis in self.hypotheses},
-        }
+KINDS = ("lightning", "softmax")
+"""The kinds for which dimensions were computed and compared with formulas."""
 
 
 def _plain(architecture: Architecture) -> list[Condition]:
@@ -76,7 +51,8 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
         Condition("t ≥ 2", architecture.tokens >= 2),
         Condition("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
     ]
-    return DimensionFormula(2 * alpha * d - alpha**2 + d * d_out - 1, "[G] Cor 3.3", "theorem", tuple(hypotheses))
+    value = 2 * alpha * d - alpha**2 + d * d_out - 1
+    return DimensionFormula(value, "[G] Cor 3.3", "theorem", tuple(hypotheses), "lightning-network")
 
 
 def _bottleneck_value(architecture: Architecture) -> int:
@@ -111,29 +87,27 @@ def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
     if architecture.num_layers < 2 or architecture.kind != "lightning":
         return None
     value = _bottleneck_value(architecture) - architecture.num_layers
-    return DimensionFormula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)))
+    return DimensionFormula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)), "lightning-network")
 
 
-def deep_softmax(architecture: Architecture) -> DimensionFormula | None:
-    """The value of Cor 3.8 without − l ([G] Eq 16): a theorem for one layer (Thm 3.9), conjectural for more.
+def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
+    """2αd − α² + d d' for one softmax layer with one head ([G] Thm 3.9 and Eq 16).
 
-    >>> deep_softmax(Architecture((3, 3, 3), 2, kind="softmax")).value
-    25
+    >>> softmax_layer(Architecture((3, 2), 2, kind="softmax")).value
+    14
     """
-    if architecture.kind != "softmax":
+    if architecture.kind != "softmax" or architecture.num_layers != 1:
         return None
+    hypotheses = (
+        *_plain(architecture),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+        Condition("no causal mask", not architecture.causal),
+    )
     value = _bottleneck_value(architecture)
-    if architecture.num_layers == 1:
-        hypotheses = [
-            *_plain(architecture),
-            Condition("t ≥ 2", architecture.tokens >= 2),
-            Condition("no causal mask", not architecture.causal),
-        ]
-        return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", tuple(hypotheses))
-    return DimensionFormula(value, "[G] Conj 3.10 and Eq 16", "conjecture", tuple(_bottleneck(architecture)))
+    return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", hypotheses, "softmax-network")
 
 
-def general_widths(architecture: Architecture) -> DimensionFormula:
+def general_widths(architecture: Architecture) -> DimensionFormula | None:
     """Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i) − l for all widths, one head, no skip connection.
 
     r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), τ_l = r_l, τ_i = min(r_i, 2α_{i+1} + τ_{i+1}),
@@ -143,19 +117,16 @@ def general_widths(architecture: Architecture) -> DimensionFormula:
     >>> [general_widths(Architecture((4, 3, 5), 2, tokens=t)).value for t in (1, 2, 3)]
     [32, 36, 36]
     """
-    widths, l = architecture.widths, architecture.num_layers
+    if architecture.kind not in KINDS:
+        return None
     lightning = architecture.kind == "lightning"
-    r = [min(widths[: i + 1]) for i in range(l + 1)]
-    alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
-    tau = [0] * l + [r[l]]
-    for i in range(l - 1, 0, -1):
-        tau[i] = min(r[i], 2 * alpha[i] + tau[i + 1])
-    total = widths[-1] * r[l - 1] + sum(tau[i] * (r[i - 1] - r[i]) for i in range(1, l)) - (l if lightning else 0)
+    total = count_virtual(architecture) - (architecture.num_layers if lightning else 0)
     collapsed = lightning and architecture.tokens == 1
-    for i in range(l):
-        rho = min(2 * alpha[i], r[i])
-        total += rho * r[i] - comb(rho, 2) if collapsed else 2 * alpha[i] * r[i] - alpha[i] ** 2
-        collapsed = collapsed or (lightning and not architecture.causal and alpha[i] == 1)
+    for r, alpha in zip(*reached_ranks(architecture), strict=False):
+        if collapsed:
+            rho = min(2 * alpha, r)
+            total += rho * r - comb(rho, 2) - (2 * alpha * r - alpha**2)
+        collapsed = collapsed or (lightning and not architecture.causal and alpha == 1)
     hypotheses = [
         *_plain(architecture),
         Condition("t ≥ 2 if softmax", lightning or architecture.tokens >= 2),
@@ -174,7 +145,11 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
     r = min(*architecture.widths, *ranks)
     return DimensionFormula(
-        r * (architecture.widths[0] + architecture.widths[-1] - r), "linear map of bounded rank", "theorem", ()
+        r * (architecture.widths[0] + architecture.widths[-1] - r),
+        "linear map of bounded rank",
+        "theorem",
+        (),
+        "linear-softmax",
     )
 
 
@@ -183,7 +158,7 @@ def _head_count(layer: LayerShape) -> tuple[int, int, int]:
     d, d_out = layer.d_in, layer.d_out
     alpha = min(layer.attention, d)
     nu = min(layer.value_width or d_out, d, d_out)
-    return 2 * alpha * d - alpha**2 + nu * (d + d_out) - nu**2, (d - alpha) ** 2, (d - nu) * (d_out - nu)
+    return count_head(layer), (d - alpha) ** 2, (d - nu) * (d_out - nu)
 
 
 def _layer_value(layer: LayerShape, lightning: bool) -> int:
@@ -209,7 +184,7 @@ def _is_unsaturated(layer: LayerShape) -> bool:
     return reaches and count <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
 
 
-def layers_of_heads(architecture: Architecture) -> DimensionFormula:
+def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
     """Σ_i (H F_i − H − mix_i) − Σ_{0<i<l} d_i²: several heads, several layers, with or without skip connection.
 
     F = 2αd − α² + ν(d+d') − ν² with ν = min(v, d, d'), mix = H (H−1−c_A−c_V)_+, c_A = (d−α)², c_V = (d−ν)(d'−ν);
@@ -219,6 +194,8 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula:
     >>> layers_of_heads(Architecture((4, 4), 2, heads=2)).value
     46
     """
+    if architecture.kind not in KINDS:
+        return None
     lightning = architecture.kind == "lightning"
     layers = architecture.layers
     total = sum(_layer_value(layer, lightning) for layer in layers)
@@ -263,14 +240,19 @@ FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     one_layer,
     linear_softmax,
     deep_lightning,
-    deep_softmax,
+    softmax_layer,
+    softmax_network,
+    lightning_network,
+    residual_softmax,
+    softmax_heads,
+    lightning_heads,
     general_widths,
     layers_of_heads,
 )
 
 
 def formulas(architecture: Architecture) -> tuple[DimensionFormula, ...]:
-    """All formulas that have a value here, those of the papers first, whether they apply or not."""
+    """All formulas that have a value here, theorems of the papers first, whether they apply or not."""
     return tuple(formula for make in FORMULAS if (formula := make(architecture)) is not None)
 
 
@@ -278,8 +260,7 @@ def formula(architecture: Architecture) -> DimensionFormula | None:
     """The first formula that applies: a theorem if there is one; None if no formula claims anything.
 
     >>> formula(Architecture((3, 5, 3), 2)).source
-    'ours: general widths'
+    'Theorem F, Corollary C'
     """
     known = [candidate for candidate in formulas(architecture) if candidate.applies]
-    order = ("theorem", "computed", "conjecture")
-    return min(known, key=lambda candidate: order.index(candidate.status), default=None)
+    return min(known, key=lambda candidate: candidate.status != "theorem", default=None)

@@ -148,7 +148,8 @@ CLAIMS: tuple[Claim, ...] = (
         " Corollary 3.8 plus l (Equation 16).",
         "certificate", "confirmed", softmax.run_deep_softmax,
         "attngeom dim --kind softmax --widths 3,3,3 --attention 2 --tokens 3 --prove", "attngeom.dimensions.dimension",
-        "The dimension that it implies is proven in every case computed; that finite fibers are single points is not.",
+        "It is a theorem: the fiber is one point unless a layer before the last is blind (Theorem A in"
+        " docs/theorems-dimension.md; also P. V. Konda, 2026). The runs here check its finite consequences.",
     ),
     Claim(
         "G-section-4-skip", "G", "Section 4, skip connections",

@@ -9,7 +9,8 @@ from flint import fmpq
 
 from attngeom.certification import certify
 from attngeom.dimensions import dimension
-from attngeom.dimensions.formulas import deep_lightning, deep_softmax
+from attngeom.dimensions.formulas import deep_lightning
+from attngeom.dimensions.theorems import softmax_network
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR
@@ -149,7 +150,7 @@ def run_dimension_plot(work: Work) -> Finding:
     """[G] Figure 3: estimated and expected dimension for δ = 3 … 10, l = 2, t = 3, a = 2, softmax and lightning."""
     samples = work.choose(60, 250)
     checks, data = [], {"delta": list(DELTAS), "samples": samples}
-    for kind, formula in (("softmax", deep_softmax), ("lightning", deep_lightning)):
+    for kind, formula in (("softmax", softmax_network), ("lightning", deep_lightning)):
         expected, double, single, exact = [], [], [], []
         for delta in DELTAS:
             architecture = Architecture((delta,) * 3, 2, tokens=3, kind="softmax" if kind == "softmax" else "lightning")

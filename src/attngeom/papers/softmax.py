@@ -9,7 +9,7 @@ import numpy as np
 
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
-from attngeom.dimensions.formulas import deep_softmax
+from attngeom.dimensions.theorems import softmax_network
 from attngeom.exact import BLAS_PRIME, RR
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.network import Architecture, forward, random_weights
@@ -108,7 +108,7 @@ def run_deep_softmax(work: Work) -> Finding:
     wrong, unproven, invalid = [], [], []
     for widths, a in cases:
         architecture = Architecture(widths, a, tokens=3, kind="softmax")
-        known, answer = deep_softmax(architecture), dimension(architecture, prove=True, seed=work.seed)
+        known, answer = softmax_network(architecture), dimension(architecture, prove=True, seed=work.seed)
         assert known is not None
         if answer.dimension != known.value:
             wrong.append((widths, a))
@@ -119,7 +119,7 @@ def run_deep_softmax(work: Work) -> Finding:
     balls = []
     for widths in work.choose(((2, 2, 2),), ((2, 2, 2), (3, 3, 3), (3, 2, 3), (2, 2, 2, 2))):
         architecture = Architecture(widths, 2, tokens=3, kind="softmax")
-        known = deep_softmax(architecture)
+        known = softmax_network(architecture)
         answer = dimension(architecture, method="balls", seed=work.seed)
         balls.append(known is not None and answer.lower_bound == known.value)
     networks, closest, coincide = compare_softmax(work.seed)

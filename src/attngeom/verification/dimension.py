@@ -27,6 +27,7 @@ from attngeom.verification.budget import (
     afford,
 )
 from attngeom.verification.reading import read_integer, read_object, require
+from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
 
 MAX_SAMPLES = 10**6
@@ -54,8 +55,10 @@ class DimensionClaim:
         return f"the functions of attention networks with {', '.join(fields)} form a set of dimension {self.dimension}"
 
     def check(self, witness: Mapping[str, Any]) -> str:
-        """Why the claim is true: the minor gives at least the dimension, the upper bound at most."""
+        """Why the claim is true: a theorem says so, or a minor gives at least the dimension, a bound at most."""
         architecture, value = self.architecture, self.dimension
+        if "theorem" in witness:
+            return check_theorem(architecture, value, witness)
         afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
         afford(value, MAX_DIMENSION, "rows and columns of a minor")
         if architecture.kind not in KINDS:

@@ -44,8 +44,9 @@ def test_dependent_features_are_proven_by_the_whole_matrix():
 @pytest.mark.parametrize("kind", ["lightning", "softmax"])
 def test_medium_networks_are_proven_by_the_smaller_matrix(kind):
     architecture = Architecture((14, 14, 14), 7, 4, kind)
-    answer = dimension(architecture, prove=True)
-    assert answer.is_proven and answer.method == "schur" and answer.dimension == answer.formula.value
+    assert choose_method(architecture, upper_bound(architecture).value) == "schur"
+    answer = dimension(architecture, method="schur")
+    assert answer.standing == "proven" and answer.method == "schur" and answer.dimension == answer.formula.value
     assert count_remaining(architecture, answer.dimension) < answer.dimension**2 / 2
 
 

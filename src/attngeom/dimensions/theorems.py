@@ -1,0 +1,149 @@
+"""Theorems that give the dimension at every size, with their hypotheses; proofs are in docs/theorems-dimension.md.
+
+Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank at most α and O V of rank at most ν.
+"""
+
+from __future__ import annotations
+
+from attngeom.dimensions.statements import Condition, DimensionFormula
+from attngeom.network.architecture import Architecture, LayerShape
+
+
+def count_virtual(architecture: Architecture) -> int:
+    """The dimension δ of the set of virtual weights (M_1..M_l, L) of one head (Lemma B).
+
+    δ = Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i), m_i = 2α_i r_{i-1} − α_i², τ_l = r_l,
+    τ_i = min(r_i, 2α_{i+1} + τ_{i+1}).
+
+    >>> count_virtual(Architecture((3, 5, 3), 2))
+    25
+    """
+    l = architecture.num_layers
+    r, alpha = reached_ranks(architecture)
+    tau = [0] * l + [r[l]]
+    for i in range(l - 1, 0, -1):
+        tau[i] = min(r[i], 2 * alpha[i] + tau[i + 1])
+    flags = sum(tau[i] * (r[i - 1] - r[i]) for i in range(1, l))
+    return architecture.widths[-1] * r[l - 1] + flags + sum(2 * x * r[i] - x * x for i, x in enumerate(alpha))
+
+
+def reached_ranks(architecture: Architecture) -> tuple[list[int], list[int]]:
+    """(r_0..r_l, α_1..α_l): how many dimensions reach a layer, and the largest rank of its virtual attention.
+
+    >>> reached_ranks(Architecture((4, 2, 3), 3))
+    ([4, 2, 2], [3, 2])
+    """
+    r = [min(architecture.widths[: i + 1]) for i in range(architecture.num_layers + 1)]
+    return r, [min(a, r[i]) for i, a in enumerate(architecture.attention)]
+
+
+def count_head(layer: LayerShape) -> int:
+    """2αd − α² + ν(d + d') − ν²: the dimension of the pairs (A, O V) of one head.
+
+    >>> count_head(Architecture((4, 4), 2, heads=2).layer(0))
+    24
+    """
+    d, d_out = layer.d_in, layer.d_out
+    alpha = min(layer.attention, d)
+    nu = min(layer.value_width or d_out, d, d_out)
+    return 2 * alpha * d - alpha**2 + nu * (d + d_out) - nu**2
+
+
+def _sum_heads(architecture: Architecture) -> int:
+    return sum(layer.heads * count_head(layer) for layer in architecture.layers)
+
+
+def _single_head(architecture: Architecture) -> list[Condition]:
+    free = all(
+        layer.value_width is None or layer.value_width >= min(layer.d_in, layer.d_out) for layer in architecture.layers
+    )
+    return [
+        Condition("one head", architecture.heads == 1),
+        Condition("value maps of any rank", free),
+        Condition("no skip connection", not architecture.residual),
+        Condition("no causal mask", not architecture.causal),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+    ]
+
+
+def softmax_network(architecture: Architecture) -> DimensionFormula | None:
+    """δ of Lemma B for softmax networks with one head, any depth and widths (Corollary C of Theorem A).
+
+    It contains the dimension that [G] Conjecture 3.10 implies.
+
+    >>> softmax_network(Architecture((3, 3, 3), 2, kind="softmax")).value
+    25
+    """
+    if architecture.kind != "softmax":
+        return None
+    conditions = tuple(_single_head(architecture))
+    return DimensionFormula(
+        count_virtual(architecture), "Theorem A, Corollary C", "theorem", conditions, "softmax-network"
+    )
+
+
+def lightning_network(architecture: Architecture) -> DimensionFormula | None:
+    """δ − l for lightning networks with one head and attention of rank at least two before the last layer (Theorem F).
+
+    >>> lightning_network(Architecture((3, 5, 3), 2)).value
+    23
+    """
+    if architecture.kind != "lightning":
+        return None
+    r, alpha = reached_ranks(architecture)
+    conditions = (
+        *_single_head(architecture),
+        Condition("min(a_i, r_{i-1}) ≥ 2 before the last layer", all(x >= 2 for x in alpha[:-1])),
+        Condition("rank M_l · rank L ≥ 2", alpha[-1] * r[-1] >= 2),
+    )
+    value = count_virtual(architecture) - architecture.num_layers
+    return DimensionFormula(value, "Theorem F, Corollary C", "theorem", conditions, "lightning-network")
+
+
+def residual_softmax(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2αd − α² + 2νd − ν²) over all heads of a residual softmax network, with or without mask (Theorem E).
+
+    >>> residual_softmax(Architecture((4, 4, 4), 2, kind="softmax", heads=2, residual=True)).value
+    96
+    """
+    if architecture.kind != "softmax" or not architecture.residual:
+        return None
+    conditions = (Condition("t ≥ 2", architecture.tokens >= 2),)
+    return DimensionFormula(_sum_heads(architecture), "Theorem E", "theorem", conditions, "residual-softmax")
+
+
+def softmax_heads(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2αd − α² + ν(d + d') − ν²) over the heads of one softmax layer, with or without mask (Theorem D).
+
+    >>> softmax_heads(Architecture((4, 4), 2, kind="softmax", heads=2)).value
+    48
+    """
+    if architecture.kind != "softmax" or architecture.num_layers != 1:
+        return None
+    conditions = (
+        Condition("no skip connection", not architecture.residual),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+    )
+    return DimensionFormula(_sum_heads(architecture), "Theorem D", "theorem", conditions, "softmax-heads")
+
+
+def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2ad − a² + v(d + d') − v² − 1) over the heads of one lightning layer that are a direct sum (Theorem H).
+
+    >>> lightning_heads(Architecture((4, 4), 2, heads=2)).value
+    46
+    """
+    if architecture.kind != "lightning" or architecture.num_layers != 1 or architecture.heads < 2:
+        return None
+    layer = architecture.layer(0)
+    v = layer.value_width or 0
+    conditions = (
+        Condition("no skip connection", not architecture.residual),
+        Condition("no causal mask", not architecture.causal),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+        Condition("heads × attention width ≤ d", layer.heads * layer.attention <= layer.d_in),
+        Condition("heads × value width ≤ d'", layer.heads * v <= layer.d_out),
+        Condition("value width ≤ d", v <= layer.d_in),
+    )
+    value = _sum_heads(architecture) - layer.heads
+    return DimensionFormula(value, "Theorem H", "theorem", conditions, "lightning-heads")

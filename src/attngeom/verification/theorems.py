@@ -1,0 +1,128 @@
+"""Recheck a dimension that a theorem gives: its hypotheses and its value, from the architecture alone.
+
+The statements and proofs are in docs/theorems-dimension.md. The values are computed here by counting the pieces of the
+parametrization one after another; the code that answers uses closed formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attngeom.errors import FormatError
+from attngeom.network.architecture import Architecture
+from attngeom.verification.reading import read_object, require, show
+
+
+def _matrices(rows: int, columns: int, rank: int) -> int:
+    """The dimension of the rows×columns matrices of rank at most ``rank``, one row and one column at a time."""
+    return sum(rows + columns - 2 * k - 1 for k in range(min(rank, rows, columns)))
+
+
+def _smallest(architecture: Architecture) -> list[int]:
+    """r_i, the smallest of the widths d_0, …, d_i."""
+    found: list[int] = []
+    for width in architecture.widths:
+        found.append(min(width, found[-1]) if found else width)
+    return found
+
+
+def _flags(architecture: Architecture) -> int:
+    """The dimension of the pairs (M, L): flags, matrices over them, less the flags that share a pair (Lemma B)."""
+    r, last = _smallest(architecture), architecture.num_layers
+    alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
+    total = architecture.widths[-1] * r[last - 1] + sum(_matrices(r[i], r[i], alpha[i]) for i in range(last))
+    seen = r[last]
+    for i in range(last - 1, 0, -1):
+        seen = min(r[i], 2 * alpha[i] + seen)
+        total += (r[i] - (r[i] - seen)) * (r[i - 1] - r[i])
+    return total
+
+
+def _heads(architecture: Architecture) -> int:
+    """The dimension of all pairs of products (Kᵀ Q, O V)."""
+    total = 0
+    for layer in architecture.layers:
+        rank = min(layer.d_in, layer.d_out) if layer.value_width is None else layer.value_width
+        head = _matrices(layer.d_in, layer.d_in, layer.attention) + _matrices(layer.d_out, layer.d_in, rank)
+        total += layer.heads * head
+    return total
+
+
+def _one_free_head(architecture: Architecture) -> bool:
+    free = all(
+        layer.value_width is None or layer.value_width >= min(layer.d_in, layer.d_out) for layer in architecture.layers
+    )
+    return architecture.heads == 1 and free and not architecture.residual
+
+
+def _softmax_network(architecture: Architecture) -> int:
+    require(architecture.kind == "softmax", "softmax attention is required")
+    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
+    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
+    return _flags(architecture)
+
+
+def _lightning_network(architecture: Architecture) -> int:
+    r = _smallest(architecture)
+    alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
+    require(architecture.kind == "lightning", "lightning attention is required")
+    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
+    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
+    require(all(rank >= 2 for rank in alpha[:-1]), "attention of rank 2 or more before the last layer is required")
+    require(alpha[-1] * r[-1] >= 2, "rank M_l · rank L ≥ 2 is required")
+    return _flags(architecture) - architecture.num_layers
+
+
+def _residual_softmax(architecture: Architecture) -> int:
+    require(architecture.kind == "softmax", "softmax attention is required")
+    require(architecture.residual and architecture.tokens >= 2, "a skip connection and two tokens are required")
+    return _heads(architecture)
+
+
+def _softmax_heads(architecture: Architecture) -> int:
+    require(architecture.kind == "softmax" and architecture.num_layers == 1, "one layer of softmax is required")
+    require(not architecture.residual and architecture.tokens >= 2, "no skip connection and two tokens are required")
+    return _heads(architecture)
+
+
+def _lightning_heads(architecture: Architecture) -> int:
+    require(architecture.kind == "lightning" and architecture.num_layers == 1, "one lightning layer is required")
+    require(not architecture.residual and not architecture.causal, "no skip connection and no mask are required")
+    (layer,) = architecture.layers
+    require(layer.heads >= 2 and layer.value_width is not None, "two or more heads are required")
+    require(architecture.tokens >= 2, "two tokens are required")
+    require(layer.heads * layer.attention <= layer.d_in, "heads × attention width ≤ d is required")
+    require(layer.heads * (layer.value_width or 0) <= layer.d_out, "heads × value width ≤ d' is required")
+    require((layer.value_width or 0) <= layer.d_in, "value width ≤ d is required")
+    return _heads(architecture) - layer.heads
+
+
+def _linear_softmax(architecture: Architecture) -> int:
+    require(architecture.kind == "softmax" and architecture.tokens == 1, "softmax over one token is required")
+    require(not architecture.residual, "no skip connection is allowed")
+    rank = min(architecture.widths)
+    for layer in architecture.layers:
+        if layer.value_width is not None:
+            rank = min(rank, layer.heads * layer.value_width)
+    return _matrices(architecture.widths[-1], architecture.widths[0], rank)
+
+
+THEOREMS: dict[str, Callable[[Architecture], int]] = {
+    "softmax-network": _softmax_network,
+    "lightning-network": _lightning_network,
+    "residual-softmax": _residual_softmax,
+    "softmax-heads": _softmax_heads,
+    "lightning-heads": _lightning_heads,
+    "linear-softmax": _linear_softmax,
+}
+
+
+def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[str, Any]) -> str:
+    """Why the dimension is what a theorem says: its hypotheses hold, and its value is this one."""
+    name = read_object(witness, ("theorem", "hypotheses"), "witness")["theorem"]
+    if not isinstance(name, str) or name not in THEOREMS:
+        raise FormatError(f"theorem {show(name)} found; one of {', '.join(THEOREMS)} is required")
+    value = THEOREMS[name](architecture)
+    require(value == dimension, f"the theorem {name} gives {value}, not {dimension}")
+    return f"the hypotheses of the theorem {name} hold, and it gives {value}"
