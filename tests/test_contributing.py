@@ -1,0 +1,39 @@
+"""What CONTRIBUTING.md says of the tree is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+FILES = sorted(set(re.findall(r"`((?:src|tests|docs)/[\w/.-]+\.(?:py|md))`", PAGE)))
+HOLDS = {
+    "src/attngeom/network/attention/softmax.py": ("def weights", "def push", "def pull", "def draw"),
+    "src/attngeom/network/attention/__init__.py": ("KINDS",),
+    "src/attngeom/dimensions/theorems.py": ("DimensionFormula",),
+    "src/attngeom/verification/theorems.py": ("THEOREMS",),
+    "src/attngeom/equations/families/attention_rank.py": ("number", "name", "source", "def matrix", "size"),
+    "src/attngeom/network/symmetry/scale.py": ("def count", "def tangent", "def moment"),
+    "src/attngeom/cli/app.py": ("COMMANDS",),
+    "src/attngeom/cli/inspect.py": ("def register",),
+    "tests/golden/cases.py": ("CASES",),
+    "tests/fuzz/targets.py": ("TARGETS",),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_named_exist(name):
+    text = (ROOT / name).read_text()
+    for word in HOLDS.get(name, ()):
+        assert word in text, f"{name} does not hold {word}"
+
+
+def test_what_files_hold_is_checked_for_files_that_are_named():
+    assert set(HOLDS) <= set(FILES)
+
+
+def test_every_room_is_on_the_map():
+    rooms = {path.name for path in (ROOT / "src" / "attngeom").iterdir() if path.is_dir() and path.name[0] not in "_."}
+    table = PAGE[PAGE.index("| room |") : PAGE.index("`tests/` mirrors")]
+    assert rooms <= set(re.findall(r"`(\w+)/`", table))
