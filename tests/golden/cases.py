@@ -405,26 +405,32 @@ LAYERS = [
     Case(
         "import-llama",
         (
-            Step("import {in}/llama_like/model.safetensors --out {out}/w.safetensors"),
+            Step("import {in}/llama_like/model.safetensors --idealised --out {out}/w.safetensors"),
             Step("forward {out}/w.safetensors {in}/x6.npy"),
         ),
         ("w.safetensors",),
     ),
     one(
         "import-llama-block",
-        "import {in}/llama_like/model.safetensors --blocks 1 --kind lightning --causal --residual --tokens 5"
+        "import {in}/llama_like/model.safetensors --idealised --blocks 1 --kind lightning --causal --residual --tokens 5"
         " --out {out}/w.safetensors",
         files=("w.safetensors",),
     ),
     one(
         "import-torch",
-        "import {in}/torch_like.safetensors --heads 3 --out {out}/w.safetensors",
+        "import {in}/torch_like.safetensors --idealised --heads 3 --out {out}/w.safetensors",
         files=("w.safetensors",),
     ),
     one(
-        "import-bert", "import {in}/bert_like.safetensors --heads 3 --out {out}/w.safetensors", files=("w.safetensors",)
+        "import-bert",
+        "import {in}/bert_like.safetensors --idealised --heads 3 --out {out}/w.safetensors",
+        files=("w.safetensors",),
     ),
-    one("import-gpt", "import {in}/gpt_like.safetensors --heads 2 --out {out}/w.safetensors", files=("w.safetensors",)),
+    one(
+        "import-gpt",
+        "import {in}/gpt_like.safetensors --idealised --heads 2 --out {out}/w.safetensors",
+        files=("w.safetensors",),
+    ),
     one("info", "info"),
 ]
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from attngeom.cli.app import run
 from attngeom.errors import FormatError, InputError
 from attngeom.interop import import_checkpoint, import_state
+from attngeom.interop.weights import read_dropped
 from attngeom.network import forward
 
 RNG = np.random.default_rng(5)
@@ -68,7 +70,7 @@ def test_imported_block_computes_the_same_function(layout):
 @pytest.mark.parametrize("groups", [1, 3])
 def test_grouped_query_heads_share_keys_and_values(groups):
     p = projections(groups)
-    result = import_state(llama_state(p), heads=HEADS, key_value_heads=groups)
+    result = import_state(llama_state(p), heads=HEADS, key_value_heads=groups, idealised=groups < HEADS)
     X = RNG.standard_normal((E, 4))
     assert np.allclose(forward(result.weights, X), reference(**p, X=X, heads=HEADS, groups=groups))
 
@@ -88,7 +90,9 @@ def test_what_is_not_modelled_is_named():
         "model.layers.0.mlp.up_proj.weight": np.ones((8, E)),
         "model.embed_positions.weight": np.ones((9, E)),
     }
-    result = import_state(state, heads=HEADS, config={"rope_theta": 10000.0})
+    with pytest.raises(InputError, match="attngeom model"):
+        import_state(state, heads=HEADS)
+    result = import_state(state, heads=HEADS, config={"rope_theta": 10000.0}, idealised=True)
     assert result.unmodelled == {
         "model.layers.0.self_attn.q_proj.bias": "bias",
         "model.layers.0.self_attn.rotary_emb.inv_freq": "rotary position embedding",
@@ -116,7 +120,7 @@ def test_blocks_are_taken_in_natural_order(tmp_path):
     for p in blocks.values():
         expected = expected + reference(**p, X=expected, heads=HEADS, groups=HEADS)
     assert np.allclose(forward(result.weights, X), expected, rtol=1e-4, atol=1e-4)
-    last = import_checkpoint(tmp_path / "m.safetensors", blocks=[2])
+    last = import_checkpoint(tmp_path / "m.safetensors", blocks=[2], idealised=True)
     assert last.blocks == ("model.layers.10.self_attn.",)
     assert len(last.unmodelled) == 8
 
@@ -174,6 +178,47 @@ def test_torch_multihead_attention_computes_the_same_function(separate):
 def test_torch_biases_and_half_precision_are_reported_and_converted():
     torch = pytest.importorskip("torch", reason="needs the optional torch extra (make torch)")
     module = torch.nn.MultiheadAttention(E, HEADS).to(torch.bfloat16)
-    result = import_state(module.state_dict(), heads=HEADS)
+    result = import_state(module, heads=HEADS, idealised=True)
     assert result.unmodelled == {"in_proj_bias": "bias", "out_proj.bias": "bias"}
     assert result.weights.layers[0][0].Q.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("extra", "config", "reason"),
+    [
+        ({"a.norm.weight": np.ones(E)}, {}, "normalization"),
+        ({"mlp.up.weight": np.ones((E, E))}, {}, "not an attention"),
+        ({"model.layers.0.self_attn.sinks": np.ones(3)}, {}, "sink"),
+        ({"decoder.encoder_attn.x": np.ones(3)}, {}, "cross-attention"),
+        ({"x.bias": np.ones(3)}, {}, "bias"),
+        ({}, {"rope_parameters": {"rope_theta": 1.0}}, "rotary"),
+        ({}, {"attn_logit_softcapping": 50.0}, "bounded scores"),
+        ({}, {"is_encoder_decoder": True}, "cross-attention"),
+    ],
+)
+def test_what_changes_the_function_is_refused(extra, config, reason):
+    state = {**llama_state(projections()), **extra}
+    with pytest.raises(InputError, match=reason):
+        import_state(state, heads=HEADS, config=config)
+    assert import_state(state, heads=HEADS, config=config, idealised=True).unmodelled
+
+
+def test_what_was_dropped_is_stored_and_repeated(tmp_path, capfd):
+    state = {**llama_state(projections()), "mlp.up.weight": np.ones((E, E))}
+    save_file({name: np.ascontiguousarray(x) for name, x in state.items()}, tmp_path / "m.safetensors")
+    out = tmp_path / "w.safetensors"
+    command = ["import", str(tmp_path / "m.safetensors"), "--heads", str(HEADS), "--out", str(out)]
+    assert run(command) == 2
+    assert "attngeom model" in capfd.readouterr().err and not out.exists()
+    assert run([*command, "--idealised"]) == 0
+    assert read_dropped(out) == {"mlp.up.weight": "not an attention projection of the chosen blocks"}
+    capfd.readouterr()
+    assert run(["compare", str(out), str(out)]) == 0
+    assert "leaves out 1 parts of its model, mlp.up.weight" in capfd.readouterr().out
+    assert run(["compare", str(out), str(out), "--json"]) == 0
+    assert "mlp.up.weight" in capfd.readouterr().out
+
+
+def test_folders_are_for_the_other_command(tmp_path):
+    with pytest.raises(InputError, match="attngeom model"):
+        import_checkpoint(tmp_path)

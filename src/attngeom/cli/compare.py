@@ -9,11 +9,12 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
 from attngeom.interop import read_weights
+from attngeom.interop.weights import read_dropped
 from attngeom.network.symmetry.files import symmetry_to_json
 
 
@@ -38,13 +39,22 @@ def compare_command(
     result = compare(read_weights(first), read_weights(second), tolerance, seed)
     if out is not None and result.symmetry is not None:
         write_atomic(out, to_json(symmetry_to_json(result.symmetry)) + "\n")
+    dropped = {str(path): found for path in (first, second) if (found := read_dropped(path))}
     if json:
-        print_json(result.to_json())
+        print_json(result.to_json() | ({"not_modelled": dropped} if dropped else {}))
     else:
         (verdict, _), *lines = result.rows().items()
         shown = dict(lines)
         if out is not None:
             shown["written to"] = out if result.symmetry is not None else "nothing: there is no symmetry to write"
         print_pairs(verdict, shown)
+        for path, names in dropped.items():
+            print_line(f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}")
     if result.same_function is not True:
         raise typer.Exit(EXIT_NEGATIVE if result.same_function is False else EXIT_UNDECIDED)
+
+
+def _some(names: dict[str, str]) -> str:
+    """The first of what was left out."""
+    shown = [f"{name} ({reason})" for name, reason in list(names.items())[:3]]
+    return ", ".join(shown) + (" …" if len(names) > 3 else "")

@@ -17,6 +17,7 @@ from attngeom.cli.options import (
     Tokens,
     WeightsPath,
     file_option,
+    flag,
     parse_list,
 )
 from attngeom.cli.output import print_json, print_line, print_pairs
@@ -101,23 +102,29 @@ def import_command(
     tokens: Tokens = 3,
     residual: Residual = False,
     causal: Causal = False,
+    idealised: Annotated[
+        bool, flag("--idealised", "Take the attention weights alone, and name what is left out.")
+    ] = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Convert attention weights of torch or Hugging Face checkpoints; names everything that is not modelled."""
-    if kind not in ("lightning", "softmax"):
-        raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
+    """Take attention weights from a checkpoint of torch or Hugging Face that holds nothing else.
+
+    Norms, rotary embeddings, biases and hidden layers change the function: such checkpoints are refused unless
+    --idealised is given. Whole transformers are compared by attngeom model.
+    """
     result = import_checkpoint(
         checkpoint,
         heads,
         key_value_heads,
         None if blocks is None else parse_list(blocks, "blocks"),
-        "softmax" if kind == "softmax" else "lightning",
+        kind,
         causal,
         residual,
         tokens,
+        idealised,
     )
-    write_weights(result.weights, out)
+    write_weights(result.weights, out, result.unmodelled)
     architecture = result.weights.architecture
     if json:
         record = {"architecture": architecture.to_json(), "blocks": list(result.blocks)}

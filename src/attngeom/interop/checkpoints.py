@@ -1,7 +1,8 @@
 """Attention weights of other libraries: torch ``nn.MultiheadAttention`` and Hugging Face style projections.
 
-Only bias-free attention without position encoding is modelled. Whatever else a checkpoint holds is named in the
-result, never dropped in silence: a user who compares functions must know what was left out.
+Only bias-free attention without position encoding is modelled. A checkpoint that holds anything else is refused,
+because the weights that are left compute another function; :mod:`attngeom.models` knows whole transformers. Who wants
+the attention weights alone says ``idealised``, and then everything that was left out is named and stored.
 """
 
 from __future__ import annotations
@@ -22,7 +23,21 @@ from attngeom.interop.tensors import as_float64, open_tensors
 from attngeom.network import Architecture, Weights
 from attngeom.network.attention import find_kind
 
-ROTARY_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_pct", "rotary_dim", "rotary_emb_base")
+ROTARY = "rotary position embedding"
+SETTINGS = {
+    "rope_theta": ROTARY,
+    "rope_scaling": ROTARY,
+    "rope_parameters": ROTARY,
+    "rotary_pct": ROTARY,
+    "rotary_dim": ROTARY,
+    "rotary_emb_base": ROTARY,
+    "attn_logit_softcapping": "bounded scores",
+    "query_pre_attn_scalar": "a scale of the scores other than 1/√a",
+    "alibi": "position encoding",
+    "is_encoder_decoder": "cross-attention",
+    "sliding_window": "a window of attention",
+}
+"""Settings of config.json that change the function, and what they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +63,19 @@ def import_state(
     residual: bool = False,
     tokens: int = 3,
     config: Mapping[str, Any] | None = None,
+    idealised: bool = False,
 ) -> CheckpointImport:
-    """Weights from a state dict of NumPy arrays or torch tensors.
+    """Weights from a state dict of NumPy arrays or torch tensors, or from a module that has one.
 
     ``blocks`` picks attention blocks by their place in the checkpoint (default: all, stacked as layers of one
     network). Grouped-query attention (fewer key-value heads) repeats keys and values for the heads of a group.
     """
+    if hasattr(state, "state_dict"):
+        state = state.state_dict()
     return _import(
         {name: tuple(np.shape(tensor)) for name, tensor in state.items()},
         lambda name: as_float64(state[name], name),
-        heads, key_value_heads, blocks, kind, causal, residual, tokens, config or {},
+        heads, key_value_heads, blocks, kind, causal, residual, tokens, config or {}, idealised,
     )  # fmt: skip
 
 
@@ -70,9 +88,12 @@ def import_checkpoint(
     causal: bool = False,
     residual: bool = False,
     tokens: int = 3,
+    idealised: bool = False,
 ) -> CheckpointImport:
     """Weights from a safetensors file; head counts come from a ``config.json`` beside it unless they are given."""
     path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; whole models are read by attngeom model, import takes one file of them")
     beside = path.with_name("config.json")
     config = read_json(beside) if beside.is_file() else {}
     if not isinstance(config, dict):
@@ -85,7 +106,7 @@ def import_checkpoint(
     with open_tensors(path) as stream:
         return _import(
             stream.shapes, stream.load,
-            heads, key_value_heads, blocks, kind, causal, residual, tokens, config,
+            heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised,
         )  # fmt: skip
 
 
@@ -108,6 +129,7 @@ def _import(
     residual: bool,
     tokens: int,
     config: Mapping[str, Any],
+    idealised: bool,
 ) -> CheckpointImport:
     if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
         raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
@@ -127,9 +149,15 @@ def _import(
     widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
     architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
     unmodelled = {name: _reason(name) for name in shapes if name not in used}
-    for key in ROTARY_KEYS:
-        if config.get(key) is not None:
-            unmodelled[f"config {key}"] = "rotary position embedding"
+    unmodelled |= {f"config {key}": reason for key, reason in SETTINGS.items() if config.get(key) not in (None, False)}
+    if any(part.K.shape[0] < part.Q.shape[0] for part in parts):
+        unmodelled["keys and values"] = "shared by groups of heads, repeated here"
+    if unmodelled and not idealised:
+        name, reason = next(iter(unmodelled.items()))
+        raise InputError(
+            f"{name[:60]} ({reason}) and {len(unmodelled) - 1} more are not modelled; use attngeom model for the whole"
+            " model, or --idealised for its attention weights alone"
+        )
     names = tuple(found[index].prefix for index in chosen)
     return CheckpointImport(Weights.from_tensors(architecture, tensors, RR), names, unmodelled)
 
@@ -169,7 +197,11 @@ def _cut_heads(
 def _reason(name: str) -> str:
     last = name.split(".")[-1]
     if "rotary" in name or "rope" in name or "inv_freq" in name:
-        return "rotary position embedding"
+        return ROTARY
+    if last.startswith("sink"):
+        return "attention sink"
+    if "encoder_attn" in name or "EncDecAttention" in name or "crossattention" in name:
+        return "cross-attention"
     if last in ("bias_k", "bias_v") or last.endswith("bias"):
         return "bias"
     if "norm" in name or ".ln" in name or name.startswith("ln"):

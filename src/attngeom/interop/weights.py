@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from attngeom.interop.tensors import open_tensors
 from attngeom.network import Architecture, Weights
 
 METADATA_KEY = "attngeom"
+DROPPED_KEY = "attngeom_dropped"
 
 
 def weights_to_json(weights: Weights) -> dict[str, Any]:
@@ -77,8 +79,22 @@ def read_weights(path: str | Path) -> Weights:
         return Weights.from_tensors(architecture, {name: stream.load(name) for name in stream.shapes}, RR)
 
 
-def write_weights(weights: Weights, path: str | Path) -> None:
-    """Write floats as .safetensors or rationals as .json: all of it, or nothing."""
+def read_dropped(path: str | Path) -> dict[str, str]:
+    """What an idealised import left out of the model that these weights come from; empty for all other files."""
+    if Path(path).suffix == ".json":
+        return {}
+    with open_tensors(path) as stream:
+        dropped = parse_json(stream.metadata.get(DROPPED_KEY, "{}"), f"{path}: {DROPPED_KEY}")
+    if not isinstance(dropped, dict):
+        raise FormatError(f"{path}: metadata {DROPPED_KEY} is no object of names and reasons")
+    return {str(name): str(reason) for name, reason in dropped.items()}
+
+
+def write_weights(weights: Weights, path: str | Path, dropped: Mapping[str, str] | None = None) -> None:
+    """Write floats as .safetensors or rationals as .json: all of it, or nothing.
+
+    ``dropped`` names what an idealised import left out; it is stored with floats.
+    """
     path = Path(path)
     if path.suffix == ".json":
         write_atomic(path, to_json(weights_to_json(weights)) + "\n")
@@ -88,4 +104,7 @@ def write_weights(weights: Weights, path: str | Path) -> None:
     if weights.domain != RR:
         raise DomainError(f"weights over {weights.domain.name} given for {path}; exact weights are written as .json")
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.tensors()}
-    write_atomic(path, save(tensors, metadata={METADATA_KEY: json.dumps(weights.architecture.to_json())}))
+    metadata = {METADATA_KEY: json.dumps(weights.architecture.to_json())}
+    if dropped:
+        metadata[DROPPED_KEY] = to_json(dict(dropped))
+    write_atomic(path, save(tensors, metadata=metadata))
