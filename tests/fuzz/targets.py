@@ -61,7 +61,10 @@ TARGETS = (
     Target("queries", "queries_*.json", ("recover {file} --plan --out {out}/q.json",), (mutate_json, mutate_bytes)),
     Target("arrays-npy", "batch_*.npy", ("forward layer.safetensors {file} --out {out}/y.npy",), (mutate_bytes,)),
     Target(
-        "checkpoints", "*_like*.safetensors", ("import {file} --heads 2 --idealised --out {out}/w.safetensors",), (mutate_bytes,)
+        "checkpoints",
+        "*_like*.safetensors",
+        ("import {file} --heads 2 --idealised --out {out}/w.safetensors",),
+        (mutate_bytes,),
     ),
     Target(
         "sweeps",

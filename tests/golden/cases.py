@@ -412,8 +412,8 @@ LAYERS = [
     ),
     one(
         "import-llama-block",
-        "import {in}/llama_like/model.safetensors --idealised --blocks 1 --kind lightning --causal --residual --tokens 5"
-        " --out {out}/w.safetensors",
+        "import {in}/llama_like/model.safetensors --idealised --blocks 1 --kind lightning --causal --residual"
+        " --tokens 5 --out {out}/w.safetensors",
         files=("w.safetensors",),
     ),
     one(

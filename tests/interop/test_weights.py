@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from attngeom.errors import AttnGeomError, DomainError, FormatError, InputError
+from attngeom.errors import AttnGeomError, DomainError, FormatError, InputError, SizeError
 from attngeom.exact import GF, QQ, RR
 from attngeom.files import parse_json
 from attngeom.interop import read_weights, write_weights
@@ -203,3 +203,9 @@ def test_npy_header_larger_than_the_file_is_refused(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([[object()]], dtype=object), allow_pickle=True)
     with pytest.raises(FormatError):
         read_array(tmp_path / "objects.npy")
+
+
+def test_absurd_numbers_of_tensors_are_refused_before_they_are_listed():
+    architecture = {"widths": [1] * 9001, "attention": [1], "heads": 10000, "value_width": 1}
+    with pytest.raises(SizeError, match="tensors given"):
+        weights_from_json({"format": "attngeom/weights", "version": 1, "architecture": architecture, "tensors": {}})

@@ -38,6 +38,7 @@ def weights_from_json(record: Any, name: str = "weights") -> Weights:
     """Exact weights from their JSON object."""
     check_header(record, "weights", name)
     architecture = Architecture.from_json(record.get("architecture"))
+    architecture.check_storable()
     tensors = record.get("tensors")
     if not isinstance(tensors, dict):
         raise FormatError(f"{name}: tensors of type {type(tensors).__name__} found; an object of row lists is required")
@@ -69,8 +70,8 @@ def read_weights(path: str | Path) -> Weights:
         if METADATA_KEY not in stream.metadata:
             raise FormatError(f"{path}: metadata key {METADATA_KEY!r} is missing; import foreign checkpoints first")
         architecture = Architecture.from_json(parse_json(stream.metadata[METADATA_KEY], f"{path}: architecture"))
-        shapes = dict(architecture.tensor_shapes())
         architecture.check_storable()
+        shapes = dict(architecture.tensor_shapes())
         for name, shape in stream.shapes.items():
             if name not in shapes:
                 raise FormatError(f"{path}: tensor {name[:60]!r} is not one of the architecture's; remove it")
