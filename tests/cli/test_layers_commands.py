@@ -81,6 +81,9 @@ def test_import_names_what_it_leaves_out(tmp_path, capsys):
     state = {"in_proj_weight": rng.standard_normal((12, 4)), "out_proj.weight": rng.standard_normal((4, 4))}
     save_file({**state, "in_proj_bias": np.zeros(12)}, tmp_path / "m.safetensors")
     arguments = ["import", str(tmp_path / "m.safetensors"), "--heads", "2", "--out", str(tmp_path / "w.safetensors")]
+    assert run(arguments) == 2
+    assert "in_proj_bias (bias)" in capsys.readouterr().err
+    arguments.append("--idealised")
     assert run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unmodelled"] == {"in_proj_bias": "bias"}
     assert read_weights(tmp_path / "w.safetensors").architecture.heads == 2
@@ -105,7 +108,10 @@ def test_import_names_what_it_leaves_out(tmp_path, capsys):
         (["coefficients", "x.npy"], "safetensors"),
         (["import", "w.safetensors", "--out", "v.safetensors"], "number of heads"),
         (["import", "w.safetensors", "--heads", "2", "--blocks", "a", "--out", "v.safetensors"], "comma separated"),
-        (["import", "w.safetensors", "--heads", "2", "--kind", "linear", "--out", "v.safetensors"], "or softmax"),
+        (
+            ["import", "w.safetensors", "--heads", "2", "--kind", "linear", "--out", "v.safetensors"],
+            "one of lightning, softmax",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(folder, capsys, monkeypatch, arguments, words):

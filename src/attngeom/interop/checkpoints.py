@@ -92,6 +92,7 @@ def import_checkpoint(
 ) -> CheckpointImport:
     """Weights from a safetensors file; head counts come from a ``config.json`` beside it unless they are given."""
     path = Path(path)
+    find_kind(kind)
     if path.is_dir():
         raise InputError(f"{path} is a folder; whole models are read by attngeom model, import takes one file of them")
     beside = path.with_name("config.json")

@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         "G-equation-13", "G", "Equation 13",
         "M_i ↦ λ_i M_i, L ↦ ρ L leaves the function unchanged if Π λ_i^(3^(l−i)) = 1/ρ.",
         "exact computation mod p", "confirmed", deep.run_scales,
-        "attngeom teleport WEIGHTS --out W2", "attngeom.comparison.equality.virtual_scales",
+        "attngeom teleport WEIGHTS --out W2", "attngeom.comparison.virtual.virtual_scales",
     ),
     Claim(
         "G-theorem-3.7", "G", "Theorem 3.7",
