@@ -1,0 +1,1 @@
+"""Real transformers: which weights compute the same function, counted, recovered, compared and moved."""
