@@ -38,6 +38,7 @@ class Norm(Checked):
 
     def check(self) -> None:
         require(self.eps >= 0, f"norm eps {self.eps} given; eps >= 0 is required")
+        require(self.kind == "layer" or not self.bias, "an RMS norm with a bias given; no family has one, drop it")
 
     def parameters(self, width: int) -> int:
         return width * (self.gain + self.bias)
@@ -131,8 +132,9 @@ class Attention(Checked):
         require(self.scale != 0, "attention scale 0 given; a scale that is not zero is required")
         require(self.softcap is None or self.softcap > 0, f"softcap {self.softcap} given; a positive one is required")
         if self.latent is not None:
-            plain = self.groups == self.heads and self.qk_norm is None and not self.key_bias and not self.value_bias
-            require(plain, "latent attention with fewer key heads, a QK-norm or key and value biases given; not known")
+            biases = self.query_bias or self.key_bias or self.value_bias
+            plain = self.groups == self.heads and self.qk_norm is None and not biases
+            require(plain, "latent attention with grouped heads, a QK-norm or biases of q, k, v given; not known")
 
     @property
     def rotated(self) -> int:
@@ -151,7 +153,6 @@ class Attention(Checked):
         if self.latent is not None:
             r_q, r_k = self.latent.query_rank, self.latent.key_rank
             query = heads * a * (width if r_q is None else r_q) + (0 if r_q is None else r_q * width)
-            query += self.query_bias * (heads * a if r_q is None else r_q)
             norms = sum(
                 norm.parameters(rank or 0)
                 for norm, rank in ((self.latent.query_norm, r_q), (self.latent.key_norm, r_k))
@@ -212,6 +213,11 @@ class Experts(Checked):
         split = self.expert_groups > 0 and self.count % self.expert_groups == 0
         require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")
 
+    @property
+    def sums_to_constant(self) -> bool:
+        """Whether the weights of the chosen experts have a constant sum."""
+        return self.normalised or (self.router == "softmax" and self.active == self.count)
+
     def parameters(self, width: int) -> int:
         """Trained weights; the ``correction`` is stored but not trained by gradients and not counted."""
         shared = 0 if self.shared is None else self.shared.parameters(width)
@@ -270,7 +276,8 @@ class Stack(Checked):
     ``positions`` rows of a learned position table (0: none; a fixed table is no weight and counts 0), ``token_types``
     rows of a segment table, ``embedding_norm`` on the sum of the tables. ``relative_buckets`` > 0: one table of
     buckets × heads shared by all layers of the stack (T5), stored in its first block; ``relative_distance`` is its
-    largest distance.
+    largest distance. ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the
+    output of another front end (patches, audio).
     """
 
     name: Literal["decoder", "encoder"]
@@ -282,6 +289,7 @@ class Stack(Checked):
     embedding_norm: Norm | None = None
     relative_buckets: int = 0
     relative_distance: int = 0
+    embeds_tokens: bool = True
 
     def check(self) -> None:
         count = len(self.order)
