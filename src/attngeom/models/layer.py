@@ -59,10 +59,20 @@ class Affine:
 
 @dataclass(frozen=True, eq=False)
 class NormWeights:
-    """Gain (offset included) and bias of a norm; zero bias if it has none."""
+    """Gain and bias of a norm, zero bias if it has none; the gain is stored + offset (Gemma stores gain − 1)."""
 
-    gain: Array
+    stored: Array
     bias: Array
+    offset: float = 0.0
+
+    @property
+    def gain(self) -> Array:
+        full: Array = self.stored + self.offset
+        return full
+
+    def changed(self, gain: Array, bias: Array) -> NormWeights:
+        """The same norm with another full gain and another bias."""
+        return NormWeights(gain - self.offset, bias, self.offset)
 
     @classmethod
     def plain(cls, width: int) -> NormWeights:

@@ -133,15 +133,15 @@ def write_layer(block: Block, layout: BlockLayout, index: int, layer: LayerWeigh
 
 
 def _read_norm(norm: Norm, name: str, width: int, load: Load) -> NormWeights:
-    gain = load(f"{name}.weight", (width,)) + norm.offset if norm.gain else np.ones(width)
+    stored = load(f"{name}.weight", (width,)) if norm.gain else np.ones(width)
     bias = load(f"{name}.bias", (width,)) if norm.bias else np.zeros(width)
-    return NormWeights(gain, bias)
+    return NormWeights(stored, bias, norm.offset)
 
 
 def _write_norm(norm: Norm, name: str, weights: NormWeights) -> dict[str, Array]:
     tensors = {}
     if norm.gain:
-        tensors[f"{name}.weight"] = weights.gain - norm.offset
+        tensors[f"{name}.weight"] = weights.stored
     if norm.bias:
         tensors[f"{name}.bias"] = weights.bias
     return tensors
