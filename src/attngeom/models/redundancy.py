@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from attngeom.models.block_counts import block_terms
-from attngeom.models.parts import PART_NAMES, PartName, Term
-from attngeom.models.readers import stream
-from attngeom.models.residual_counts import last_norm, residual_terms, source_norm
+from attngeom.models.counts.blocks import block_terms
+from attngeom.models.counts.parts import PART_NAMES, PartName, Term
+from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
+from attngeom.models.counts.streams import stream
 from attngeom.models.specification import Block, Stack, TransformerSpec
 
 HYPOTHESES = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attngeom.models.checked import require
-from attngeom.models.parts import Term, attention_terms, mlp_terms
-from attngeom.models.readers import Stream, stream
+from attngeom.models.counts.parts import Term, attention_terms, mlp_terms
+from attngeom.models.counts.streams import Stream, stream
 from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Norms
 
 

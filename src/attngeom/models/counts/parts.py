@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from attngeom.models.checked import require
-from attngeom.models.readers import Stream, product
+from attngeom.models.counts.streams import Stream, product
 from attngeom.models.specification import MLP, Attention, Experts, Latent, Norm, QKNorm, Rotary
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
@@ -164,7 +164,7 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
             terms += mlp_terms(mlp.shared, u, written)
         return terms + _router_terms(mlp, u)
     width = mlp.width
-    scales = _unit_scales(mlp)
+    scales = unit_scales(mlp)
     reading = u.rows((2 if mlp.gated else 1) * width, mlp.up_bias, True)
     written_rows = width * (u.width - written)
     return [
@@ -174,7 +174,7 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
     ]
 
 
-def _unit_scales(mlp: MLP) -> int:
+def unit_scales(mlp: MLP) -> int:
     """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them."""
     if mlp.limit is not None:
         return 0

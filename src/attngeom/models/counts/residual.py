@@ -7,8 +7,8 @@ of front ends (``other_parameters``) are held fixed.
 
 from __future__ import annotations
 
-from attngeom.models.block_counts import block_terms, sublayers
-from attngeom.models.parts import Term
+from attngeom.models.counts.blocks import block_terms, sublayers
+from attngeom.models.counts.parts import Term
 from attngeom.models.specification import Attention, Block, Norm, Stack, TransformerSpec
 
 
