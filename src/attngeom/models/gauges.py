@@ -23,6 +23,7 @@ from attngeom.models.layer import (
     LayerWeights,
     MLPWeights,
 )
+from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Attention, Block, Experts
 from attngeom.models.symmetry import HeadOrder, QKNormTurn
 
@@ -235,8 +236,7 @@ def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
 
 def unit_scales(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> Array:
     """Factors of up that fix the scale of every unit, where the unit has one."""
-    free = (spec.gated and spec.activation != "swiglu_oai") or spec.activation == "relu"
-    if not free:
+    if not has_unit_scale(spec):
         return np.ones(mlp.units, mlp.up.weight.dtype)
     dtype = mlp.up.weight.dtype
     left = np.sqrt(np.einsum("ij,ij->i", mlp.up.weight, mlp.up.weight) + mlp.up.bias**2)

@@ -101,3 +101,10 @@ def key_bias_is_invisible(attention: Attention) -> bool:
 def value_bias_is_constant(attention: Attention) -> bool:
     """The shares of a token sum to one, so value biases only add a constant to the output."""
     return not attention.sinks
+
+
+def has_unit_scale(spec: MLP) -> bool:
+    """Whether a hidden unit has a scale between up and down: gated units without clamp, and ReLU units (L6)."""
+    if spec.limit is not None or spec.activation == "swiglu_oai":
+        return False
+    return spec.gated or spec.activation == "relu"

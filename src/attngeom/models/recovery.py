@@ -12,6 +12,7 @@ import numpy as np
 
 from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_heads, match_units
+from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Attention, Block, Experts
 from attngeom.models.symmetry import (
     ExpertOrder,
@@ -167,8 +168,7 @@ def _qk_norm_part(goal: AttentionWeights, weights: AttentionWeights) -> QKNormTu
 
 def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Units:
     order = match_units(spec, goal, mlp)
-    free = (spec.gated and spec.activation != "swiglu_oai") or spec.activation == "relu"
-    if not free:
+    if not has_unit_scale(spec):
         return Units(order, np.ones(mlp.units), expert)
     rows, bias = mlp.up.weight[order], mlp.up.bias[order]
     inner = np.einsum("ij,ij->i", rows, goal.up.weight, dtype=np.float64) + bias * goal.up.bias

@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.folding import input_norms
-from attngeom.models.readers import has_bias, key_bias_is_invisible, map_readers, value_bias_is_constant
+from attngeom.models.readers import has_bias, has_unit_scale, key_bias_is_invisible, map_readers, value_bias_is_constant
 from attngeom.models.specification import MLP, Attention, Block, Experts
 from attngeom.models.symmetry import (
     ConstantShift,
@@ -189,11 +189,9 @@ def _norm_parts(block: Block, layer: LayerWeights, sampler: Sampler) -> list[Par
 
 
 def _unit_scales(spec: MLP, sampler: Sampler) -> Array:
-    if spec.activation == "swiglu_oai":
+    if not has_unit_scale(spec):
         return np.ones(spec.width)
-    if spec.gated:
-        return sampler.scales(spec.width) * sampler.signs(spec.width)
-    return sampler.scales(spec.width) if spec.activation == "relu" else np.ones(spec.width)
+    return sampler.scales(spec.width) * (sampler.signs(spec.width) if spec.gated else 1.0)
 
 
 def _unit_parts(block: Block, layer: LayerWeights, sampler: Sampler, move_router: bool) -> list[Part]:

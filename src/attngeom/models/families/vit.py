@@ -38,11 +38,18 @@ def specify(config: Config) -> TransformerSpec:
         mlp_norms=Norms(input=norm),
     )
     kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
-    positions = (image // patch) ** 2 + 1
+    stack = Stack(
+        name="encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm,
+        positions=(image // patch) ** 2 + 1,
+        embeds_tokens=False,
+    )
     return TransformerSpec(
         family="vit",
         width=width,
-        stacks=(Stack(name="encoder", kinds=kinds, order=order, final_norm=norm, positions=positions),),
+        stacks=(stack,),
         vocabulary=0,
         head=None,
         other_parameters=width * (channels * patch * patch + 2),

@@ -36,7 +36,12 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
     )
     kinds, order = order_kinds([block] * config.integer(f"{name}_layers"))
     return Stack(
-        name="decoder" if decoder else "encoder", kinds=kinds, order=order, final_norm=norm, positions=positions
+        name="decoder" if decoder else "encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm,
+        positions=positions,
+        embeds_tokens=decoder,
     )
 
 
