@@ -60,19 +60,20 @@ class Sampler:
         """Shifts of biases and of directions that are not seen; small, so that they do not swamp the weights."""
         return np.asarray(self.rng.normal(size=size) * 0.3)
 
+    def phases(self, *shape: int) -> Array:
+        return np.asarray(np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape)))
+
     def signs(self, *shape: int) -> Array:
         return np.asarray(self.rng.choice([-1.0, 1.0], shape))
 
 
 def random_symmetry(
-    block: Block, layer: LayerWeights, seed: int, *, condition: float = 9.0, parts: Collection[str] = PARTS,
-    ordered: bool = False,
-) -> Symmetry:  # fmt: skip
+    block: Block, layer: LayerWeights, sampler: Sampler, *, parts: Collection[str] = PARTS, ordered: bool = False
+) -> Symmetry:
     """A random symmetry of the chosen parts; ``ordered`` keeps the order of heads (tables of relative positions)."""
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
-    sampler = Sampler(seed, condition)
     found: list[Part] = []
     sublayers: list[tuple[Which, Attention | None, AttentionWeights | None]] = [
         ("attention", block.attention, layer.attention),
@@ -123,7 +124,7 @@ def _query_key_parts(spec: Attention, weights: AttentionWeights, sampler: Sample
             )
         )
     shape = (weights.turned_groups, f)
-    turned = sampler.scales(*shape) * np.exp(1j * sampler.rng.uniform(0, 2 * np.pi, shape))
+    turned = sampler.scales(*shape) * sampler.phases(*shape)
     found.append(QueryKey(turned, sampler.invertible(groups, plain), which))
     return found
 
