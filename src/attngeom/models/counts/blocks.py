@@ -107,7 +107,7 @@ def block_terms(
         terms += _parallel_terms(block, width, width - (not mean_seen))
     else:
         last_mean = False
-        for sublayer in sublayers(block):
+        for index, sublayer in enumerate(sublayers(block)):
             part, norms = sublayer.map, sublayer.norms
             before = incoming if norms.stream is not None else norms.input
             own = stream(width, before)
@@ -123,8 +123,10 @@ def block_terms(
                 terms += pool_terms
             else:
                 terms += pool.terms(width, written)
-            terms += _norm_terms(norms, width)
+            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
+            blind = width - _reading_rows(part) if index and norms == Norms() else 0
+            require(blind <= 0, "an MLP without norm, narrower than the stream, given; the formula is not known")
             if last_mean and norms.input is not None and norms.input.kind == "layer":
                 if mean:
                     terms.append(Term(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
@@ -132,6 +134,16 @@ def block_terms(
             else:
                 last_mean = mean
     return [term for term in terms if term.count]
+
+
+def _reading_rows(part: Attention | MLP | Experts) -> int:
+    """Rows that read the stream: fewer than its width leave directions unread."""
+    if isinstance(part, Attention):
+        return part.heads * part.head_dim
+    if isinstance(part, MLP):
+        return part.width * (2 if part.gated else 1)
+    rows = part.count * _reading_rows(part.expert) + part.count
+    return rows + (0 if part.shared is None else _reading_rows(part.shared))
 
 
 def _check_placement(block: Block) -> None:
@@ -156,9 +168,27 @@ def _norm_terms(norms: Norms, width: int) -> list[Term]:
     if norms.input is not None:
         count = norms.input.parameters(width)
         terms.append(Term(part="norm", count=count, group=f"(R*)^{width} gains, biases", lemma="L4"))
-    if norms.output is not None and norms.output.eps == 0:
-        terms.append(Term(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0"))
     return terms
+
+
+def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
+    """gain ∘ n(W y): the scale of W if eps = 0; gains that the lengths of W y do not fix, if y has few coordinates."""
+    norm, part = sublayer.norms.output, sublayer.map
+    if norm is None:
+        return []
+    terms = []
+    if norm.eps == 0:
+        terms.append(Term(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0"))
+    if isinstance(part, Attention):
+        inner = part.heads * part.value_dim + part.output_bias
+    elif isinstance(part, MLP):
+        inner = part.width + part.down_bias
+    else:
+        inner = part.expert.width + part.expert.down_bias
+    loose = max(0, width - inner * (inner + 1) // 2) * norm.gain
+    known = not (loose and isinstance(part, Experts))
+    require(known, f"an output norm of width {width} after experts of width {inner} given; the formula is not known")
+    return [*terms, Term(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]
 
 
 def _parallel_terms(block: Block, width: int, written: int) -> list[Term]:
@@ -189,6 +219,6 @@ def _post_norm_terms(
         ]
     else:
         terms += pool.terms(width, written)
-    if incoming is not None and outgoing.eps == 0:
+    if incoming is not None and incoming.gain and outgoing.eps == 0:
         terms.append(Term(part="norm", count=1, group="R+ scale between two norms", lemma="L5, eps = 0"))
     return terms, outgoing

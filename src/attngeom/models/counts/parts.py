@@ -79,17 +79,22 @@ def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute
     """Redundancy of queries and keys: pairs of rotated coordinates, unrotated coordinates, gains of QK-norms."""
     heads, groups = attention.heads, attention.groups
     n = heads // groups
+    key_constant = source.has_constant(attention.key_bias)
     if attention.qk_norm is not None:
-        return _normalised_terms(attention, attention.qk_norm)
+        rows = (queries.seen + queries.has_constant(attention.query_bias), source.seen + key_constant)
+        return _normalised_terms(attention, attention.qk_norm, rows)
     still, turning = frequencies(attention.rotary)
     plain = attention.unrotated + still
     wide = n * (queries.seen + queries.has_constant(attention.query_bias))
-    key_constant = source.has_constant(attention.key_bias)
     tall = source.seen + (absolute and key_constant)
     terms = []
     if plain:
         count = groups * (plain * (tall + wide) - product(plain, tall, wide))
         terms.append(Term(part="query_key", count=count, group=f"GL({plain})^{groups}", lemma="L1, L2"))
+        constants = key_constant and queries.has_constant(attention.query_bias)
+        if constants and attention.sinks and attention.softcap is None and plain >= min(tall, wide):
+            # The product of the two constants is then free and adds to the sink of the head.
+            terms.append(Term(part="query_key", count=heads, group=f"R^{heads} between scores and sinks", lemma="L1"))
     tall = source.seen + key_constant
     for size, number in sorted(Counter(turning.values()).items()):
         count = groups * number * 2 * (size * (tall + wide) - product(size, tall, wide))
@@ -98,13 +103,20 @@ def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute
     return terms
 
 
-def _normalised_terms(attention: Attention, qk_norm: QKNorm) -> list[Term]:
-    """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0."""
+def _normalised_terms(attention: Attention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[Term]:
+    """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
+
+    ``columns`` are those that queries and keys see. The rows under one norm must be independent: else their lengths
+    do not fix each head's quadratic form, and the fiber can be larger (docs/models-theory.md, section 7).
+    """
     require(qk_norm.norm.kind == "rms", "a QK-norm of kind layer given; the formula is known for rms only")
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
     require(max(turning.values(), default=1) == 1, "a QK-norm with equal rotary frequencies given; not known")
     shared = qk_norm.scope == "per_head"
+    rows = [attention.head_dim * (1 if shared else count) for count in (attention.heads, attention.groups)]
+    free = rows[0] <= columns[0] and rows[1] <= columns[1]
+    require(free, f"a QK-norm over {max(rows)} rows at width {min(columns)} given; known are at most as many rows")
     if qk_norm.norm.gain:
         owners = 1 if shared else attention.groups
         count, group = owners * (pairs + plain), f"(R*)^{owners * (pairs + plain)} between the two gains"
@@ -162,6 +174,9 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
         terms = [_repeated(term, mlp.count) for term in mlp_terms(mlp.expert, u, written)]
         if mlp.shared is not None:
             terms += mlp_terms(mlp.shared, u, written)
+        # One vector of the biases is a constant of the sublayer and counted there.
+        biases = mlp.expert.down_bias * (mlp.count - mlp.sums_to_constant) * (u.width - written)
+        terms.append(Term(part="norm", count=biases, group="biases of the experts along 1", lemma="L4"))
         return terms + _router_terms(mlp, u)
     width = mlp.width
     scales = unit_scales(mlp)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from attngeom.models.proofs.formal import PRIME, Array, inverse
+from attngeom.models.proofs.formal import PRIME, Array, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader, kernel, without_mean
 from attngeom.models.specification import Attention, Latent, Norm
 
@@ -105,6 +105,8 @@ class AttentionMoves:
                     self.moves.add(self._complex(shared, group, heads, first, second, factor))
         if not latent:
             self._deficient_scores(plain)
+            if attention.sinks and attention.softcap is None:
+                self._sinks(plain)
 
     def _complex(
         self, keys: str, group: int, heads: list[int], to: tuple[int, int], of: tuple[int, int], factor: tuple[int, int]
@@ -141,6 +143,41 @@ class AttentionMoves:
                 self._columns_of("query", head, plain, blind)
             stacked = np.concatenate([queries[head][plain] for head in heads], axis=1)
             self._columns_of("key", group, plain, kernel(stacked.T))
+
+    def _sinks(self, plain: list[int]) -> None:
+        """Scores moved by a constant through the constants of queries or keys, and the sinks with them."""
+        keys, queries = self._matrix("key", self.source, True), self._matrix("query", self.own, True)
+        for group in range(self.attention.groups):
+            heads = members(self.attention, group)
+            for direction in kernel(keys[group][plain][:, :-1].T):
+                moved = int((direction * keys[group][plain, -1] % PRIME).sum() % PRIME)
+                for head in heads:
+                    self._constant("query", self.own, head, plain, direction, {head: moved})
+            stacked = np.concatenate([queries[head][plain][:, :-1] for head in heads], axis=1)
+            for direction in kernel(stacked.T):
+                effects = {head: int((direction * queries[head][plain, -1] % PRIME).sum() % PRIME) for head in heads}
+                self._constant("key", self.source, group, plain, direction, effects)
+
+    def _constant(
+        self, part: str, reader: Reader, head: int, rows: list[int], direction: Array, effects: dict[int, int]
+    ) -> None:
+        """The constant of a reader moved, by its bias or by rows along 1/gain, and sinks by the effects."""
+        name, own = self.weight(part), self.weight(f"{part}_bias")
+        change: dict[str, Array] = {}
+        scale = int(constant(self.attention.scale))
+        if own in self.point:
+            change[own] = self.moves.zeros(own)
+            change[own][head, rows] = direction
+        elif reader.mean_direction is not None and reader.bias is not None:
+            change[name] = self.moves.zeros(name)
+            row = reader.mean_direction * pow(reader.mean_constant, -1, PRIME) % PRIME
+            change[name][head, rows] = direction[:, None] * row % PRIME
+        else:
+            return
+        sinks = np.zeros(self.attention.heads, np.int64)
+        for index, effect in effects.items():
+            sinks[index] = effect * scale % PRIME
+        self.moves.add(change | {self.weight("sinks"): sinks})
 
     def _columns_of(self, part: str, head: int, rows: list[int], directions: Array) -> None:
         """Every column of a tensor, and its bias, moved by each of the directions."""

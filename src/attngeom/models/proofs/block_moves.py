@@ -11,7 +11,7 @@ from attngeom.models.counts.parts import unit_scales
 from attngeom.models.proofs.attention_moves import AttentionMoves, attention_readers
 from attngeom.models.proofs.coordinates import Point, sublayer_name
 from attngeom.models.proofs.formal import PRIME, Array, constant
-from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine
+from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
 from attngeom.models.specification import MLP, Attention, Block, Experts
 
 
@@ -55,7 +55,7 @@ class _Builder:
                 shifts = Shifts.collect([], self.point.size, self.width)
             if norms.stream is not None:
                 self.combined.append(combine([(shifts, mean_unseen)]))
-                if stream.norm is not None and norms.stream.eps == 0:
+                if stream.norm is not None and stream.norm.gain and norms.stream.eps == 0:
                     self._scale_between(stream, name, sublayer)
                 stream = Reader(self.point, norms.stream, f"{name}.stream", self.width)
                 continue
@@ -90,6 +90,8 @@ class _Builder:
         if part.shared is not None:
             self._mlp(f"{name}.shared", part.shared, reader, mean_unseen)
         self._router(name, part, reader)
+        for index in range(part.count) if mean_unseen else ():
+            self.moves.add({f"{name}.{index}.down_bias": np.ones(self.width, np.int64)})
         pairs = self._bias_shifts([f"{name}.shared.down_bias"])
         if part.sums_to_constant:
             pairs += self._bias_shifts([f"{name}.{index}.down_bias" for index in range(part.count)], part.factor)
@@ -208,8 +210,27 @@ class _Builder:
 
     def _output_scale(self, sublayer: Sublayer, name: str) -> None:
         output = sublayer.norms.output
-        if output is not None and output.eps == 0:
-            self.moves.add(self.moves.scaled(self._writers(sublayer, name), []))
+        if output is None:
+            return
+        writers = [writer for writer in self._writers(sublayer, name) if writer in self.point]
+        if output.eps == 0:
+            self.moves.add(self.moves.scaled(writers, []))
+        if output.gain and not isinstance(sublayer.map, Experts):
+            self._loose_gains(f"{name}.output.gain", writers)
+
+    def _loose_gains(self, gain: str, writers: list[str]) -> None:
+        """Gain l times 1 + t_l, row l of the writers times 1 − t_l, where Σ t_l (row l)(row l)ᵀ = 0."""
+        rows = {
+            writer: np.moveaxis(self.point[writer], -2 if self.point[writer].ndim > 1 else -1, 0) for writer in writers
+        }
+        matrix = np.concatenate([values.reshape(self.width, -1) for values in rows.values()], axis=1)
+        forms = np.einsum("li,lj->lij", matrix, matrix).reshape(self.width, -1) % PRIME
+        for scales in kernel(forms.T):
+            change = {gain: self.point[gain] * scales}
+            for writer, values in rows.items():
+                moved = values * scales.reshape(-1, *[1] * (values.ndim - 1)) % PRIME
+                change[writer] = -(moved if values.ndim == 1 else np.moveaxis(moved, 0, -2))
+            self.moves.add(change)
 
     def _scale_between(self, stream: Reader, name: str, sublayer: Sublayer) -> None:
         """The stream between two post-norms times 1 + ε, if the second one has eps = 0."""

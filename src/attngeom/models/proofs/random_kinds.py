@@ -85,7 +85,7 @@ class KindSampler:
             own is not None and own.qk_norm is not None and own.qk_norm.scope == "all_heads"
             for own in (block.attention, block.cross)
         )
-        return max(10, self.width) if over_all else self.width
+        return 10 if over_all else self.width
 
     def _pre(self, own: Attention | None, norm: Norm | None) -> Block:
         mlp = self.mlp() if own is None or self.flip(0.8) else None
@@ -123,17 +123,21 @@ class KindSampler:
         groups = self.between(1, 2)
         heads = groups * self.between(1, 2)
         wide = self.flip(0.08)
-        head_dim = self.between(self.width, self.width + 2) if wide else self.between(1, 4)
+        head_dim = self.between(self.width - 1, self.width + 2) if wide else self.between(1, 4)
         rotary = self.rotary(head_dim) if turning and self.flip(0.6) and not wide else None
         qk_norm = None
-        if self.flip(0.25) and head_dim >= 3 and (rotary is None or len(set(rotary.frequencies)) == rotary.dims // 2):
-            scope = "per_head" if self.flip(0.7) else "all_heads"
+        if (
+            self.flip(0.25)
+            and 3 <= head_dim < self.width
+            and (rotary is None or len(set(rotary.frequencies)) == rotary.dims // 2)
+        ):
+            scope = "per_head" if self.flip(0.7) or heads * head_dim >= 10 else "all_heads"
             qk_norm = QKNorm(scope=scope, norm=Norm(kind="rms", eps=self.eps(), gain=self.flip(0.85)))  # type: ignore[arg-type]
         return Attention(
             heads=heads,
             groups=groups,
             head_dim=head_dim,
-            value_dim=self.between(self.width, self.width + 2) if self.flip(0.08) else self.between(1, 3),
+            value_dim=self.between(self.width - 1, self.width + 2) if self.flip(0.08) else self.between(1, 3),
             scale=0.5,
             causal=True,
             rotary=rotary,
