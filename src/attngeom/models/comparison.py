@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.models.fingerprint import DEGREE, LayerPrint, fingerprint, layer_fingerprint
+from attngeom.models.fingerprint import LayerPrint, fingerprint
 from attngeom.models.layer import Array, LayerWeights
 from attngeom.models.misfits import FLOOR, Misfit, folding_noise, layer_misfits, relative
 from attngeom.models.model import Model
 from attngeom.models.names import tensor_name
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.recovery import recover
-from attngeom.models.residues import P
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import View, can_flatten, expanded, residual_rotation, scaled_queries
@@ -110,15 +109,18 @@ class ModelComparison:
 
 def compare(
     one: Model, other: Model, *, level: Level = "auto", scope: Scope = "layer", tolerance: float | None = None,
-    seed: int = 0, progress: Callable[[int, int], None] | None = None,
+    unit: float | None = None, seed: int = 0, progress: Callable[[int, int], None] | None = None,
 ) -> ModelComparison:  # fmt: skip
     """Compare two models: settings, exact fingerprints, then alignment within rounding.
 
     ``scope`` model also allows a turned residual stream; ``tolerance`` replaces the expected misfit of every head.
+    ``unit`` is the unit roundoff to allow for, by default that of the coarser file.
     """
     if level not in ("auto", "exact", "rounding") or scope not in ("layer", "model"):
         raise InputError("level auto, exact or rounding and scope layer or model are required")
-    unit = max(ROUNDOFF[one.dtype], ROUNDOFF[other.dtype])
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise InputError(f"tolerance {tolerance} given; a number between 0 and 1 is required")
+    unit = max(ROUNDOFF[one.dtype], ROUNDOFF[other.dtype]) if unit is None else unit
     differences = settings_differences(one.spec, other.spec)
     stored = storage_differences(one.config, other.config)
     listed = {**differences, **{key: pair for key, pair in stored.items() if key not in differences}}
@@ -203,7 +205,7 @@ def _compare_rounded(
         if progress is not None:
             progress(layer + 1, one.layers)
     layers.append(_compare_outside(left, right, unit, tolerance))
-    layers = _mark_outliers(one, layers)
+    layers = _mark_outliers(layers)
     verdicts = [layer.same for layer in layers]
     same: bool | None = None
     if False in verdicts:
@@ -295,10 +297,8 @@ def _outliers(misfits: list[Misfit]) -> list[Misfit]:
     return [misfit for misfit in misfits if misfit.part in heads and misfit.ratio > OUTLIER]
 
 
-def _mark_outliers(model: Model, layers: list[LayerComparison]) -> list[LayerComparison]:
+def _mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
     """A layer with a suspect head is not called the same: the verdict is left open."""
-    from dataclasses import replace
-
     return [replace(layer, same=None) if layer.same and layer.suspects else layer for layer in layers]
 
 
@@ -360,6 +360,3 @@ def _add_others(add: Callable[..., None], one: Model, other: Model) -> None:
             add(name, a, b, name)
         else:
             add(name, np.ones((1, 1)), np.zeros((1, 1)), f"{name} (in one file only)")
-
-
-__all__ = ["DEGREE", "P", "LayerComparison", "ModelComparison", "compare", "compare_layers", "layer_fingerprint"]

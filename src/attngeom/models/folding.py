@@ -208,15 +208,15 @@ def express(block: Block, layer: LayerWeights) -> LayerWeights:
         moved = layer.attention.with_(output_bias=layer.attention.output_bias + layer.mlp.down_bias)
         mlp = layer.mlp.with_(down_bias=np.zeros_like(layer.mlp.down_bias))
         layer = layer.with_(attention=moved, mlp=mlp)
-    layer = layer.with_(attention=_express_constant(block.attention, layer.attention))
+    layer = layer.with_(attention=express_constant(block.attention, layer.attention))
     if layer.cross is not None:
-        layer = layer.with_(cross=_express_constant(block.cross, layer.cross))
+        layer = layer.with_(cross=express_constant(block.cross, layer.cross))
     for name, norm in input_norms(block).items():
         layer = _express_norm(block, layer, name, norm)
     return layer
 
 
-def _express_constant(spec: Attention | None, weights: AttentionWeights) -> AttentionWeights:
+def express_constant(spec: Attention | None, weights: AttentionWeights) -> AttentionWeights:
     """A constant of the output without a place becomes value biases of least norm."""
     assert spec is not None
     constant = weights.output_bias

@@ -171,7 +171,7 @@ def _norm_parts(block: Block, layer: LayerWeights, sampler: Sampler) -> list[Par
         found.append(NormMove(name, sampler.scales(width) * sampler.signs(width), shift))
         if norm.kind == "layer" and isinstance(layer.mlp, MLPWeights):
             for reader, bias in readers.items():
-                if homes[reader] and bias.size:
+                if bias.size and (homes[reader] or not norm.bias):
                     rows = sampler.shift(size=bias.shape)
                     if np.iscomplexobj(bias):
                         rows = rows + 1j * sampler.shift(size=bias.shape)

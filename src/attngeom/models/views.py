@@ -168,19 +168,27 @@ def _flatten_writers(layer: LayerWeights) -> LayerWeights:
     return layer.with_(attention=attention(layer.attention), cross=crossed, mlp=_map_writers(layer.mlp, flat))
 
 
+def _stream_tables(view: View) -> Array:
+    """Rows that turn with the stream: the embedding, and the head with the final norm folded in, of equal weight."""
+    head = view.head()
+    assert head is not None
+    tables = [np.asarray(table, dtype=np.float64) for table in (view.embedding(), head.weight)]
+    return np.concatenate([table / np.linalg.norm(table) for table in tables])
+
+
 def residual_rotation(one: Model, other: Model) -> Array:
-    """R with other's embedding times Rᵀ nearest to one's (orthogonal Procrustes); R 1 = 1 under LayerNorm."""
+    """R with other's tables times Rᵀ nearest to one's (orthogonal Procrustes); R 1 = 1 under LayerNorm."""
     norm = check_rotation(one.spec)
-    left, right = (np.asarray(View(model, flat=norm.kind == "layer").embedding(), float) for model in (one, other))
+    left, right = (_stream_tables(View(model, flat=norm.kind == "layer")) for model in (one, other))
     return _polar(left.T @ right, norm)
 
 
 def canonical_rotation(model: Model) -> Array:
-    """The turn that makes EᵀE diagonal, decreasing, with signs by the largest entry of every column of E."""
+    """The turn that makes the Gram matrix of embedding and head diagonal, decreasing, signs by the largest entries."""
     norm = check_rotation(model.spec)
-    table = np.asarray(View(model, flat=norm.kind == "layer").embedding(), float)
     if norm.kind == "layer":
         raise InputError("a LayerNorm model given; its canonical residual stream is not known, use --scope layer")
+    table = _stream_tables(View(model))
     vectors = np.linalg.eigh(table.T @ table)[1][:, ::-1]
     columns = table @ vectors
     places = np.abs(columns).argmax(axis=0)
