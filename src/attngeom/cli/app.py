@@ -35,6 +35,7 @@ COMMANDS = {
     "info": "info",
     "inspect": "inspect",
     "invariants": "invariants",
+    "model": "model",
     "recover": "recover",
     "reproduce": "reproduce",
     "teleport": "canonicalize",

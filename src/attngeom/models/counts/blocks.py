@@ -106,8 +106,8 @@ def block_terms(
     if block.parallel:
         terms += _parallel_terms(block, width, width - (not mean_seen))
     else:
-        last_mean = False
-        for index, sublayer in enumerate(sublayers(block)):
+        last_mean = constant_before = False
+        for sublayer in sublayers(block):
             part, norms = sublayer.map, sublayer.norms
             before = incoming if norms.stream is not None else norms.input
             own = stream(width, before)
@@ -125,8 +125,9 @@ def block_terms(
                 terms += pool.terms(width, written)
             terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
-            blind = width - _reading_rows(part) if index and norms == Norms() else 0
-            require(blind <= 0, "an MLP without norm, narrower than the stream, given; the formula is not known")
+            blind = constant_before and pool.biases > 0 and norms == Norms() and _reading_rows(part) < width
+            require(not blind, "an MLP without norm, narrower than the stream, given; the formula is not known")
+            constant_before |= pool.biases > 0 or pool.any_values
             if last_mean and norms.input is not None and norms.input.kind == "layer":
                 if mean:
                     terms.append(Term(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
@@ -180,12 +181,14 @@ def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
     if norm.eps == 0:
         terms.append(Term(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0"))
     if isinstance(part, Attention):
-        inner = part.heads * part.value_dim + part.output_bias
+        inner, bias = part.heads * part.value_dim, part.output_bias
     elif isinstance(part, MLP):
-        inner = part.width + part.down_bias
+        inner, bias = part.width, part.down_bias
     else:
-        inner = part.expert.width + part.expert.down_bias
-    loose = max(0, width - inner * (inner + 1) // 2) * norm.gain
+        inner, bias = part.expert.width, part.expert.down_bias
+    inner += bias
+    # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
+    loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain
     known = not (loose and isinstance(part, Experts))
     require(known, f"an output norm of width {width} after experts of width {inner} given; the formula is not known")
     return [*terms, Term(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]

@@ -216,20 +216,28 @@ class _Builder:
         if output.eps == 0:
             self.moves.add(self.moves.scaled(writers, []))
         if output.gain and not isinstance(sublayer.map, Experts):
-            self._loose_gains(f"{name}.output.gain", writers)
+            self._loose_gains(f"{name}.output.gain", writers, output.eps)
 
-    def _loose_gains(self, gain: str, writers: list[str]) -> None:
-        """Gain l times 1 + t_l, row l of the writers times 1 − t_l, where Σ t_l (row l)(row l)ᵀ = 0."""
-        rows = {
-            writer: np.moveaxis(self.point[writer], -2 if self.point[writer].ndim > 1 else -1, 0) for writer in writers
-        }
+    def _loose_gains(self, gain: str, writers: list[str], eps: float) -> None:
+        """Gain l times 1 + t_l, row l of the writers times 1 + s − t_l, where Σ t_l (row l)(row l)ᵀ takes eps back.
+
+        The output is s times larger before and after the norm: lengths grow by s² with eps, so the constant part of
+        the square, if a bias gives one, has to grow by d · eps · (s² − 1) more.
+        """
+        point = self.point
+        rows = {one: np.moveaxis(point[one], -2 if point[one].ndim > 1 else -1, 0) for one in writers}
         matrix = np.concatenate([values.reshape(self.width, -1) for values in rows.values()], axis=1)
         forms = np.einsum("li,lj->lij", matrix, matrix).reshape(self.width, -1) % PRIME
-        for scales in kernel(forms.T):
-            change = {gain: self.point[gain] * scales}
+        if writers[-1].endswith("bias"):
+            corner = np.zeros((1, forms.shape[1]), np.int64)
+            corner[0, -1] = self.width * constant(eps) % PRIME
+            forms = np.concatenate([forms, corner])
+        for found in kernel(forms.T):
+            scales, common = found[: self.width], int(found[self.width :].sum())
+            change = {gain: point[gain] * scales}
             for writer, values in rows.items():
-                moved = values * scales.reshape(-1, *[1] * (values.ndim - 1)) % PRIME
-                change[writer] = -(moved if values.ndim == 1 else np.moveaxis(moved, 0, -2))
+                moved = values * (common - scales).reshape(-1, *[1] * (values.ndim - 1)) % PRIME
+                change[writer] = moved if values.ndim == 1 else np.moveaxis(moved, 0, -2)
             self.moves.add(change)
 
     def _scale_between(self, stream: Reader, name: str, sublayer: Sublayer) -> None:
