@@ -70,16 +70,15 @@ def test_exact_symmetries_keep_it(family: str) -> None:
 def test_one_ulp_changes_it(family: str) -> None:
     """Every tensor of the description is seen, except those that the theory calls invisible."""
     model = reference(family)
-    digest = fingerprint(model).digest
     rng = np.random.default_rng(0)
-    invisible = {
-        "gpt2": (), "vit": ("key.bias",), "bert": ("key.bias",), "opt": ("k_proj.bias",),
-    }.get(family, ())  # fmt: skip
-    for name in model.names.values():
-        if name.endswith(invisible) if invisible else False:
+    invisible = ("key.bias", "k_proj.bias") if family in ("vit", "bert", "opt") else ("no such name",)
+    outside = set(model.outer_names())
+    digest, first = fingerprint(model).outside, layer_fingerprint(model, 0).digest
+    for table, name in model.names.items():
+        if name.endswith(invisible) or (table not in outside and table not in model.layer_names(0)):
             continue
 
-        def nudge(w: np.ndarray) -> np.ndarray:
+        def nudge(w: np.ndarray, name: str = name) -> np.ndarray:
             flat = w.reshape(-1)
             place = rng.integers(flat.size)
             if "c_attn.bias" in name or "query_key_value.bias" in name:
@@ -89,7 +88,14 @@ def test_one_ulp_changes_it(family: str) -> None:
             flat[place] = np.nextafter(flat[place], np.inf)
             return w
 
-        assert fingerprint(changed(model, name, nudge)).digest != digest, name
+        moved = changed(model, name, nudge)
+        if table not in outside:
+            assert layer_fingerprint(moved, 0).digest != first, name
+        elif "final" not in name and "encoder.layer_norm" not in name:
+            assert fingerprint(moved).outside != digest, name
+        else:
+            # The final norm of an encoder is read by the cross-attention of the decoder's layers.
+            assert fingerprint(moved).digest != fingerprint(model).digest, name
 
 
 @pytest.mark.parametrize("family", ["vit", "bert", "opt"])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.models.fingerprint import LayerPrint, fingerprint
+from attngeom.models.fingerprint import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer import Array, LayerWeights
 from attngeom.models.misfits import FLOOR, Misfit, folding_noise, layer_misfits, relative
 from attngeom.models.model import Model
@@ -131,17 +131,26 @@ def compare(
             reason=f"the configurations describe different functions: {names[:120]}",
         )  # fmt: skip
     if level in ("auto", "exact"):
-        found = _compare_exactly(one, other, unit, listed, seed)
-        if found.same_function or level == "exact":
-            return found
+        exact = _compare_exactly(one, other, unit, listed, seed, stop_early=level == "auto")
+        if exact is not None:
+            return exact
     return _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress)
 
 
-def _compare_exactly(one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int) -> ModelComparison:
-    left, right = fingerprint(one, seed), fingerprint(other, seed)
+def _compare_exactly(
+    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int, *, stop_early: bool
+) -> ModelComparison | None:
+    """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
+    prints: list[tuple[LayerPrint, LayerPrint]] = []
+    for layer in range(one.layers):
+        prints.append((layer_fingerprint(one, layer, seed), layer_fingerprint(other, layer, seed)))
+        if stop_early and prints[-1][0].digest != prints[-1][1].digest:
+            return None
+    left, right = (gather(model, [pair[i] for pair in prints], seed) for i, model in enumerate((one, other)))
+    if stop_early and left.outside != right.outside:
+        return None
     layers = tuple(
-        LayerComparison(layer=i, same=_same_prints(a, b), worst=None, tensor=None)
-        for i, (a, b) in enumerate(zip(left.layers, right.layers))
+        LayerComparison(layer=i, same=_same_prints(a, b), worst=None, tensor=None) for i, (a, b) in enumerate(prints)
     )
     probability = max(left.error_probability, right.error_probability)
     outside = left.outside == right.outside
@@ -254,12 +263,15 @@ def compare_layers(
     """One layer: align, then measure every head and unit."""
     stack, _ = left.model.place(layer)
     block = left.model.block(layer)
-    folded = [_scaled(view, layer, view.layer(layer)) for view in (left, right)]
+    folded: list[LayerWeights] = []
     noise: dict[str, float] = {}
-    for view, own in zip((left, right), folded):
-        own_block = view.model.block(layer)
-        for part, size in folding_noise(own_block, view.model.layer(layer), view.layer(layer)).items():
+    for view in (left, right):
+        stored = view.model.layer(layer)
+        own = view.fold(layer, stored)
+        for part, size in folding_noise(view.model.block(layer), stored, own).items():
             noise[part] = max(noise.get(part, 1.0), size)
+        del stored
+        folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
     found = recover(block, folded[0], folded[1], ordered=bool(stack.relative_buckets))

@@ -76,12 +76,16 @@ def digest_of(values: Any) -> str:
 
 def fingerprint(model: Model, seed: int = 0) -> Fingerprint:
     """The fingerprint of a whole model, layer by layer."""
-    layers = tuple(layer_fingerprint(model, layer, seed) for layer in range(model.layers))
+    return gather(model, [layer_fingerprint(model, layer, seed) for layer in range(model.layers)], seed)
+
+
+def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint:
+    """The fingerprint of a model whose layers are done."""
     outside, count = _outside(model, seed)
     total = digest_of([[layer.digest for layer in layers], outside])
     number = count + sum(layer.count for layer in layers)
     return Fingerprint(
-        layers=layers, outside=outside, seed=seed, digest=total, error_probability=min(1.0, DEGREE * number / P)
+        layers=tuple(layers), outside=outside, seed=seed, digest=total, error_probability=min(1.0, DEGREE * number / P)
     )
 
 
@@ -182,9 +186,3 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
     x = random_residues(len(gain), f"{seed}/head", total_zero=centred)
     found = apply(model.head(), [gain * x % P, integers(final.bias)])
     return [[int(a) for a in found[:, 0]], [int(b) for b in found[:, 1]]]
-
-
-def compare_prints(one: Fingerprint, other: Fingerprint) -> Sequence[int]:
-    """Layers whose digests differ; −1 stands for what lies outside the layers."""
-    found = [i for i, (a, b) in enumerate(zip(one.layers, other.layers)) if a.digest != b.digest]
-    return found if one.outside == other.outside else [*found, -1]

@@ -44,9 +44,13 @@ class View:
 
     def layer(self, layer: int) -> LayerWeights:
         """The folded layer, in the turned stream."""
+        return self.fold(layer, self.model.layer(layer))
+
+    def fold(self, layer: int, stored: LayerWeights) -> LayerWeights:
+        """The folded form of a layer that was read already."""
         block = self.model.block(layer)
         memory = self.memory() if block.cross is not None else None
-        folded = fold(block, self.model.layer(layer), memory)
+        folded = fold(block, stored, memory)
         if self.flat:
             folded = _flatten_writers(folded)
         return folded if self.rotation is None else rotate_layer(folded, self.rotation)

@@ -133,5 +133,7 @@ def _scale_term(spec: TransformerSpec) -> Term:
     post = any(_is_post_norm(stack) for stack in spec.stacks)
     final = spec.stack.final_norm
     follows = spec.head is None or not spec.head.tied or (final is not None and final.gain and not final.bias)
-    count = int(readers_divide and begins and not post and follows)
+    outputs = [part.norms.output for stack in spec.stacks for block in stack.kinds for part in sublayers(block)]
+    grow = all(norm is None or norm.gain for norm in outputs)
+    count = int(readers_divide and begins and not post and follows and grow)
     return Term(part="residual", count=count, group="R+ scale of the stream", lemma="L5, eps = 0")

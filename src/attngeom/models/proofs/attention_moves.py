@@ -347,13 +347,3 @@ class AttentionMoves:
         if latent.query_rank is not None:
             yield "query_latent", latent.query_norm, [self.weight("query")]
         yield "key_latent", latent.key_norm, [self.weight("key"), self.weight("value")]
-
-
-def attention_readers(name: str, attention: Attention) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """(matrix, bias) of what reads the stream: by queries, by keys and values."""
-    if attention.latent is not None:
-        queries = "query" if attention.latent.query_rank is None else "query_latent"
-        sources = ["key_latent", *(["key_turned"] if attention.rotated else [])]
-        return [(f"{name}.{queries}", "")], [(f"{name}.{part}", "") for part in sources]
-    first = [(f"{name}.query", f"{name}.query_bias")]
-    return first, [(f"{name}.{part}", f"{name}.{part}_bias") for part in ("key", "value")]

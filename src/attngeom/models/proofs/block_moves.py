@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
 from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.counts.parts import unit_scales
-from attngeom.models.proofs.attention_moves import AttentionMoves, attention_readers
+from attngeom.models.proofs.attention_moves import AttentionMoves
 from attngeom.models.proofs.coordinates import Point, sublayer_name
 from attngeom.models.proofs.formal import PRIME, Array, constant
 from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
+from attngeom.models.proofs.wiring import readers_of, writers_of
 from attngeom.models.specification import MLP, Attention, Block, Experts
 
 
-def block_moves(block: Block, width: int, point: Point, prefix: str = "") -> Array:
+def block_moves(block: Block, width: int, point: Point, prefix: str = "", incoming: Reader | None = None) -> Array:
     """Rows of weight changes that leave the block's function unchanged (lemmas L2 to L6), not necessarily independent.
 
     ``point`` may hold more weights than the block's: their names are those of `block_shapes` with the prefix.
+    ``incoming``: the norm whose output the block receives (post-norm stacks); None: arbitrary vectors.
     """
-    builder = _Builder(block, width, point, prefix)
+    builder = _Builder(block, width, point, prefix, incoming or Reader(point, None, "", width))
     builder.run()
     found = np.array(builder.moves.vectors, np.int64).reshape(-1, point.size)
     return np.concatenate([found, *builder.combined])
@@ -29,14 +29,15 @@ def block_moves(block: Block, width: int, point: Point, prefix: str = "") -> Arr
 class _Builder:
     """Walks through the sublayers and collects moves."""
 
-    def __init__(self, block: Block, width: int, point: Point, prefix: str) -> None:
+    def __init__(self, block: Block, width: int, point: Point, prefix: str, incoming: Reader) -> None:
         self.block, self.width, self.point, self.prefix = block, width, point, prefix
+        self.incoming = incoming
         self.moves = Moves(point)
         self.combined: list[Array] = []
 
     def run(self) -> None:
         steps: list[tuple[Shifts, bool]] = []
-        stream = Reader(self.point, None, "", self.width)
+        stream = self.incoming
         parts = sublayers(self.block)
         for index, sublayer in enumerate(parts):
             norms = sublayer.norms
@@ -155,30 +156,13 @@ class _Builder:
             if own in self.point:
                 self.moves.add({own: np.ones(experts.count, np.int64)})
 
-    def _readers(self, sublayer: Sublayer, name: str) -> list[tuple[str, str]]:
-        """(matrix, bias) of all that reads the stream in a sublayer (not the other stream of cross-attention)."""
-        part = sublayer.map
-        if isinstance(part, Attention):
-            queries, sources = attention_readers(name, part)
-            return queries if sublayer.is_cross else queries + sources
-        mlps = [name]
-        found = []
-        if isinstance(part, Experts):
-            mlps = [f"{name}.{index}" for index in range(part.count)]
-            mlps += [f"{name}.shared"] if part.shared is not None else []
-            found = [(f"{name}.router", f"{name}.router_bias")]
-        for one, row in product(mlps, ("gate", "up")):
-            if f"{one}.{row}" in self.point:
-                found.append((f"{one}.{row}", f"{one}.{row}_bias"))
-        return found
-
     def _input_norm(self, reader: Reader, name: str) -> None:
         """Gains into the columns of the readers, biases into their constants."""
         readers = []
         for sublayer in sublayers(self.block):
             other = self.prefix + sublayer_name(sublayer)
             if other == name or (self.block.shared_norm and not isinstance(sublayer.map, Attention)):
-                readers += self._readers(sublayer, other)
+                readers += readers_of(other, sublayer.map, self.point, sublayer.is_cross)
         for index in range(self.width):
             unit = np.eye(self.width, dtype=np.int64)[index]
             if f"{reader.name}.gain" in self.point:
@@ -193,26 +177,15 @@ class _Builder:
         """Post-norm: the bias of the norm before moves readers (compensated) and the stream itself."""
         if reader.bias is None:
             return []
-        readers = self._readers(sublayer, name)
+        readers = readers_of(name, sublayer.map, self.point, sublayer.is_cross)
         units = np.eye(self.width, dtype=np.int64)
         return [(self.moves.vector(reader.shift(index, readers)), units[index]) for index in range(self.width)]
-
-    def _writers(self, sublayer: Sublayer, name: str) -> list[str]:
-        """All that the output of a sublayer is proportional to."""
-        part = sublayer.map
-        if isinstance(part, Attention):
-            return [f"{name}.output", f"{name}.output_bias"]
-        mlps = [name]
-        if isinstance(part, Experts):
-            mlps = [f"{name}.{index}" for index in range(part.count)]
-            mlps += [f"{name}.shared"] if part.shared is not None else []
-        return [f"{one}.{row}" for one in mlps for row in ("down", "down_bias")]
 
     def _output_scale(self, sublayer: Sublayer, name: str) -> None:
         output = sublayer.norms.output
         if output is None:
             return
-        writers = [writer for writer in self._writers(sublayer, name) if writer in self.point]
+        writers = writers_of(name, sublayer.map, self.point)
         if output.eps == 0:
             self.moves.add(self.moves.scaled(writers, []))
         if output.gain and not isinstance(sublayer.map, Experts):
@@ -242,8 +215,12 @@ class _Builder:
 
     def _scale_between(self, stream: Reader, name: str, sublayer: Sublayer) -> None:
         """The stream between two post-norms times 1 + ε, if the second one has eps = 0."""
-        grown = [f"{stream.name}.gain", f"{stream.name}.bias", *self._writers(sublayer, name)]
-        self.moves.add(self.moves.scaled(grown, [matrix for matrix, _ in self._readers(sublayer, name)]))
+        grown = [f"{stream.name}.gain", f"{stream.name}.bias", *writers_of(name, sublayer.map, self.point)]
+        self.moves.add(
+            self.moves.scaled(
+                grown, [matrix for matrix, _ in readers_of(name, sublayer.map, self.point, sublayer.is_cross)]
+            )
+        )
 
 
 def _scaled_rows(mlp: MLP) -> list[str]:

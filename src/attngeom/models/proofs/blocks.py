@@ -6,7 +6,7 @@ legitimate specialisation of the formal exponentials, so a few tokens at arbitra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,13 +46,18 @@ class Turns:
 
 @dataclass(frozen=True, eq=False)
 class BlockFunction:
-    """Evaluates sublayers at a point; ``prefix`` stands in front of the names of the weights."""
+    """Evaluates sublayers at a point; ``prefix`` stands in front of the names of the weights.
+
+    ``token_tape`` holds the free values that depend on the last token alone (its score with itself, a parallel MLP);
+    None: all samples have different last tokens, and the common tape serves.
+    """
 
     block: Block
     point: Point
     turns: Turns
     tape: Tape
     prefix: str = ""
+    token_tape: Tape | None = None
 
     def __call__(self, tokens: Dual, distances: Array, other: Dual | None = None) -> Dual:
         """The last of the tokens (samples, tokens, width) after the block; ``other``: the encoder's stream."""
@@ -86,7 +91,8 @@ class BlockFunction:
         if block.mlp is not None:
             name = f"{self.prefix}mlp"
             own = current if not block.shared_norm else source[:, -1]
-            total = total + self.transform(name, block.mlp, self.normalise(f"{name}.input", block.mlp_norms.input, own))
+            u = self.normalise(f"{name}.input", block.mlp_norms.input, own)
+            total = total + replace(self, tape=self.token_tape or self.tape).transform(name, block.mlp, u)
         return total
 
     def normalise(self, name: str, norm: Norm | None, x: Dual) -> Dual:
@@ -116,7 +122,7 @@ class BlockFunction:
         scores = scores.reshape(samples, heads, tokens)
         scores = self._with_table(name, scores)
         if attention.softcap is not None:
-            free = self.tape.free((heads, tokens))
+            free = self._free_scores(heads, tokens)
             scores = scores.chain(free * constant(attention.softcap), (1 - free * free) % PRIME)
         weights = self._softmax(scores, f"{name}.sinks" if attention.sinks else None)
         weights = weights.reshape(samples, groups, heads // groups, tokens)
@@ -188,9 +194,16 @@ class BlockFunction:
         slope = None if picked.slope is None else picked.slope.swapaxes(1, 2)
         return scores + Dual(picked.value.swapaxes(1, 2), slope)
 
+    def _free_scores(self, heads: int, tokens: int) -> Array:
+        """Free values per head and token."""
+        free = self.tape.free((heads, tokens))
+        if self.token_tape is None:
+            return free
+        return np.concatenate([free[:, :, :-1], self.token_tape.free((heads,))[:, :, None]], axis=2)
+
     def _softmax(self, scores: Dual, sinks: str | None) -> Dual:
         """Free values for the exponentials; exp(sink) is the stored residue itself, its derivative the same."""
-        exponentials = self.tape.free(scores.value.shape[1:])
+        exponentials = self._free_scores(*scores.value.shape[1:])
         total = exponentials.sum(axis=2) % PRIME
         if sinks is not None:
             total = (total + self.point[sinks]) % PRIME

@@ -170,3 +170,29 @@ class Tape:
     def kept(self, places: Array) -> Tape:
         """The samples at the given places, ready to be replayed."""
         return Tape(self.rng, len(places), [values[places] for values in self.record])
+
+
+@dataclass(eq=False)
+class KeyedTape(Tape):
+    """Free values that depend on a key of the sample alone: equal keys get equal values, in every batch.
+
+    ``store`` keeps one array per draw, indexed by key; it is shared by the tapes of all batches.
+    """
+
+    keys: Array = field(kw_only=True)
+    store: list[Array] = field(kw_only=True)
+    count: int = field(kw_only=True)
+
+    def free(self, shape: tuple[int, ...]) -> Array:
+        if self.cursor == len(self.store):
+            self.store.append(self.rng.integers(1, PRIME, (self.count, *shape)))
+        return self._keyed()
+
+    def choose(self, options: Array) -> Array:
+        if self.cursor == len(self.store):
+            self.store.append(options[self.rng.integers(0, len(options), self.count)])
+        return self._keyed()
+
+    def _keyed(self) -> Array:
+        self.cursor += 1
+        return self.store[self.cursor - 1][self.keys]
