@@ -101,7 +101,18 @@ def _table_terms(spec: TransformerSpec) -> list[Term]:
     return [
         Term(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
         Term(part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"),
+        _tied_shift_term(spec),
     ]
+
+
+def _tied_shift_term(spec: TransformerSpec) -> Term:
+    """A tied table moved by the one vector that its reader, behind a LayerNorm, sees as a constant at most."""
+    norm = last_norm(spec.stack)
+    layer = spec.head is not None and spec.head.tied and norm is not None and norm.kind == "layer"
+    silent = layer and spec.head is not None and norm is not None and (spec.head.bias or not norm.bias)
+    follow = all(stack.positions or stack.token_types for stack in spec.stacks if stack.embeds_tokens)
+    group = "1/gain added to all tokens and taken from the other tables"
+    return Term(part="residual", count=int(silent and follow), group=group, lemma="L4")
 
 
 def _rotation_term(spec: TransformerSpec) -> Term:

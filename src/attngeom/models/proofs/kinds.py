@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from attngeom.models.specification import (
     MLP,
@@ -25,7 +26,7 @@ BARE = Norm(kind="layer", eps=1e-5)
 GATED = MLP(width=4, activation="silu", gated=True)
 PLAIN = MLP(width=4, activation="gelu", gated=False, up_bias=True, down_bias=True)
 EXPERT = MLP(width=2, activation="silu", gated=True)
-BIASES = {"query_bias": True, "key_bias": True, "value_bias": True, "output_bias": True}
+BIASES: Any = {"query_bias": True, "key_bias": True, "value_bias": True, "output_bias": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,9 +199,9 @@ def _block_kinds() -> Iterator[Kind]:
 
 
 def _mlp_kinds() -> Iterator[Kind]:
-    for name in ("gelu", "quick_gelu", "tanh", "sigmoid", "relu"):
-        activation: Activation = name  # type: ignore[assignment]
-        yield Kind(name=f"mlp, {name}", block=sequential(None, replace(PLAIN, activation=activation), LAYER))
+    names: tuple[Activation, ...] = ("gelu", "quick_gelu", "tanh", "sigmoid", "relu")
+    for name in names:
+        yield Kind(name=f"mlp, {name}", block=sequential(None, replace(PLAIN, activation=name), LAYER))
     yield Kind(name="mlp, gated relu", block=sequential(None, replace(GATED, activation="relu"), RMS))
     yield Kind(
         name="mlp, gated with biases",

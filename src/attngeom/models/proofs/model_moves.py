@@ -111,6 +111,22 @@ class _ModelBuilder:
                 changes[first][:, column], changes[second][:, column] = self._scale_of(second), -self._scale_of(first)
                 self.moves.add(changes)
 
+        self._tied_shift()
+
+    def _tied_shift(self) -> None:
+        """All tokens moved along 1/gain of the last norm, another table against it, the head's bias by the rest."""
+        head, others = self.spec.head, [name for name in self.table_names if name != "tokens"]
+        reader = self.final
+        if head is None or not head.tied or not others or reader.mean_direction is None:
+            return
+        if head.bias or reader.bias is None:
+            row = reader.mean_direction
+            scaled = row * self._scale_of("tokens") % PRIME
+            change = {"tokens": self.moves.zeros("tokens") + row, others[0]: self.moves.zeros(others[0]) - scaled}
+            if head.bias:
+                change["head_bias"] = self.moves.zeros("head_bias") - reader.mean_constant
+            self.moves.add(change)
+
     def _scale_of(self, table: str) -> int:
         """What a row of a table is multiplied by in the sum."""
         return constant(self.spec.embedding_scale) if table == "tokens" else 1
