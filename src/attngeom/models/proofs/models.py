@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import Point, Shapes, block_shapes, norm_shapes, random_point
@@ -37,8 +37,15 @@ def model_shapes(spec: TransformerSpec) -> Shapes:
     return found
 
 
+MAX_ROOTS = 11
+
+
 def check_model(spec: TransformerSpec) -> None:
     """Refuse what the proof by rank does not cover: two stacks, front ends, relative tables, no norm in front."""
+    roots = 1 + sum(len(_roots(block)) for block in spec.stack.blocks)
+    causal = all(block.attention is None or block.attention.causal for block in spec.stack.kinds)
+    if roots * (1 if causal else 2) > MAX_ROOTS:
+        raise SizeError(f"a model with {roots} norms per token given; the proof draws until all roots exist: too many")
     if len(spec.stacks) != 1 or not spec.stack.embeds_tokens or spec.other_parameters:
         raise InputError("a model with two stacks or a front end given; whole models are proved with one token stream")
     if spec.stack.relative_buckets or not spec.vocabulary:
