@@ -67,7 +67,11 @@ def reader_change(norm: Norm, weights: NormWeights) -> Change:
     def change(name: str, reader: Affine) -> Affine:
         dtype = reader.weight.real.dtype
         folded = reader.after_norm(weights.gain.astype(dtype), weights.bias.astype(dtype))
-        return folded.centred() if norm.kind == "layer" else folded
+        if norm.kind == "layer":
+            # The array is fresh: centre it in place.
+            weight = folded.weight
+            weight -= weight.mean(axis=-1, keepdims=True)
+        return folded
 
     return change
 

@@ -22,6 +22,7 @@ from attngeom.models.layer import (
     LatentWeights,
     LayerWeights,
     MLPWeights,
+    pick_columns,
 )
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Attention, Block, Experts
@@ -258,11 +259,13 @@ def fix_units(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> MLPWeights:
     if mlp.gate is None:
         sizes = sizes * scales**2
     order = np.argsort(-sizes, kind="stable")
-    return mlp.with_(
-        gate=None if mlp.gate is None else mlp.gate.pick(order),
-        up=mlp.up.pick(order).scaled(scales[order]),
-        down=mlp.down[:, order] / scales[order],
-    )
+    up, down = mlp.up.pick(order), pick_columns(mlp.down, order)
+    if has_unit_scale(spec):
+        # Both arrays are fresh: scale them in place.
+        up.weight[...] *= scales[order, None]
+        down /= scales[order]
+        up = Affine(up.weight, up.bias * scales[order])
+    return mlp.with_(gate=None if mlp.gate is None else mlp.gate.pick(order), up=up, down=down)
 
 
 def _fix_experts(spec: Experts, weights: ExpertsWeights, gauge: Gauge) -> ExpertsWeights:

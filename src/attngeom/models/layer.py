@@ -43,18 +43,12 @@ class Affine:
 
     def after_norm(self, gain: Array, shift: Array) -> Affine:
         """The same map read from n where u = gain ∘ n + shift was read."""
-        return Affine(self.weight * gain, self.bias + self.weight @ shift)
-
-    def centred(self) -> Affine:
-        """Weights with row sums zero: what a reader of a vector with mean zero sees."""
-        return Affine(self.weight - self.weight.mean(axis=-1, keepdims=True), self.bias)
+        constant = self.weight @ shift if np.any(shift) else 0.0
+        return Affine(self.weight * gain, self.bias + constant)
 
     def pick(self, order: Array) -> Affine:
         """Entries of the first axis in the given order."""
         return Affine(self.weight[order], self.bias[order])
-
-    def rounded(self, dtype: Any) -> Affine:
-        return Affine(self.weight.astype(dtype), self.bias.astype(dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +163,9 @@ class LayerWeights:
         return replace(self, **changes)
 
 
-def to_pairs(turned: Array) -> tuple[Array, Array]:
-    """Real and imaginary rows of complex rows."""
-    return np.ascontiguousarray(turned.real), np.ascontiguousarray(turned.imag)
+def pick_columns(matrix: Array, order: Array) -> Array:
+    """matrix[:, order], by rows of the transpose where that is how the matrix lies in memory."""
+    return matrix.T[order].T if matrix.flags.f_contiguous else np.take(matrix, order, axis=1)
 
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:

@@ -26,7 +26,7 @@ PLAIN = 1.4
 ROUNDING = 0.42
 """Root mean square of the relative error of rounding to nearest, in units of the roundoff."""
 MARGIN = 1.6
-SEED = 20240301
+BLOCK = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,6 @@ def layer_misfits(
 
 def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
     """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
-    rng = np.random.default_rng(SEED)
     prefix = "" if which == "attention" else "cross."
     groups = target.groups
     plain = np.tile(np.eye(target.key.weight.shape[1]), (groups, 1, 1))
@@ -84,8 +83,8 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
     queries = target.query.weight.transpose(0, 2, 1)
-    inner_key, outer_query = _pushed(rng, target.key.weight, queries, plain, keys)
-    inner_value, outer_output = _pushed(rng, target.value.weight, target.output, matrices, values)
+    inner_key, outer_query = _pushed(target.key.weight, queries, plain, keys)
+    inner_value, outer_output = _pushed(target.value.weight, target.output, matrices, values)
 
     def whole(plain_errors: Array, plain_rows: Array, turned: Array) -> Array:
         """Errors of plain and rotated rows together, relative to both."""
@@ -103,49 +102,64 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
     }
 
 
-def _pushed(rng: np.random.Generator, inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[Array, Array]:
+def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[Array, Array]:
     """Relative errors of inner (G, a, ·) and outer (H, ·, a) after alignment by least squares on inner, for u = 1.
 
-    With C from least squares, inner errors N give C (1 + X), X = N inner⁺: the outer side moves by −X, the inner
-    side keeps the part of N outside its row space.
+    With C from least squares, independent errors N of inner give C (1 + X), X = N inner⁺: the outer side moves by −X,
+    the inner side keeps the part of N outside its row space. Expected squares are sums of squares, so nothing is drawn.
     """
-    if not inner.shape[1]:
-        return np.zeros(len(inner)), np.zeros(len(outer))
-
-    def rounded(array: Array) -> Array:
-        return np.asarray(array * rng.normal(size=array.shape) * ROUNDING)
-
-    # N: own rounding of the target, and rounding of the source carried through the matrix that aligned it.
+    groups, a, width = inner.shape
+    if not a:
+        return np.zeros(groups), np.zeros(len(outer))
     back = np.linalg.inv(matrices)
-    errors = noise * (rounded(inner) - matrices @ rounded(back @ inner))
-    gram = inner @ inner.transpose(0, 2, 1)
-    spread = np.linalg.pinv(gram, rcond=1e-13, hermitian=True)
-    shift = errors @ inner.transpose(0, 2, 1) @ spread
-    share = len(outer) // len(inner)
-    carried = np.repeat(matrices, share, axis=0)
-    moved = outer @ np.repeat(shift, share, axis=0)
-    own = rounded(outer) + rounded(outer @ carried) @ np.repeat(back, share, axis=0)
-    left = errors - shift @ inner
-    sizes_in, sizes_out = _norms(inner), _norms(outer)
+    source = back @ inner
+    # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it.
+    variances = (noise * ROUNDING) ** 2 * (inner**2 + matrices**2 @ source**2)
+    spread = np.linalg.pinv(inner @ inner.transpose(0, 2, 1), rcond=1e-13, hermitian=True) @ inner
+    shift = variances @ (spread**2).transpose(0, 2, 1)
+    share = len(outer) // groups
+    squares = (outer**2).sum(axis=1)
+    moved = (squares * np.repeat(shift.sum(axis=2), share, axis=0)).sum(axis=1)
+    carried = ((outer @ np.repeat(matrices, share, axis=0)) ** 2).sum(axis=1)
+    own = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
+    left = variances.sum(axis=(1, 2)) * max(1 - a / width, 1 / width)
+    sizes_in, sizes_out = (inner**2).sum(axis=(1, 2)), squares.sum(axis=1)
     safe_in, safe_out = np.where(sizes_in > 0, sizes_in, 1.0), np.where(sizes_out > 0, sizes_out, 1.0)
-    return np.maximum(_norms(left), ROUNDING * sizes_in) / safe_in, np.hypot(_norms(moved), _norms(own)) / safe_out
+    return np.sqrt(left / safe_in), np.sqrt((moved + ROUNDING**2 * own) / safe_out)
 
 
 def _norms(array: Array) -> Array:
     """Root of the sum of squares of every entry of the first axis."""
-    flat = np.abs(array.reshape(len(array), -1)).astype(np.float64, copy=False)
-    return np.sqrt(np.einsum("ij,ij->i", flat, flat))
+    return np.sqrt(_squares(array))
+
+
+def _squares(array: Array, other: Array | None = None) -> Array:
+    """Sum of squares of every entry of the first axis, of the difference if another array is given, block by block."""
+    count = len(array)
+    flat = array.reshape(count, -1)
+    right = None if other is None else other.reshape(count, -1)
+    found = np.empty(count)
+    step = max(1, BLOCK // max(flat.shape[1], 1))
+    for start in range(0, count, step):
+        rows = flat[start : start + step]
+        rows = rows if right is None else rows - right[start : start + step]
+        if np.iscomplexobj(rows):
+            rows = np.concatenate([rows.real, rows.imag], axis=1)
+        found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+    return found
 
 
 def relative(a: Array, b: Array) -> Array:
     """‖a_i − b_i‖ / ‖a_i‖ per entry of the first axis; 0 where both vanish, 1 where only a vanishes."""
-    sizes, gaps = _norms(a), _norms(a - b)
+    if a is b or (a.flags.c_contiguous and np.array_equal(a, b)):
+        return np.zeros(len(a))
+    sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
     return np.where(sizes > 0, gaps / np.where(sizes > 0, sizes, 1.0), np.where(gaps > 0, 1.0, 0.0))
 
 
 def _shared(a: Array, b: Array) -> Array:
     """‖a_i − b_i‖ over the root mean square of all ‖a_i‖: for biases, of which single ones may be tiny."""
-    sizes, gaps = _norms(a), _norms(a - b)
+    sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
     size = np.sqrt((sizes**2).mean())
     return gaps / size if size else np.where(gaps > 0, 1.0, 0.0)
 

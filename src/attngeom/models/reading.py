@@ -81,13 +81,13 @@ class Tensors:
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64."""
         self.check(name, shape)
-        return np.asarray(self.raw(name).astype(np.float64))
+        return np.asarray(self.raw(name).astype(np.float64, copy=False))
 
     def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64, or as float32 if it is large and stored in at most 32 bits."""
         header = self.check(name, shape)
         short = header.dtype != "F64" and int(np.prod(shape)) > LARGE
-        return np.asarray(self.raw(name).astype(np.float32 if short else np.float64))
+        return np.asarray(self.raw(name).astype(np.float32 if short else np.float64, copy=False))
 
 
 def _is_finite(array: Array) -> bool:

@@ -19,6 +19,7 @@ from attngeom.models.layer import (
     ExpertsWeights,
     LayerWeights,
     MLPWeights,
+    pick_columns,
 )
 from attngeom.models.readers import map_mlp, map_readers
 from attngeom.models.specification import Block
@@ -411,7 +412,7 @@ class Units:
             return mlp.with_(
                 gate=None if mlp.gate is None else mlp.gate.pick(self.order),
                 up=mlp.up.pick(self.order).scaled(scales),
-                down=mlp.down[:, self.order] / scales,
+                down=pick_columns(mlp.down, self.order) / scales,
             )
 
         if isinstance(layer.mlp, MLPWeights):

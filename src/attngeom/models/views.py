@@ -56,7 +56,8 @@ class View:
         return folded if self.rotation is None else rotate_layer(folded, self.rotation)
 
     def embedding(self) -> Array:
-        table = self.model.embedding() * self.model.spec.embedding_scale
+        table, scale = self.model.embedding(), self.model.spec.embedding_scale
+        table = table if scale == 1.0 else table * scale
         return self._write(table, self.flat and not _is_tied(self.model.spec))
 
     def positions(self, stack: Stack) -> Array | None:
