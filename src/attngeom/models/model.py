@@ -15,6 +15,7 @@ from attngeom.models.configuration import Config
 from attngeom.models.families import Places, family_of
 from attngeom.models.layer import Array, LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
+from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
 from attngeom.models.specification import Block, Stack, TransformerSpec
 
@@ -194,10 +195,11 @@ def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
     if isinstance(source, Mapping):
         if config is None:
             raise InputError("a state dict without config given; pass the config of the model as well")
-        return _assemble(wrap_state(source), config, None)
+        return _assemble(wrap_state(to_disk_names(source, config.get("model_type"))), config, None)
     if hasattr(source, "state_dict") and hasattr(source, "config"):
         settings = source.config.to_dict() if hasattr(source.config, "to_dict") else dict(source.config)
-        return _assemble(wrap_state(source.state_dict()), settings, None)
+        state = to_disk_names(source.state_dict(), settings.get("model_type"))
+        return _assemble(wrap_state(state), settings, None)
     raise InputError(f"{type(source).__name__} given; a folder, a state dict or a module with a config is required")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from attngeom.models.checked import require
-from attngeom.models.counts.streams import Stream, product
+from attngeom.models.counts.streams import Stream, independent_squares, product
 from attngeom.models.specification import MLP, Attention, Experts, Latent, Norm, QKNorm, Rotary
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
@@ -106,17 +106,18 @@ def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute
 def _normalised_terms(attention: Attention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[Term]:
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
-    ``columns`` are those that queries and keys see. The rows under one norm must be independent: else their lengths
-    do not fix each head's quadratic form, and the fiber can be larger (docs/models-theory.md, section 7).
+    ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
+    else the length does not fix each form, and the fiber can be larger (docs/models-theory.md, section 7).
     """
     require(qk_norm.norm.kind == "rms", "a QK-norm of kind layer given; the formula is known for rms only")
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
     require(max(turning.values(), default=1) == 1, "a QK-norm with equal rotary frequencies given; not known")
     shared = qk_norm.scope == "per_head"
-    rows = [attention.head_dim * (1 if shared else count) for count in (attention.heads, attention.groups)]
-    free = rows[0] <= columns[0] and rows[1] <= columns[1]
-    require(free, f"a QK-norm over {max(rows)} rows at width {min(columns)} given; known are at most as many rows")
+    spaces = [2] * pairs + [plain]
+    for count, seen in zip((attention.heads, attention.groups), columns, strict=True):
+        free = independent_squares(spaces * (1 if shared else count), seen)
+        require(free, f"a QK-norm over {count} heads of {attention.head_dim} rows at width {seen} given; not known")
     if qk_norm.norm.gain:
         owners = 1 if shared else attention.groups
         count, group = owners * (pairs + plain), f"(R*)^{owners * (pairs + plain)} between the two gains"

@@ -78,8 +78,7 @@ class ModelFunction:
         self.singles = Tape(self.rng, self.spec.vocabulary)
         self.places = max(1, self.spec.stack.positions)
         self.store: list[Array] = []
-        if self.causal:
-            self._draw_tokens()
+        self._draw_tokens()
 
     def blocks(self, point: Point, tape: Tape, own: Tape | None) -> list[BlockFunction]:
         """The blocks; ``own`` holds the values of the first one that depend on the last token alone."""
@@ -121,7 +120,12 @@ class ModelFunction:
     def _draw_tokens(self) -> None:
         """Replace the token table by rows for which the states of a lone token have roots, wherever it stands."""
         size, spec = self.spec.vocabulary, self.spec
-        roots = 2 + len(_roots(spec.stack.block(0))) + sum(len(_roots(block)) for block in spec.stack.blocks)
+        places = [(position, 0) for position in range(1, self.places)]
+        roots = 1 + len(places) + len(_roots(spec.stack.block(0)))
+        if self.causal:
+            roots += sum(len(_roots(block)) for block in spec.stack.blocks)
+        else:
+            places += [(0, kind) for kind in range(max(1, spec.stack.token_types))]
         draws = min(2**14, size * 2**roots)
         rows: list[Array] = []
         records: list[list[Array]] = []
@@ -133,9 +137,10 @@ class ModelFunction:
             point = Point(shapes, np.concatenate([table.ravel(), rest]), False)
             tape = Tape(self.rng, draws)
             store: list[Array] = []
-            self._alone(point, tape, store)
-            for position in range(1, self.places):
-                self._first_roots(point, tape, position)
+            if self.causal:
+                self._alone(point, tape, store)
+            for position, kind in places:
+                self._first_roots(point, tape, position, kind)
             good = tape.good
             rows.append(table[good])
             records.append([values[good] for values in tape.record])
@@ -156,11 +161,11 @@ class ModelFunction:
         tape.good &= own.good
         return states
 
-    def _first_roots(self, point: Point, tape: Tape, position: int) -> None:
-        """Mark tokens whose vector, query or key at a position has no root."""
+    def _first_roots(self, point: Point, tape: Tape, position: int, kind: int) -> None:
+        """Mark tokens whose vector, query or key at a position, with a token type, has no root."""
         tokens = np.arange(point.shapes["tokens"][0])
         zeros = np.zeros_like(tokens)
-        x = self.embed(point, tape, tokens, zeros + position, zeros)
+        x = self.embed(point, tape, tokens, zeros + position, zeros + kind)
         first = self.blocks(point, tape, None)[0]
         part = first.block.attention
         u = first.normalise("layers.0.attention.input", first.block.attention_norms.input, x)
