@@ -1,8 +1,8 @@
 """Real transformers at full size: time and memory of canonical forms, comparisons, fingerprints and streamed folders.
 
-Random weights with the shapes of GPT-2 small and of a layer of Llama-3-8B, and a synthetic folder of more than a billion
-parameters in shards. ``--symmetries`` random symmetries per family are recovered from the reference checkpoints of the
-tests. CPU seconds of one thread; memory is the peak of a process of its own.
+Random weights with the shapes of GPT-2 small and of a layer of Llama-3-8B, and a synthetic folder of more than a
+billion parameters in shards. A hundred random symmetries per family are recovered from the reference checkpoints of
+the tests. CPU seconds of one thread; memory is the peak of a process of its own.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from attngeom.models.comparison import compare_layers  # noqa: E402
 from attngeom.models.fingerprint import layer_fingerprint  # noqa: E402
 from attngeom.models.layer import distance  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
+from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import View  # noqa: E402
 
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
@@ -55,36 +56,6 @@ LLAMA = {
 BILLION = {**LLAMA, "num_hidden_layers": 6}
 
 
-def random_state(config: dict[str, Any], dtype: Any, seed: int = 0) -> dict[str, np.ndarray]:
-    """Random weights of every tensor that the config asks for: matrices of scale 1/√width, gains near 1."""
-    asked = shapes(config)
-    rng = np.random.default_rng(seed)
-    state = {}
-    for name, shape in asked.items():
-        noise = rng.normal(size=shape, loc=0.0).astype(np.float32)
-        if len(shape) == 1:
-            noise = 0.1 * noise + (1.0 if name.endswith("weight") else 0.0)
-        else:
-            noise *= shape[-1] ** -0.5
-        state[name] = noise.astype(dtype)
-    return state
-
-
-def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of a family's tensors, from its own tables."""
-    from attngeom.models.configuration import Config
-    from attngeom.models.families import family_of
-    from attngeom.models.reading import Tensors
-
-    family = family_of(config)
-    empty = Tensors({}, lambda name: np.zeros(0), "none")
-    model = Model(family.specify(Config(config)), family.locate(Config(config)), empty, config)
-    found = dict(model.outer_names())
-    for layer in range(model.layers):
-        found |= model.layer_names(layer)
-    return found
-
-
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.process_time()
     result = work()
@@ -92,7 +63,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def gpt2_small() -> dict[str, Any]:
-    model = open_model(random_state(GPT2, np.float32), GPT2)
+    model = random_model(GPT2, dtype=np.float32)
 
     def canonical_layers(source: Model) -> list[Any]:
         view = View(source)
@@ -118,7 +89,11 @@ def llama_layer() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         one, two = Path(folder) / "one", Path(folder) / "two"
         one.mkdir()
-        save_file(random_state(LLAMA, ml_dtypes.bfloat16), one / "model.safetensors")
+        rng = np.random.default_rng(0)
+        asked = tensor_shapes(LLAMA).items()
+        state = {name: random_tensor(rng, name, shape, ml_dtypes.bfloat16) for name, shape in asked}
+        save_file(state, one / "model.safetensors")
+        del state
         (one / "config.json").write_text(json.dumps(LLAMA))
         model = open_model(one)
         _, seconds = timed(lambda: canonical(model.block(0), View(model).layer(0)))
@@ -141,17 +116,15 @@ def billion() -> dict[str, Any]:
         source, out = Path(folder) / "source", Path(folder) / "out"
         source.mkdir()
         table = {}
-        asked = shapes(BILLION)
+        asked = tensor_shapes(BILLION)
         rng = np.random.default_rng(0)
         for layer in range(BILLION["num_hidden_layers"] + 1):
             file = f"model-{layer:05d}.safetensors"
             own = [n for n in asked if f".layers.{layer}." in n] if layer < BILLION["num_hidden_layers"] else None
             own = [n for n in asked if ".layers." not in n] if own is None else own
-            part = {}
-            for name in own:
-                noise = rng.normal(size=asked[name]).astype(np.float32) * (asked[name][-1] ** -0.5)
-                part[name] = (noise + 1 if len(asked[name]) == 1 else noise).astype(ml_dtypes.bfloat16)
+            part = {name: random_tensor(rng, name, asked[name], ml_dtypes.bfloat16) for name in own}
             save_file(part, source / file)
+            del part
             table |= dict.fromkeys(own, file)
         (source / "model.safetensors.index.json").write_text(json.dumps({"weight_map": table}))
         (source / "config.json").write_text(json.dumps(BILLION))
@@ -178,7 +151,9 @@ def symmetries(count: int) -> dict[str, Any]:
             ordered = bool(model.place(layer)[0].relative_buckets)
             symmetry = random_symmetry(block, weights, Sampler(seed, 25.0), ordered=ordered)
             goal = fold(block, weights)
-            misfit = distance(recover(block, goal, fold(block, act(block, weights, symmetry)), ordered=ordered).moved, goal)
+            misfit = distance(
+                recover(block, goal, fold(block, act(block, weights, symmetry)), ordered=ordered).moved, goal
+            )
             good, worst = good + (misfit < 1e-12), max(worst, misfit)
         found[folder.name] = {"recovered": good, "of": count, "worst": worst}
     return found

@@ -19,8 +19,8 @@ import transformers
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from attngeom.models import canonicalize, fingerprint, forward, open_model, teleport, write_model  # noqa: E402
-from tests.models.data.make_reference import FAMILIES, inputs_of, perturb  # noqa: E402
+from attngeom.models import canonicalize, fingerprint, forward, open_model, teleport, write_model
+from tests.models.data.make_reference import FAMILIES, inputs_of, perturb
 
 # transformers computes norms, softmax and rotary angles in float32 whatever the weights are.
 LIMIT = 2e-5

@@ -24,7 +24,9 @@ def test_inspect(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     keys = {"family", "parameters", "layers", "kind", "redundancy", "group", "proven", "findings", "unread", "heads"}
     assert keys <= record.keys()
-    assert {"heads", "kv_heads", "head_dim", "rotary", "norm", "qk_norm", "softcap", "sinks", "bias"} <= record["kind"].keys()
+    assert {"heads", "kv_heads", "head_dim", "rotary", "norm", "qk_norm", "softcap", "sinks", "bias"} <= record[
+        "kind"
+    ].keys()
     assert {"query_key", "value_output", "norm", "total", "layer_scope", "residual"} <= record["redundancy"].keys()
     assert all({"layer", "part", "text", "value"} <= finding.keys() for finding in record["findings"])
     assert all(len(row["value_output"]) and row["condition"] >= 1 for row in record["heads"])

@@ -13,7 +13,7 @@ from attngeom.models.sampling import PARTS
 from tests.models.cases import FAMILIES, ROTATABLE, changed, in_type, reference, state_of
 
 TYPES = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
-Q, K, V, O = (f"model.layers.1.self_attn.{name}_proj.weight" for name in "qkvo")  # noqa: E741
+Q, K, V, O = (f"model.layers.1.self_attn.{name}_proj.weight" for name in "qkvo")
 
 
 def wrong(found: ModelComparison) -> set[str]:
@@ -163,7 +163,10 @@ def test_bug_output_transposed() -> None:
 def test_settings_are_part_of_the_verdict() -> None:
     model = reference("llama")
     for key, value in (("rms_norm_eps", 1e-5), ("hidden_act", "gelu"), ("sliding_window", 4)):
-        other = open_model(state_of(model), {**model.config, "model_type": "mistral" if key == "sliding_window" else "llama", key: value})
+        other = open_model(
+            state_of(model),
+            {**model.config, "model_type": "mistral" if key == "sliding_window" else "llama", key: value},
+        )
         found = compare(model, other)
         assert found.same_function is False and found.level == "config" and found.config_differences
     unknown = open_model(state_of(model), {**model.config, "mystery_factor": 2.0})
@@ -218,6 +221,10 @@ def test_tolerance_and_bad_options() -> None:
 
 def test_degenerate_models_are_not_decided_exactly() -> None:
     """A head that writes nothing hides its queries: different invariants prove nothing then."""
-    model = changed(reference("gpt2"), "transformer.h.0.attn.c_proj.weight", lambda w: w * (np.arange(24) >= 8)[:, None])
-    other = changed(model, "transformer.h.0.attn.c_attn.weight", lambda w: np.concatenate([w[:, :2] + 1, w[:, 2:]], axis=1))
+    model = changed(
+        reference("gpt2"), "transformer.h.0.attn.c_proj.weight", lambda w: w * (np.arange(24) >= 8)[:, None]
+    )
+    other = changed(
+        model, "transformer.h.0.attn.c_attn.weight", lambda w: np.concatenate([w[:, :2] + 1, w[:, 2:]], axis=1)
+    )
     assert compare(model, other, level="exact").same_function is None

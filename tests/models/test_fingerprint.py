@@ -63,7 +63,9 @@ def test_exact_symmetries_keep_it(family: str) -> None:
     assert one.digest == two.digest
     assert one.is_generic and one.error_probability < 1e-12
     names = set(model.layer_names(0))
-    assert any(not np.array_equal(model.load(n, s), moved.load(n, s)) for n, s in model.layer_names(0).items() if n in names)
+    assert any(
+        not np.array_equal(model.load(n, s), moved.load(n, s)) for n, s in model.layer_names(0).items() if n in names
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -128,7 +130,9 @@ def test_rotary_layout_is_forgotten() -> None:
     for name, heads in (("q_proj", 4), ("k_proj", 2)):
         full = f"model.layers.0.self_attn.{name}.weight"
         other[full] = interleaved(state[full], heads)
-    cohere = open_model({n: t for n, t in other.items() if "post_attention" not in n}, {**model.config, "num_hidden_layers": 1})
+    cohere = open_model(
+        {n: t for n, t in other.items() if "post_attention" not in n}, {**model.config, "num_hidden_layers": 1}
+    )
     llama = open_model({n: t for n, t in state.items() if ".layers.1." not in n}, {**config, "num_hidden_layers": 1})
     one, two = layer_fingerprint(cohere, 0), layer_fingerprint(llama, 0)
     # The norms differ in kind, so compare heads after making the probes agree: RMS against LayerNorm is not the point.
@@ -147,7 +151,9 @@ def test_fused_and_split_agree() -> None:
             for part, rows in zip("qkv", np.split(tensor, [32, 48])):
                 state[name.replace("qkv_proj", f"{part}_proj")] = rows
         elif "gate_up_proj" in name:
-            state[name.replace("gate_up_proj", "gate_proj")], state[name.replace("gate_up_proj", "up_proj")] = np.split(tensor, 2)
+            state[name.replace("gate_up_proj", "gate_proj")], state[name.replace("gate_up_proj", "up_proj")] = np.split(
+                tensor, 2
+            )
         else:
             state[name] = tensor
     split = open_model(state, {**model.config, "model_type": "llama"})

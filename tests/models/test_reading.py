@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def test_layers_round_trip(family: str) -> None:
         tensors = write_layer(block, layout, index, layer)
         for name, tensor in tensors.items():
             assert np.array_equal(tensor, model.tensors.raw(model.stored(name)).astype(float)), name
-        load = lambda name, shape: tensors[name].reshape(shape)
+        load = lambda name, shape, tensors=tensors: tensors[name].reshape(shape)
         assert distance(read_layer(block, layout, index, model.spec.width, load, load), layer) == 0
 
 
@@ -84,7 +83,8 @@ def test_module_is_duck_typed() -> None:
     model = reference("llama")
 
     class Module:
-        config = dict(model.config)
+        def __init__(self) -> None:
+            self.config = dict(model.config)
 
         def state_dict(self) -> dict[str, FakeTensor]:
             return {name: FakeTensor(tensor.astype(np.float32)) for name, tensor in state_of(model).items()}
@@ -158,14 +158,14 @@ def test_bad_folders(tmp_path: Path) -> None:
 
 def test_links_that_leave_are_refused(tmp_path: Path) -> None:
     shutil.copy(DATA / "llama" / "config.json", tmp_path)
-    os.symlink(DATA / "llama" / "model.safetensors", tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").symlink_to(DATA / "llama" / "model.safetensors")
     refused(tmp_path, "leaves the folder")
     hub = tmp_path / "hub"
     (hub / "blobs").mkdir(parents=True)
     (hub / "snapshots" / "a").mkdir(parents=True)
     for name in ("config.json", "model.safetensors"):
         shutil.copy(DATA / "llama" / name, hub / "blobs" / name)
-        os.symlink(f"../../blobs/{name}", hub / "snapshots" / "a" / name)
+        (hub / "snapshots" / "a" / name).symlink_to(f"../../blobs/{name}")
     assert open_model(hub / "snapshots" / "a").layers == 2
 
 

@@ -69,7 +69,9 @@ def test_rotated_heads_have_no_linear_group() -> None:
     block, layer, _ = layers("llama")[0]
     weights = layer.attention
     mix = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
-    wrong = weights.with_(turned_key=weights.turned_key.then(mix[None]), turned_query=weights.turned_query.then(mix[None]))
+    wrong = weights.with_(
+        turned_key=weights.turned_key.then(mix[None]), turned_query=weights.turned_query.then(mix[None])
+    )
     assert relative(run(block, layer.with_(attention=wrong)), run(block, layer)) > 0.01
 
 
@@ -100,7 +102,9 @@ def test_echelon_entries_are_bounded() -> None:
     form = canonical(block, fold(block, layer), "echelon").attention
     for rows in (*form.key.weight, *form.value.weight):
         assert np.abs(rows).max() <= 1.05 + 1e-9
-        ones = [j for j in range(rows.shape[1]) if np.allclose(np.sort(np.abs(rows[:, j]))[::-1], [1, *[0] * 7], atol=1e-12)]
+        ones = [
+            j for j in range(rows.shape[1]) if np.allclose(np.sort(np.abs(rows[:, j]))[::-1], [1, *[0] * 7], atol=1e-12)
+        ]
         assert len(ones) >= len(rows)
 
 
@@ -131,7 +135,9 @@ def test_whole_models(family: str) -> None:
     assert relative(outputs(family, moved), y) < limit
     one, two = canonicalize(model).moved(), canonicalize(moved).moved()
     assert relative(outputs(family, one), y) < limit
-    worst = max(relative(two.tensors.raw(n), one.tensors.raw(n).astype(float)) for n in one.tensors if one.tensors.raw(n).any())
+    worst = max(
+        relative(two.tensors.raw(n), one.tensors.raw(n).astype(float)) for n in one.tensors if one.tensors.raw(n).any()
+    )
     assert worst < 5e-12
     aligned = align(model, moved).moved()
     assert relative(outputs(family, aligned), y) < limit

@@ -41,13 +41,18 @@ def test_kept_types_and_copied_files(tmp_path: Path) -> None:
     wide = write_model(canonicalize(open_model(source)), tmp_path / "wide")
     config = json.loads((tmp_path / "wide" / "config.json").read_text())
     assert config["dtype"] == "float32" and wide.dtype == "float32"
-    assert json.loads((tmp_path / "kept" / "config.json").read_text()) == json.loads((source / "config.json").read_text())
+    assert json.loads((tmp_path / "kept" / "config.json").read_text()) == json.loads(
+        (source / "config.json").read_text()
+    )
 
 
 def test_doubles_stay_doubles(tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(DATA / "qwen3", source)
-    save_file({n: t.astype(np.float64) for n, t in load_file(source / "model.safetensors").items()}, source / "model.safetensors")
+    save_file(
+        {n: t.astype(np.float64) for n, t in load_file(source / "model.safetensors").items()},
+        source / "model.safetensors",
+    )
     write_model(canonicalize(open_model(source)), tmp_path / "form")
     again = write_model(canonicalize(open_model(tmp_path / "form")), tmp_path / "again")
     assert again.dtype == "float64"
@@ -79,7 +84,9 @@ class Spoiled(Teleported):
     """A rewrite with a mistake: one layer is scaled."""
 
     def layer_tensors(self, layer: int) -> dict[str, np.ndarray]:
-        return {name: tensor * (1.01 if "o_proj" in name else 1.0) for name, tensor in super().layer_tensors(layer).items()}
+        return {
+            name: tensor * (1.01 if "o_proj" in name else 1.0) for name, tensor in super().layer_tensors(layer).items()
+        }
 
 
 def test_wrong_results_are_not_written(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ def inspect_command(
 
 def _show_inspection(found: Inspection) -> None:
     kind = found.to_json()["kind"]
-    print_pairs(f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind})
+    print_pairs(
+        f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind}
+    )
     out = console()
     if found.redundancy is None:
         out.print(found.reason)
@@ -91,7 +93,9 @@ def _show_inspection(found: Inspection) -> None:
         out.print(f"  {place}, {finding.part}: {finding.text}")
     if found.heads:
         worst = max(found.heads, key=lambda row: row.condition)
-        out.print(f"{len(found.heads)} heads; worst condition {worst.condition:.3g}: layer {worst.layer} head {worst.head}")
+        out.print(
+            f"{len(found.heads)} heads; worst condition {worst.condition:.3g}: layer {worst.layer} head {worst.head}"
+        )
     for name, reason in found.unread.items():
         out.print(f"  not read: {name} ({reason})")
 
@@ -107,14 +111,18 @@ def compare_command(
     seed: Seed = 0,
 ) -> int:
     """Do two models compute the same function? Exact first, then within rounding; names the tensor that is wrong."""
-    if level not in ("auto", "exact", "rounding") or scope not in ("layer", "model"):
-        raise InputError("--level auto, exact or rounding and --scope layer or model are required")
     if out is not None and level == "auto":
         level = "rounding"
     with _steps("layers") as step:
         found = compare(
-            open_model(one), open_model(other), level=level, scope=scope, tolerance=tolerance, seed=seed, progress=step
-        )  # type: ignore[arg-type]  # checked above
+            open_model(one),
+            open_model(other),
+            level=level,  # type: ignore[arg-type]  # compare refuses other words
+            scope=scope,  # type: ignore[arg-type]
+            tolerance=tolerance,
+            seed=seed,
+            progress=step,
+        )
     if out is not None:
         write_atomic(out, symmetry_bytes(found))
     if json:

@@ -103,7 +103,9 @@ class ModelComparison:
         for layer in self.layers:
             for name, misfit in (*layer.wrong, *layer.suspects):
                 head = "" if misfit.index is None else f" [{misfit.index}]"
-                lines.append(f"  layer {layer.layer}: {name}{head} misfit {misfit.value:.2e}, {misfit.expected:.1e} expected")
+                lines.append(
+                    f"  layer {layer.layer}: {name}{head} misfit {misfit.value:.2e}, {misfit.expected:.1e} expected"
+                )
         return "\n".join(lines)
 
 
@@ -161,7 +163,10 @@ def _compare_exactly(
         places = [f"layer {number}" for number in wrong[:3]] + ([] if outside else ["embedding, head or norms outside"])
         reason = f"invariants differ exactly: {', '.join(places)}"
         if not (left.is_generic and right.is_generic):
-            same, reason = None, reason + "; but some invariant is zero or occurs twice, so that weights may be invisible"
+            same, reason = (
+                None,
+                reason + "; but some invariant is zero or occurs twice, so that weights may be invisible",
+            )
     unknown = _unknown_differences(listed)
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
@@ -299,7 +304,13 @@ def _judge(
     wrong = tuple((name(part), misfit) for part, misfit in by_part.items())
     suspects = tuple((name(m.part), m) for m in _outliers(misfits)) if same else ()
     return LayerComparison(
-        layer=layer, same=same, worst=worst, tensor=name(worst.part), wrong=wrong, suspects=suspects, condition=condition
+        layer=layer,
+        same=same,
+        worst=worst,
+        tensor=name(worst.part),
+        wrong=wrong,
+        suspects=suspects,
+        condition=condition,
     )
 
 
@@ -325,7 +336,9 @@ def _compare_outside(left: View, right: View, unit: float, tolerance: float | No
         names[part] = name
         values = relative(a, b) if a.shape == b.shape else np.array([1.0])
         worst = int(values.argmax())
-        misfits.append(Misfit(part=part, index=worst if len(values) > 1 else None, value=float(values[worst]), expected=limit))
+        misfits.append(
+            Misfit(part=part, index=worst if len(values) > 1 else None, value=float(values[worst]), expected=limit)
+        )
 
     if one.spec.vocabulary:
         add("embedding", left.embedding(), right.embedding(), one.places.tokens)

@@ -49,7 +49,9 @@ class Config:
                 raise InputError(f"config without {' or '.join(keys)} given; add the key to config.json")
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
-            raise InputError(f"config {keys[0]} = {str(value)[:40]!r} given; an integer from {least} to {LARGEST} needed")
+            raise InputError(
+                f"config {keys[0]} = {str(value)[:40]!r} given; an integer from {least} to {LARGEST} needed"
+            )
         return value
 
     def optional_integer(self, *keys: str) -> int | None:
@@ -128,9 +130,7 @@ def as_number(value: Any, name: str) -> float:
     return float(value)
 
 
-def rotary_of(
-    values: Mapping[str, Any], dims: int, layout: Layout, context: int | None, config: Config
-) -> Rotary:
+def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int | None, config: Config) -> Rotary:
     """Frequencies θ_f of the named rope types: default, linear, dynamic, llama3, yarn, longrope."""
     kind = values.get("rope_type") or values.get("type") or "default"
     base = as_number(values["rope_theta"], "rope_theta")
@@ -167,10 +167,14 @@ def rotary_of(
         if not isinstance(short, list) or len(short) != dims // 2:
             raise InputError(f"config rope type {kind} given; short_factor must be a list of {dims // 2} numbers")
         factor = value("factor", (context or original) / original)
-        amplitude = value("attention_factor", 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original)))
+        amplitude = value(
+            "attention_factor", 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+        )
         frequencies = tuple(f / as_number(s, "short_factor") for f, s in zip(plain, short))
         return Rotary(layout=layout, dims=dims, frequencies=frequencies, amplitude=amplitude, varies=True)
-    raise InputError(f"config rope type {str(kind)[:40]!r} given; default, linear, dynamic, llama3, yarn, longrope known")
+    raise InputError(
+        f"config rope type {str(kind)[:40]!r} given; default, linear, dynamic, llama3, yarn, longrope known"
+    )
 
 
 def _original(config: Config, context: int | None) -> float | None:

@@ -6,6 +6,7 @@ with them. Each finding names the layer, the part and a value.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadRow:
-    """One query head: ranks of K and V, condition of the gauge, singular values of KᵀQ and O V, a twin if it has one."""
+    """One query head: ranks of K and V, condition of the gauge, singular values of KᵀQ and O V, a twin if any."""
 
     layer: int
     part: str
@@ -153,9 +154,9 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
         keys, queries = weights.turned_key.weight[h // turned_share], weights.turned_query.weight[h]
         return plain, np.einsum("fd,fe->fde", keys.conj(), queries)
 
-    gaps = [np.linalg.norm((a - b).reshape(-1)) for a, b in zip(scores(i), scores(j))]
-    sizes = [np.linalg.norm(a.reshape(-1)) for a in scores(i)]
-    return float(np.hypot(*gaps) / max(np.hypot(*sizes), 1e-300))
+    gaps = [float(np.linalg.norm((a - b).reshape(-1))) for a, b in zip(scores(i), scores(j))]
+    sizes = [float(np.linalg.norm(a.reshape(-1))) for a in scores(i)]
+    return math.hypot(*gaps) / max(math.hypot(*sizes), 1e-300)
 
 
 def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights) -> list[Finding]:
@@ -238,7 +239,7 @@ def _unit_findings(layer: int, block: Block, folded: LayerWeights) -> list[Findi
             found.append(Finding(layer=layer, part=part, text=text, value=dead))
         reader = mlp.gate if mlp.gate is not None else mlp.up
         rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
-        probe = rows @ np.random.default_rng(0).normal(size=rows.shape[1]).astype(rows.dtype)
+        probe = rows @ np.asarray(np.random.default_rng(0).normal(size=rows.shape[1]), dtype=rows.dtype)
         order = np.argsort(probe, kind="stable")
         close = np.flatnonzero(np.diff(probe[order]) == 0)
         twice = sum(1 for i in close if np.array_equal(rows[order[i]], rows[order[i + 1]]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.files import to_json
 from attngeom.models.invariants import LayerEvaluator, Vectors
-from attngeom.models.layout import Array
+from attngeom.models.layer import Array
 from attngeom.models.model import Model
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten

@@ -35,10 +35,8 @@ from attngeom.models.specification import Attention, Block, Experts, Norm
 INPUTS = ("attention.input", "cross.input", "mlp.input")
 
 
-def fold(
-    block: Block, layer: LayerWeights, memory: tuple[Norm, NormWeights] | None = None
-) -> LayerWeights:
-    """The layer with plain norms and gathered constants; ``memory`` is the encoder's final norm, for cross-attention."""
+def fold(block: Block, layer: LayerWeights, memory: tuple[Norm, NormWeights] | None = None) -> LayerWeights:
+    """The layer with plain norms and gathered constants; ``memory`` is the encoder's final norm (cross-attention)."""
     for name, norm in input_norms(block).items():
         layer = _fold_norm(block, layer, name, norm)
     if layer.cross is not None and memory is not None:
@@ -174,9 +172,7 @@ def _fold_stream(block: Block, layer: LayerWeights) -> LayerWeights:
     if outer.kind == "layer":
         down, down_bias = down - down.mean(axis=0), down_bias - down_bias.mean()
     norms = {**layer.norms, "attention.stream": norm.changed(gain, np.zeros_like(gain))}
-    return layer.with_(
-        attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms
-    )
+    return layer.with_(attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms)
 
 
 def _fold_constants(block: Block, layer: LayerWeights) -> LayerWeights:

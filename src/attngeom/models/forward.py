@@ -15,7 +15,6 @@ from scipy.special import erf, expit
 
 from attngeom.errors import InputError
 from attngeom.models.layer import (
-    Affine,
     Array,
     AttentionWeights,
     ExpertsWeights,
@@ -136,7 +135,7 @@ def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
 def _qk_normalised(turned: Array, plain: Array, spec: Attention, gain: Array) -> tuple[Array, Array]:
     """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains."""
     assert spec.qk_norm is not None
-    heads, f, t = turned.shape
+    f, t = turned.shape[1:]
     values = np.concatenate([turned.real, turned.imag, plain], axis=1)
     if spec.qk_norm.scope == "all_heads":
         flat = normalise(values.reshape(-1, t).T, spec.qk_norm.norm).T

@@ -183,7 +183,7 @@ def head_sizes(weights: AttentionWeights) -> Array:
     values = _augmented(weights.value)
     gram = np.repeat(values @ values.transpose(0, 2, 1), weights.heads // weights.groups, axis=0)
     outer = weights.output.transpose(0, 2, 1) @ weights.output
-    return np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0)))
 
 
 def _sort_heads(weights: AttentionWeights) -> AttentionWeights:

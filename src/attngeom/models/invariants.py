@@ -289,7 +289,9 @@ class LayerEvaluator:
             own = (own + self._value_constant["self"]) % P
         parts = [own]
         if layer.cross is not None:
-            parts.append((dot(integers(layer.cross.output_bias), self.output_probe) + self._value_constant["cross"]) % P)
+            parts.append(
+                (dot(integers(layer.cross.output_bias), self.output_probe) + self._value_constant["cross"]) % P
+            )
         last = 0
         if isinstance(layer.mlp, MLPWeights):
             last = dot(integers(layer.mlp.down_bias), self.down_probe)
@@ -298,7 +300,10 @@ class LayerEvaluator:
             last = (last + dot(integers(stream.bias), self.down_probe)) % P
             values.append(dot((integers(stream.stored) + residue(stream.offset)) % P, probe))
             outer = layer.norms["mlp.stream"]
-            values += [dot((integers(outer.stored) + residue(outer.offset)) % P, probe), dot(integers(outer.bias), probe)]
+            values += [
+                dot((integers(outer.stored) + residue(outer.offset)) % P, probe),
+                dot(integers(outer.bias), probe),
+            ]
         for name in ("attention.output", "mlp.output"):
             if name in layer.norms:
                 norm = layer.norms[name]
@@ -355,4 +360,4 @@ def _with_gains(gain: Array, *parts: Array) -> tuple[Array, Array, Array]:
 def _first_signs(down: Array) -> Array:
     """Sign of the first entry of every column that is not zero: a positive scale keeps it."""
     places = (down != 0).argmax(axis=0)
-    return np.sign(down[places, np.arange(down.shape[1])])
+    return np.asarray(np.sign(down[places, np.arange(down.shape[1])]))

@@ -85,9 +85,7 @@ def norm_specs(block: Block) -> dict[str, Norm]:
 _PLACES = ("input", "output", "stream")
 
 
-def read_layer(
-    block: Block, layout: BlockLayout, index: int, width: int, load: Load, load_large: Load
-) -> LayerWeights:
+def read_layer(block: Block, layout: BlockLayout, index: int, width: int, load: Load, load_large: Load) -> LayerWeights:
     """The weights of layer ``index`` in normal form; ``load_large`` serves the MLP and may keep float32."""
     prefix = layout.prefix.format(index)
 
@@ -102,9 +100,7 @@ def read_layer(
     cross = None
     if block.cross is not None and layout.cross is not None:
         cross = _read_attention(block.cross, layout.cross, width, below)
-    norms = {
-        name: _read_norm(norm, layout.norms[name], width, below) for name, norm in norm_specs(block).items()
-    }
+    norms = {name: _read_norm(norm, layout.norms[name], width, below) for name, norm in norm_specs(block).items()}
     attention = _read_attention(block.attention, layout.attention, width, below)
     mlp: MLPWeights | ExpertsWeights
     if isinstance(block.mlp, Experts):
@@ -342,7 +338,7 @@ def _read_mlp(spec: MLP, layout: MLPLayout, width: int, load: Load, prefix: str)
     gate = None
     if layout.packing == "fused":
         both = _linear(load, prefix + layout.up, 2 * m, width, spec.up_bias, flip)
-        gate, up = both.pick(np.s_[:m]), both.pick(np.s_[m:])
+        gate, up = both.pick(np.arange(m)), both.pick(np.arange(m, 2 * m))
     else:
         if spec.gated:
             gate = _linear(load, prefix + layout.gate, m, width, spec.up_bias, flip)

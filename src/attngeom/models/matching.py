@@ -61,7 +61,7 @@ def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, 
 
 
 def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
-    """Order of the units of ``other`` that brings them next to ``one``, by random projections of rows no scale moves."""
+    """Order of the units of ``other`` that brings them next to ``one``, by projections of rows that no scale moves."""
     rng = np.random.default_rng(SEED)
     left, right = _unit_rows(spec, one), _unit_rows(spec, other)
     width = left[0].shape[1]

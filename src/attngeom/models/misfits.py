@@ -56,7 +56,9 @@ def layer_misfits(
             place = index if len(values) > 1 else None
             result.append(Misfit(part=part, index=place, value=float(value), expected=float(limit)))
 
-    _add_attention(add, "", target.attention, found.moved.attention, _growth("attention", target.attention, found, noise))
+    _add_attention(
+        add, "", target.attention, found.moved.attention, _growth("attention", target.attention, found, noise)
+    )
     if target.cross is not None and found.moved.cross is not None:
         growth = _growth("cross", target.cross, found, noise)
         _add_attention(add, "cross.", target.cross, found.moved.cross, growth)
@@ -90,7 +92,7 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
         """Errors of plain and rotated rows together, relative to both."""
         sizes = np.hypot(_norms(plain_rows), _norms(turned))
         own = np.sqrt(2.0) * ROUNDING * _norms(turned)
-        return np.hypot(plain_errors * _norms(plain_rows), own) / np.where(sizes > 0, sizes, 1.0)
+        return np.asarray(np.hypot(plain_errors * _norms(plain_rows), own) / np.where(sizes > 0, sizes, 1.0))
 
     turned_key = target.turned_key.weight if target.turned_groups == groups else np.zeros((groups, 1))
     latent = 2.0 if target.key_latent is not None else 1.0
@@ -275,7 +277,9 @@ def folding_noise(block: Block, stored: LayerWeights, folded: LayerWeights) -> d
                 note("up", _size(up.weight), _size(folded.mlp.up.weight))
                 spread = up.weight**2 @ shift**2 + up.bias**2
                 note("up_bias", float(np.sqrt(spread.sum())), _size(folded.mlp.up.bias))
-                note("down_bias", float(np.hypot(_size(shift), _size(stored.mlp.down_bias))), _size(folded.mlp.down_bias))
+                note(
+                    "down_bias", float(np.hypot(_size(shift), _size(stored.mlp.down_bias))), _size(folded.mlp.down_bias)
+                )
     return noise
 
 

@@ -64,7 +64,9 @@ class Tensors:
             given, needed = list(header.shape), list(shape)
             raise InputError(f"{self.name}: tensor {name[:80]} has shape {given}; config.json asks for {needed}")
         if header.dtype not in DTYPES:
-            raise InputError(f"{self.name}: tensor {name[:80]} has type {header.dtype[:20]}; {', '.join(DTYPES)} are read")
+            raise InputError(
+                f"{self.name}: tensor {name[:80]} has type {header.dtype[:20]}; {', '.join(DTYPES)} are read"
+            )
         return header
 
     def raw(self, name: str) -> Array:
@@ -75,7 +77,9 @@ class Tensors:
         except SafetensorError as error:
             raise FormatError(f"{self.name}: tensor {name[:80]} cannot be read: {str(error)[:80]}") from None
         if header.dtype in DTYPES and not _is_finite(array):
-            raise InputError(f"{self.name}: tensor {name[:80]} has NaN or infinite entries; finite numbers are required")
+            raise InputError(
+                f"{self.name}: tensor {name[:80]} has NaN or infinite entries; finite numbers are required"
+            )
         return array
 
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -155,7 +159,7 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
     for shard, listed in shards.items():
         path = safe_path(folder, shard)
         try:
-            stream = safe_open(str(path), framework="numpy")
+            stream: Any = safe_open(str(path), framework="numpy")
             names = set(stream.keys())
             found = {name: stream.get_slice(name) for name in names}
         except (SafetensorError, OSError) as error:

@@ -130,7 +130,8 @@ def apply(matrix: Array, vectors: Sequence[Array]) -> Array:
         step = max(1, ENTRIES // (stop - start))
         for top in range(0, rows, step):
             result[top : top + step] = _reduce(
-                result[top : top + step] + _multiply(_rotations(matrix[top : top + step, start:stop]), limbs, len(vectors))
+                result[top : top + step]
+                + _multiply(_rotations(matrix[top : top + step, start:stop]), limbs, len(vectors))
             )
     return np.asarray(result.astype(object))
 

@@ -67,7 +67,7 @@ class Rewrite(ABC):
 
 
 def _plain_final(model: Model, view: View) -> dict[str, Array]:
-    """Final norms made plain: that of an encoder (its readers are in the layers), and that in front of an untied head."""
+    """Final norms made plain: that of an encoder, whose readers are in the layers, and that before an untied head."""
     found: dict[str, Array] = {}
     spec, places = model.spec, model.places
     if view.memory() is not None:
@@ -226,7 +226,9 @@ class Aligned(Rewrite):
         block = self.target.block(layer)
         near = View(self.target)
         pattern = near.layer(layer)
-        found = recover(block, pattern, View(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets))
+        found = recover(
+            block, pattern, View(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets)
+        )
         memory = near.memory() if block.cross is not None else None
         return unfold_like(block, found.moved, self.target.layer(layer), pattern, memory)
 
@@ -251,7 +253,7 @@ class Aligned(Rewrite):
         if not spec.head.bias and np.any(bias):
             if spec.stack.final_norm.kind != "layer" or not total:
                 return found
-            # The head has no bias: its rows along 1/gain, which n does not show, read the constant from the norm's bias.
+            # The head has no bias: its rows along 1/gain, which n does not show, read the constant from the norm.
             weight = weight + (bias / total)[:, None] / final.gain
         found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final)
         return {**found, places.head: weight, **({places.head_bias: bias} if spec.head.bias else {})}

@@ -41,7 +41,7 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
     """Matrices with entries of variance 2/width, gains near 1, biases near 0."""
-    noise = rng.normal(size=shape)
+    noise = rng.standard_normal(size=shape, dtype=np.float64 if dtype == np.float64 else np.float32)
     if len(shape) == 1:
         return np.asarray((0.2 * noise + (0.0 if name.endswith("bias") else 1.0)).astype(dtype))
     return np.asarray((noise * (2.0 / shape[-1]) ** 0.5).astype(dtype))

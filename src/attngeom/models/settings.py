@@ -29,7 +29,7 @@ HARMLESS = frozenset(
         "output_hidden_states", "return_dict", "is_encoder_decoder", "max_position_embeddings", "n_ctx",
         "reorder_and_upcast_attn", "slow_but_exact", "summary_type", "summary_use_proj", "summary_activation",
         "summary_first_dropout", "summary_proj_to_labels", "ep_size", "seq_aux", "aux_loss_alpha", "max_length",
-        "num_nextn_predict_layers", "quantization_config", "mask_feature_length", "mask_time_prob", "apply_spec_augment",
+        "num_nextn_predict_layers", "mask_feature_length", "mask_time_prob", "apply_spec_augment",
     }
 )  # fmt: skip
 """Keys of config.json that do not change the function of the weights on given inputs."""
@@ -60,7 +60,11 @@ def _is_storage(key: str) -> bool:
 
 def model_settings(spec: TransformerSpec) -> dict[str, Any]:
     """All constants of the function: one entry per name, a list over the layers where they differ."""
-    found: dict[str, Any] = {"width": spec.width, "vocabulary": spec.vocabulary, "embedding_scale": spec.embedding_scale}
+    found: dict[str, Any] = {
+        "width": spec.width,
+        "vocabulary": spec.vocabulary,
+        "embedding_scale": spec.embedding_scale,
+    }
     if spec.head is not None:
         found |= {"head.scale": spec.head.scale, "head.softcap": spec.head.softcap}
     else:

@@ -80,7 +80,11 @@ class View:
         final = self.model.final_norm(spec.stack)
         if final is not None and spec.stack.final_norm is not None:
             head = reader_change(spec.stack.final_norm, final)("head", head)
-        return head if self.rotation is None else Affine(head.weight @ self.rotation.T.astype(head.weight.dtype), head.bias)
+        return (
+            head
+            if self.rotation is None
+            else Affine(head.weight @ self.rotation.T.astype(head.weight.dtype), head.bias)
+        )
 
 
 def _is_tied(spec: TransformerSpec) -> bool:

@@ -8,7 +8,6 @@ model it came from; nothing appears under the final name unless the functions ag
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -73,13 +72,13 @@ def write_model(
     try:
         temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".tmp", dir=place.parent))
     except OSError as error:
-        raise InputError(f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder") from None
+        raise InputError(
+            f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
+        ) from None
     try:
         dtype = _write_folder(rewrite, temporary, precision, progress)
         written = open_model(temporary)
-        check = compare(
-            rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype]
-        )
+        check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
         temporary.chmod(0o755)
@@ -140,7 +139,7 @@ def _write_folder(
     def flush(number: int) -> None:
         if not single:
             name = f"model-{number:05d}-of-{model.layers + 1:05d}.safetensors"
-            weight_map.update({tensor: name for tensor in store})
+            weight_map.update(dict.fromkeys(store, name))
             save_file(store, str(folder / name), metadata={"format": "pt"})
             store.clear()
 
@@ -197,5 +196,5 @@ def _copy_files(source: Path | None, folder: Path) -> None:
         known = path.name.endswith(COPIED) and not path.name.endswith(INDEX)
         if not known or (folder / path.name).exists() or not path.is_file():
             continue
-        if os.path.getsize(path) <= SMALL_FILE:
+        if path.stat().st_size <= SMALL_FILE:
             shutil.copyfile(path, folder / path.name)

@@ -18,7 +18,9 @@ def specify(config: Config) -> TransformerSpec:
     block = Block(
         attention=attention, mlp=gated_mlp(config), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
     )
-    head = Head(tied=config.flag("tie_word_embeddings", default=True), scale=config.number("logit_scale", default=0.0625))
+    head = Head(
+        tied=config.flag("tie_word_embeddings", default=True), scale=config.number("logit_scale", default=0.0625)
+    )
     return decoder(config, "cohere", block, norm, head=head)
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import Family, Places
-from attngeom.models.families.decoders import decoder, gated_mlp, grouped_attention, llama_places, pre_norm_block, rotary
+from attngeom.models.families.decoders import (
+    decoder,
+    gated_mlp,
+    grouped_attention,
+    llama_places,
+    pre_norm_block,
+    rotary,
+)
 from attngeom.models.layout import AttentionLayout, MLPLayout
 from attngeom.models.specification import TransformerSpec
 

@@ -62,8 +62,8 @@ def specify(config: Config) -> TransformerSpec:
 
 def _block(config: Config, name: str, last: int) -> BlockLayout:
     def attention(module: str) -> AttentionLayout:
-        names = {part: f"{module}.{part[0]}" for part in ("query", "key", "value", "output")}
-        return AttentionLayout(packing="split", **names)
+        query, key, value, output = (f"{module}.{part}" for part in "qkvo")
+        return AttentionLayout(packing="split", query=query, key=key, value=value, output=output)
 
     module = f"layer.{last}.DenseReluDense"
     gated = str(config.raw("feed_forward_proj") or "relu").startswith("gated")

@@ -15,9 +15,7 @@ EPS = 1e-5
 def _stack(config: Config, name: str, positions: int) -> Stack:
     decoder = name == "decoder"
     width = config.integer("d_model")
-    attention = replace(
-        plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False), key_bias=False
-    )
+    attention = replace(plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False), key_bias=False)
     mlp = MLP(
         width=config.integer(f"{name}_ffn_dim"),
         activation=config.activation("activation_function", default="gelu"),
@@ -83,7 +81,10 @@ def locate(config: Config) -> Places:
         final_norm={"encoder": "model.encoder.layer_norm", "decoder": "model.decoder.layer_norm"},
         tokens="model.decoder.embed_tokens.weight",
         head="proj_out.weight",
-        positions={"encoder": "model.encoder.embed_positions.weight", "decoder": "model.decoder.embed_positions.weight"},
+        positions={
+            "encoder": "model.encoder.embed_positions.weight",
+            "decoder": "model.decoder.embed_positions.weight",
+        },
         others=("model.encoder.conv1.", "model.encoder.conv2."),
         base="model.",
         front="audio",
