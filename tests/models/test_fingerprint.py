@@ -143,7 +143,7 @@ def test_rotary_layout_is_forgotten() -> None:
 
 
 def test_fused_and_split_agree() -> None:
-    """Phi-3 stores q, k, v and gate, up in one tensor each: the split model of the Llama family is the same function."""
+    """Phi-3 stores q, k, v and gate, up in one tensor each: split as in the Llama family it is the same function."""
     model = reference("phi3")
     state = {}
     for name, tensor in state_of(model).items():
