@@ -180,7 +180,7 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
         terms.append(Term(part="norm", count=biases, group="biases of the experts along 1", lemma="L4"))
         return terms + _router_terms(mlp, u)
     width = mlp.width
-    scales = unit_scales(mlp)
+    scales = unit_scales(mlp, u.has_constant(mlp.up_bias))
     reading = u.rows((2 if mlp.gated else 1) * width, mlp.up_bias, True)
     written_rows = width * (u.width - written)
     return [
@@ -190,13 +190,16 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
     ]
 
 
-def unit_scales(mlp: MLP) -> int:
-    """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them."""
+def unit_scales(mlp: MLP, constant: bool) -> int:
+    """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them.
+
+    ``constant``: rows of the MLP add a constant (an own bias, or that of a LayerNorm).
+    """
     if mlp.limit is not None:
         return 0
     if mlp.activation == "swiglu_oai":
-        # up + 1 is what is multiplied: its scale needs a bias that absorbs the 1.
-        return int(mlp.up_bias)
+        # up + 1 is what is multiplied: its scale needs a constant that absorbs the 1.
+        return int(constant)
     return int(mlp.gated) + int(mlp.activation == "relu")
 
 

@@ -8,7 +8,7 @@ from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.counts.parts import unit_scales
 from attngeom.models.proofs.attention_moves import AttentionMoves
 from attngeom.models.proofs.coordinates import Point, sublayer_name
-from attngeom.models.proofs.formal import PRIME, Array, constant
+from attngeom.models.proofs.formal import PRIME, Array, constant, inverse
 from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
 from attngeom.models.proofs.wiring import readers_of, writers_of
 from attngeom.models.specification import MLP, Attention, Block, Experts
@@ -107,8 +107,8 @@ class _Builder:
     def _mlp(self, name: str, mlp: MLP, reader: Reader, mean_unseen: bool) -> None:
         rows = ["gate", "up"] if mlp.gated else ["up"]
         for unit in range(mlp.width):
-            for part in _scaled_rows(mlp):
-                self.moves.add(self._unit_scale(name, mlp, part, unit))
+            for part in _scaled_rows(mlp, reader):
+                self.moves.add(self._unit_scale(name, mlp, part, unit, reader))
             if reader.mean_direction is not None:
                 self._mean_rows([(f"{name}.{row}", f"{name}.{row}_bias") for row in rows], reader, unit)
             if mean_unseen:
@@ -116,16 +116,19 @@ class _Builder:
                 change[:, unit] = 1
                 self.moves.add({f"{name}.down": change})
 
-    def _unit_scale(self, name: str, mlp: MLP, part: str, unit: int) -> dict[str, Array]:
-        """The in-row of a hidden unit times 1 + ε, its out-column times 1 − ε."""
+    def _unit_scale(self, name: str, mlp: MLP, part: str, unit: int, reader: Reader) -> dict[str, Array]:
+        """The in-row of a hidden unit times 1 + ε, its out-column times 1 − ε; up + 1 counts as a row with constant."""
         point, change = self.point, {}
         for tensor in (f"{name}.{part}", f"{name}.{part}_bias"):
             if tensor in point:
-                values = self.moves.zeros(tensor)
-                values[unit] = point[tensor][unit]
-                if tensor.endswith("_bias") and mlp.activation == "swiglu_oai":
-                    values[unit] += 1
-                change[tensor] = values
+                change[tensor] = self.moves.zeros(tensor)
+                change[tensor][unit] = point[tensor][unit]
+        if mlp.activation == "swiglu_oai":
+            if mlp.up_bias:
+                change[f"{name}.{part}_bias"][unit] += 1
+            else:
+                row = inverse(reader.gain) * pow(reader.mean_constant, -1, PRIME) % PRIME
+                change[f"{name}.{part}"][unit] += row
         column = self.moves.zeros(f"{name}.down")
         column[:, unit] = -point[f"{name}.down"][:, unit]
         return change | {f"{name}.down": column}
@@ -223,9 +226,9 @@ class _Builder:
         )
 
 
-def _scaled_rows(mlp: MLP) -> list[str]:
+def _scaled_rows(mlp: MLP, reader: Reader) -> list[str]:
     """The in-rows of a unit that can be scaled against its out-column."""
-    if not unit_scales(mlp):
+    if not unit_scales(mlp, mlp.up_bias or reader.bias is not None):
         return []
     rows = ["up"] if mlp.gated or mlp.activation == "relu" else []
     return rows + (["gate"] if mlp.gated and mlp.activation == "relu" else [])

@@ -22,7 +22,7 @@ def shrink(spec: TransformerSpec) -> TransformerSpec:
     >>> from attngeom.models.presets import published
     >>> small = shrink(published("llama-3-8b"))
     >>> small.width, small.layers, small.parameters
-    (6, 2, 978)
+    (6, 2, 846)
     """
     width = small_width(spec)
     stacks = tuple(_shrink_stack(stack, spec.width, width) for stack in spec.stacks)
