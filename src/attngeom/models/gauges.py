@@ -27,6 +27,7 @@ from attngeom.models.layer import (
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Attention, Block, Experts
 from attngeom.models.symmetry import HeadOrder, QKNormTurn
+from attngeom.models.tall import tall_qr
 
 Gauge = Literal["balanced", "rotated", "echelon"]
 SWAP_ABOVE = 1.05
@@ -70,8 +71,8 @@ def pivot_signs(rows: Array) -> Array:
 
 def balance(left: Array, right: Array) -> tuple[Array, Array]:
     """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing."""
-    q_left, r_left = np.linalg.qr(left.T)
-    q_right, r_right = np.linalg.qr(right.T)
+    q_left, r_left = tall_qr(left.T)
+    q_right, r_right = tall_qr(right.T)
     u, values, w = np.linalg.svd(r_left @ r_right.T)
     root = np.sqrt(values)[:, None]
     new_left, new_right = root * (q_left @ u).T, root * (q_right @ w.T).T

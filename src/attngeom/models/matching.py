@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 
 from attngeom.models.layer import Array, AttentionWeights, MLPWeights
 from attngeom.models.specification import MLP
+from attngeom.models.tall import tall_qr
 
 PROJECTIONS = 12
 SEED = 20240229
@@ -35,8 +36,8 @@ def _core_values(inner: Array, outer: Array, share: int) -> Array:
     """Singular values of outer_h inner_g for inner (G, a, ·) and outer (H, ·, a)."""
     if not inner.shape[1]:
         return np.zeros((len(outer), 0))
-    r_inner = np.linalg.qr(inner.transpose(0, 2, 1), mode="r")
-    r_outer = np.linalg.qr(outer, mode="r")
+    r_inner = np.stack([tall_qr(rows.T)[1] for rows in inner])
+    r_outer = np.stack([tall_qr(columns)[1] for columns in outer])
     cores = r_outer @ np.repeat(r_inner, share, axis=0).transpose(0, 2, 1)
     return np.linalg.svd(cores, compute_uv=False)
 

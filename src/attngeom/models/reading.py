@@ -85,21 +85,32 @@ class Tensors:
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64."""
         self.check(name, shape)
-        return np.asarray(self.raw(name).astype(np.float64, copy=False))
+        return np.asarray(_widened(self.raw(name)).astype(np.float64, copy=False))
 
     def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64, or as float32 if it is large and stored in at most 32 bits."""
         header = self.check(name, shape)
         short = header.dtype != "F64" and int(np.prod(shape)) > LARGE
-        return np.asarray(self.raw(name).astype(np.float32 if short else np.float64, copy=False))
+        return np.asarray(_widened(self.raw(name)).astype(np.float32 if short else np.float64, copy=False))
 
 
 def _is_finite(array: Array) -> bool:
-    """Whether all entries are finite, without a copy in a wider type of more than a block of rows."""
-    flat, step = array.reshape(-1), 2**22
-    wide = np.float64 if array.dtype == np.float64 else np.float32
-    blocks = (flat[start : start + step].astype(wide, copy=False) for start in range(0, flat.size, step))
-    return all(bool(np.isfinite(block).all()) for block in blocks)
+    """Whether all entries are finite: for half types no exponent of all ones, else block by block."""
+    flat, step = array.reshape(-1), 2**20
+    exponents = {"bfloat16": 0x7F80, "float16": 0x7C00}.get(array.dtype.name)
+    if exponents is not None:
+        bits, mask = np.ascontiguousarray(flat).view(np.uint16), np.uint16(exponents)
+        return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
+    return all(bool(np.isfinite(flat[i : i + step]).all()) for i in range(0, flat.size, step))
+
+
+def _widened(array: Array) -> Array:
+    """bfloat16 as float32, by its bits: the upper half of a float32."""
+    if array.dtype.name != "bfloat16":
+        return array
+    bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
+    bits <<= np.uint32(16)
+    return bits.view(np.float32)
 
 
 def open_folder(folder: Path) -> Tensors:

@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.layer import Array
+from attngeom.models.live import logits_gap
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE
 from attngeom.models.rewriting import Rewrite
@@ -45,6 +46,7 @@ class Written:
     check: ModelComparison
     bytes: int
     dtype: str
+    logits_gap: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         worst = max((layer.worst.value for layer in self.check.layers if layer.worst), default=0.0)
@@ -52,7 +54,12 @@ class Written:
             "path": str(self.path),
             "dtype": self.dtype,
             "bytes": self.bytes,
-            "check": {"same_function": self.check.same_function, "level": self.check.level, "worst_misfit": worst},
+            "check": {
+                "same_function": self.check.same_function,
+                "level": self.check.level,
+                "worst_misfit": worst,
+                "logits_gap": self.logits_gap,
+            },
         }
 
 
@@ -81,6 +88,11 @@ def write_model(
         check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
+        gap = None
+        if rewrite.model.path is not None:
+            gap = logits_gap(rewrite.model, rewrite.model.path, temporary)
+        if gap is not None and gap > _allowed_gap(written.dtype):
+            raise WriteError(f"{place} was not written: transformers computes logits that differ by {gap:.1e}")
         temporary.chmod(0o755)
         size = sum(path.stat().st_size for path in temporary.iterdir())
         try:
@@ -90,7 +102,12 @@ def write_model(
     finally:
         if temporary.exists():
             shutil.rmtree(temporary)
-    return Written(path=place, check=check, bytes=size, dtype=dtype)
+    return Written(path=place, check=check, bytes=size, dtype=dtype, logits_gap=gap)
+
+
+def _allowed_gap(dtype: str) -> float:
+    """How far logits of transformers may move: rounding amplified by layers, at least its own float32 steps."""
+    return min(max(2e3 * ROUNDOFF[dtype], 2e-5), 0.3)
 
 
 def _scope(rewrite: Rewrite) -> Literal["layer", "model"]:
