@@ -99,7 +99,7 @@ def test_dependent_samples_lower_the_rank_only() -> None:
     point = random_point(block_shapes(block, 6), rng)
     derivative = BlockSampler(block, 6, point, rng).rows(4)
     upper = checked_upper_bound(block_moves(block, 6, point), derivative)
-    assert rank_mod_p(derivative, PRIME) <= 24 < upper == block.parameters(6, 6) - block_redundancy(block, 6).total
+    assert rank_mod_p(derivative[:12], PRIME) == 12 < upper == block.parameters(6, 6) - block_redundancy(block, 6).total
 
 
 def test_counts_by_hand() -> None:
@@ -179,7 +179,7 @@ MODELS = {
     "tied with bias": (
         model(sequential(attention(**BIASES), BIASED, LAYER), tied=True, bias=True, positions=3, final_norm=LAYER), 20,
     ),
-    "neox": (model(sequential(replace(TURNED, **BIASES), BIASED, LAYER, parallel=True), final_norm=LAYER), 40),
+    "neox": (model(sequential(replace(TURNED, **BIASES), BIASED, LAYER, parallel=True), final_norm=LAYER), 38),
     "cohere": (
         model(
             sequential(TURNED, SMALL, BARE, parallel=True, shared_norm=True, mlp_norms=Norms()), tied=True,

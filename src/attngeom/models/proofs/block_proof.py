@@ -13,11 +13,13 @@ from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import Point, block_shapes, random_point
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
-from attngeom.models.proofs.formal import PRIME, Array, Dual, Tape
+from attngeom.models.proofs.formal import PRIME, Array, Dual, RootsMissing, Tape
 from attngeom.models.redundancy import block_redundancy
 from attngeom.models.specification import Attention, Block
 
 MAX_ROOTS = 14
+MAX_FRUITLESS = 24
+MAX_POINTS = 8
 MAX_ENTRIES = 2**22
 
 
@@ -36,11 +38,14 @@ class BlockSampler:
     def rows(self, samples: int) -> Array:
         """width rows for each of at least ``samples`` inputs."""
         batch = max(4, MAX_ENTRIES // (2 * self.point.size * self.width))
-        found, count = [], 0
+        found, count, fruitless = [], 0, 0
         while count < samples:
             rows = self._batch(max(4, min(batch, samples - count)))
             found.append(rows)
             count += len(rows) // self.width
+            fruitless = 0 if len(rows) else fruitless + 1
+            if fruitless > MAX_FRUITLESS:
+                raise RootsMissing
         return np.concatenate(found)
 
     def _batch(self, size: int) -> Array:
@@ -73,7 +78,7 @@ class BlockSampler:
 
     def _tokens(self, need: int, attention: Attention | None, cross: bool) -> Array:
         """Random token vectors for which the norms of the vector, its query and its key are squares."""
-        found, count = [], 0
+        found, count, fruitless = [], 0, 0
         while count < need:
             draws = min(2**14, 2 * need * 2 ** _token_roots(self.block, attention, cross))
             vectors = self.rng.integers(1, PRIME, (draws, self.width))
@@ -89,6 +94,9 @@ class BlockSampler:
                     function.queries(name, attention, u)
             found.append(vectors[tape.good])
             count += len(found[-1])
+            fruitless = 0 if tape.good.any() else fruitless + 1
+            if fruitless > MAX_FRUITLESS:
+                raise RootsMissing
         return np.concatenate(found)[:need]
 
 
@@ -138,21 +146,21 @@ def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, su
             raise SizeError(
                 f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it"
             )
-    point = random_point(shapes, rng)
-    moves = block_moves(block, width, point)
     try:
-        formula = block_redundancy(block, width).total + (block.attention.heads if buckets and block.attention else 0)
+        formula = block_redundancy(block, width).total
+        if buckets and block.attention is not None and block.attention.softcap is None:
+            formula += block.attention.heads
     except InputError:
         formula = None
-    sampler = BlockSampler(block, width, point, rng)
-    derivative = sampler.rows(8 + size // (width - 1))
-    upper = checked_upper_bound(moves, derivative)
-    lower = rank_mod_p(derivative, PRIME)
-    for _ in range(3):
-        if lower == upper:
+    for _ in range(MAX_POINTS):
+        point = random_point(shapes, rng)
+        try:
+            lower, upper, samples = _bounds(block, width, point, rng)
             break
-        derivative = np.concatenate([derivative, sampler.rows(8 + size // width)])
-        lower = rank_mod_p(derivative, PRIME)
+        except RootsMissing:
+            continue
+    else:
+        lower, upper, samples = 0, size, 0
     return RankProof(
         subject=subject,
         parameters=size,
@@ -161,5 +169,20 @@ def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, su
         formula=formula,
         prime=PRIME,
         seed=seed,
-        samples=len(derivative) // width,
+        samples=samples,
     )
+
+
+def _bounds(block: Block, width: int, point: Point, rng: np.random.Generator) -> tuple[int, int, int]:
+    """Rank of the derivative, bound by the symmetries, and the number of samples at a point."""
+    sampler = BlockSampler(block, width, point, rng)
+    size = point.size
+    derivative = sampler.rows(8 + size // (width - 1))
+    upper = checked_upper_bound(block_moves(block, width, point), derivative)
+    lower = rank_mod_p(derivative, PRIME)
+    for _ in range(3):
+        if lower == upper:
+            break
+        derivative = np.concatenate([derivative, sampler.rows(8 + size // width)])
+        lower = rank_mod_p(derivative, PRIME)
+    return lower, upper, len(derivative) // width

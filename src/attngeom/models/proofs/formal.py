@@ -23,6 +23,10 @@ Array = NDArray[np.int64]
 PRIME = next(p for p in primes_from(2**25) if p % 4 == 3)
 
 
+class RootsMissing(Exception):
+    """No sample with all square roots in GF(p) was found: some root depends on the weights alone; draw others."""
+
+
 def power(x: Array, exponent: int) -> Array:
     """x^exponent mod p, entry by entry."""
     result, base = np.ones_like(x), x % PRIME

@@ -14,7 +14,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import Point, Shapes, block_shapes, norm_shapes, random_point
-from attngeom.models.proofs.formal import PRIME, Array, Dual, KeyedTape, Tape, constant
+from attngeom.models.proofs.formal import PRIME, Array, Dual, KeyedTape, RootsMissing, Tape, constant
 from attngeom.models.specification import Attention, Block, TransformerSpec
 
 
@@ -38,6 +38,7 @@ def model_shapes(spec: TransformerSpec) -> Shapes:
 
 
 MAX_ROOTS = 11
+MAX_DRAWS = 40
 
 
 def check_model(spec: TransformerSpec) -> None:
@@ -130,7 +131,9 @@ class ModelFunction:
         rows: list[Array] = []
         records: list[list[Array]] = []
         stores: list[list[Array]] = []
-        while sum(map(len, rows)) < size:
+        for _ in range(MAX_DRAWS):
+            if sum(map(len, rows)) >= size:
+                break
             table = self.rng.integers(1, PRIME, (draws, spec.width))
             shapes = {**self.point.shapes, "tokens": (draws, spec.width)}
             rest = self.point.values[size * spec.width :]
@@ -145,6 +148,8 @@ class ModelFunction:
             rows.append(table[good])
             records.append([values[good] for values in tape.record])
             stores.append([values.reshape(draws, self.places, *values.shape[1:])[good] for values in store])
+        if sum(map(len, rows)) < size:
+            raise RootsMissing
         self.point.values[: size * spec.width] = np.concatenate(rows)[:size].ravel()
         self.singles.record += [np.concatenate(parts)[:size] for parts in zip(*records, strict=True)]
         kept = [np.concatenate(parts)[:size] for parts in zip(*stores, strict=True)]
@@ -199,6 +204,8 @@ class ModelFunction:
                 slope = self._pairs(self.point, tape, *[values[kept] for values in sample]).slope
                 assert slope is not None
                 found.append(slope.reshape(-1, self.point.size))
+        if not found:
+            raise RootsMissing
         return np.concatenate(found)
 
     def _pairs(
