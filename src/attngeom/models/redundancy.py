@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from attngeom.models.counts.blocks import block_terms
+from attngeom.models.counts.blocks import block_terms, sublayers
 from attngeom.models.counts.parts import PART_NAMES, PartName, Term
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
@@ -25,18 +25,28 @@ HYPOTHESES = (
 class Redundancy:
     """parameters − dimension of the set of functions, as a sum of terms; ``layer_scope`` leaves the residual part out.
 
-    ``distribution`` further dimensions are lost if only the softmax of the logits is seen.
+    ``distribution`` further dimensions are lost if only the softmax of the logits is seen. That at least ``total``
+    dimensions are redundant is a theorem always: the groups act. That no more are is a theorem for the layers if
+    ``standing`` says so, and otherwise proven by rank for small models of the same kind (`proofs.prove_redundancy`).
     """
 
     parameters: int
     terms: tuple[Term, ...]
     distribution: int
-    standing: str = "theorem"
+    standing: Literal["theorem", "estimate"]
     hypotheses: tuple[str, ...] = HYPOTHESES
 
     def part(self, name: PartName) -> int:
         """Redundant dimensions of one part."""
         return sum(term.count for term in self.terms if term.part == name)
+
+    @property
+    def reason(self) -> str:
+        """What the standing rests on, in one sentence."""
+        rank = "equality by rank at small width only (--prove)"
+        if self.standing == "theorem":
+            return f"layer scope: lemmas L1 to L6; whole model: at least this many, {rank}"
+        return f"at least this many is a theorem; a norm of the sum is present: {rank}"
 
     @property
     def total(self) -> int:
@@ -90,13 +100,26 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
         terms += _table_terms(stack)
     terms += _final_terms(spec)
     terms += residual_terms(spec)
-    return Redundancy(parameters=spec.parameters, terms=_merged(terms), distribution=_distribution(spec))
+    blocks = [block for stack in spec.stacks for block in stack.kinds]
+    return Redundancy(
+        parameters=spec.parameters,
+        terms=_merged(terms),
+        distribution=_distribution(spec),
+        standing=_standing(blocks),
+    )
 
 
 def block_redundancy(block: Block, width: int) -> Redundancy:
     """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams)."""
     terms = _merged(block_terms(block, width))
-    return Redundancy(parameters=block.parameters(width, width), terms=terms, distribution=0)
+    size = block.parameters(width, width)
+    return Redundancy(parameters=size, terms=terms, distribution=0, standing=_standing([block]))
+
+
+def _standing(blocks: list[Block]) -> Literal["theorem", "estimate"]:
+    """The lemmas are proved for norms in front of and behind a map, not for norms of the sum."""
+    post = any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block))
+    return "estimate" if post else "theorem"
 
 
 def _repeated(terms: Iterable[Term], layers: int) -> list[Term]:
