@@ -13,7 +13,7 @@ LAYERS = [
     {"coefficients"},
     {"dimension", "fibers", "invariants", "implicitization"},
     {"certificates"},
-    {"atlas", "interop", "reproduce"},
+    {"atlas", "interop", "models", "reproduce"},
     {"reports"},
     {"plots"},
     {"cli", "web"},

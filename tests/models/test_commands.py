@@ -92,6 +92,18 @@ def test_bad_input(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureF
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["inspect", "compare", "fingerprint", "canonicalize", "teleport", "align"])
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--json" in text and "--seed" in text
+
+
+def test_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    code, record = call(capsys, "inspect", str(DATA / "llama" / "config.json"), "--prove")
+    assert code == 0 and record["proven"] == "rank mod p" and record["proof"]["standing"] == "proven"
+
+
 def test_readable_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["model", "inspect", str(DATA / "gpt2")]) == 0
     text = capsys.readouterr().out

@@ -51,7 +51,7 @@ def random_model(config: Mapping[str, Any], seed: int = 0, dtype: Any = np.float
     """A model in memory with random weights.
 
     >>> random_model(LLAMA).spec.parameters
-    20896
+    18080
     """
     rng = np.random.default_rng(seed)
     state = {name: random_tensor(rng, name, shape, dtype) for name, shape in tensor_shapes(config).items()}
