@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from attngeom.models.checked import require
 from attngeom.models.counts.blocks import block_terms, sublayers
 from attngeom.models.counts.parts import PART_NAMES, PartName, Term
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
@@ -147,10 +148,10 @@ def _table_terms(stack: Stack) -> list[Term]:
     first = next((block.attention for block in stack.blocks if block.attention is not None), None)
     if not heads or first is None:
         return []
-    shift = heads * (first.softcap is None)
+    require(first.softcap is None, "a relative table under a softcap given; the formula is not known")
     unused = heads * (not first.causal)
     return [
-        Term(part="query_key", count=shift, group="a shift of the relative table per head", lemma="L1"),
+        Term(part="query_key", count=heads, group="a shift of the relative table per head", lemma="L1"),
         Term(part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"),
     ]
 

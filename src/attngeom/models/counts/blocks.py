@@ -125,8 +125,9 @@ def block_terms(
                 terms += pool.terms(width, written)
             terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
-            blind = constant_before and pool.biases > 0 and norms == Norms() and _reading_rows(part) < width
-            require(not blind, "an MLP without norm, narrower than the stream, given; the formula is not known")
+            bare = constant_before and pool.biases > 0 and norms == Norms()
+            known = not bare or (_reading_rows(part) >= width and not _reads_with_bias(part))
+            require(known, "a narrow or biased map without norm between two biases given; the formula is not known")
             constant_before |= pool.biases > 0 or pool.any_values
             if last_mean and norms.input is not None and norms.input.kind == "layer":
                 if mean:
@@ -145,6 +146,15 @@ def _reading_rows(part: Attention | MLP | Experts) -> int:
         return part.width * (2 if part.gated else 1)
     rows = part.count * _reading_rows(part.expert) + part.count
     return rows + (0 if part.shared is None else _reading_rows(part.shared))
+
+
+def _reads_with_bias(part: Attention | MLP | Experts) -> bool:
+    """Whether what reads the stream has biases, which can absorb a shift of the stream."""
+    if isinstance(part, Attention):
+        return part.query_bias
+    if isinstance(part, MLP):
+        return part.up_bias
+    return part.expert.up_bias or part.router_bias or (part.shared is not None and part.shared.up_bias)
 
 
 def _check_placement(block: Block) -> None:
@@ -186,6 +196,7 @@ def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
         inner, bias = part.width, part.down_bias
     else:
         inner, bias = part.expert.width, part.expert.down_bias
+    require(inner > 1 or bias or norm.eps > 0, "an output norm with eps 0 of one column given: it shows a sign only")
     inner += bias
     # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
     loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain

@@ -146,6 +146,9 @@ def _latent_terms(attention: Attention, latent: Latent, queries: Stream, written
     small = plain <= min(query_width, latent.key_rank) and v <= min(latent.key_rank, queries.width)
     small = small and max(query_width, latent.key_rank) <= queries.seen
     require(small, "latent ranks above the width, or below the head dimensions, given; the formula is not known")
+    many = latent.query_rank is None or latent.query_norm is not None or heads * attention.head_dim >= latent.query_rank
+    many = many and (latent.key_norm is not None or heads * (plain + v) >= latent.key_rank)
+    require(many, "a latent without norm and with fewer readers than its rank given; the formula is not known")
     terms = [
         _latent_term(rank, norm)
         for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm))

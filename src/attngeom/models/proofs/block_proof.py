@@ -146,12 +146,7 @@ def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, su
             raise SizeError(
                 f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it"
             )
-    try:
-        formula = block_redundancy(block, width).total
-        if buckets and block.attention is not None and block.attention.softcap is None:
-            formula += block.attention.heads
-    except InputError:
-        formula = None
+    formula = _formula(block, width, buckets)
     for _ in range(MAX_POINTS):
         point = random_point(shapes, rng)
         try:
@@ -171,6 +166,19 @@ def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, su
         seed=seed,
         samples=samples,
     )
+
+
+def _formula(block: Block, width: int, buckets: int) -> int | None:
+    """What the formula says, with one shift of the relative table per head; None if it is not known."""
+    heads = 0
+    if buckets and block.attention is not None:
+        if block.attention.softcap is not None:
+            return None
+        heads = block.attention.heads
+    try:
+        return block_redundancy(block, width).total + heads
+    except InputError:
+        return None
 
 
 def _bounds(block: Block, width: int, point: Point, rng: np.random.Generator) -> tuple[int, int, int]:
