@@ -219,6 +219,19 @@ def test_tolerance_and_bad_options() -> None:
         compare(model, model, level="odd")  # type: ignore[arg-type]
 
 
+def test_tied_head_and_its_copy() -> None:
+    """A tied model and an untied one whose head is a copy of the embedding are the same function, exactly."""
+    model = reference("gemma2")
+    state = {**state_of(model), "lm_head.weight": state_of(model)["model.embed_tokens.weight"]}
+    untied = open_model(state, {**model.config, "tie_word_embeddings": False})
+    assert compare(model, untied).level == "exact" and compare(model, untied).same_function is True
+    assert compare(model, untied, level="rounding").same_function is True
+    other = changed(untied, "lm_head.weight", lambda w: w * 1.01)
+    assert compare(model, other).same_function is False
+    norm = changed(model, "model.norm.weight", lambda g: g + 0.01)
+    assert compare(model, norm).same_function is False
+
+
 def test_degenerate_models_are_not_decided_exactly() -> None:
     """A head that writes nothing hides its queries: different invariants prove nothing then."""
     model = changed(

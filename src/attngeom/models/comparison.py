@@ -352,22 +352,21 @@ def _compare_outside(left: View, right: View, unit: float, tolerance: float | No
             centred = [table - table[:1] for table in relative_tables if table is not None]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
         _add_norms(add, one, other, stack, twin)
-    heads = left.head(), right.head()
+    heads = left.reader(), right.reader()
     if heads[0] is not None and heads[1] is not None:
-        add("head", heads[0].weight, heads[1].weight, one.places.head)
-        add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
-    elif (heads[0] is None) != (heads[1] is None):
-        misfits.append(Misfit(part="head", index=None, value=1.0, expected=limit))
-        names["head"] = "one head is tied to the embedding, the other is not"
+        tied = one.spec.head is not None and one.spec.head.tied
+        place = f"{one.places.final_norm.get(one.spec.stack.name, '')}.weight" if tied else one.places.head
+        add("head", heads[0].weight, heads[1].weight, place)
+        add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or place)
     _add_others(add, one, other)
     return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
 
 
 def _add_norms(add: Callable[..., None], one: Model, other: Model, stack: Any, twin: Any) -> None:
-    """Norms outside the layers that no reader takes up: of embeddings, and the final one of tied models."""
+    """Norms outside the layers that no reader takes up: of embeddings, and the final one of models without a head."""
     pairs = [(one.embedding_norm(stack), other.embedding_norm(twin), one.places.embedding_norm)]
     is_last = stack is one.spec.stacks[-1]
-    if is_last and (one.spec.head is None or one.spec.head.tied):
+    if is_last and one.spec.head is None:
         pairs.append((one.final_norm(stack), other.final_norm(twin), one.places.final_norm.get(stack.name, "")))
     for a, b, name in pairs:
         if a is not None and b is not None:

@@ -179,8 +179,8 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
     gain = (integers(final.stored) + residue(final.offset)) % P
     if not is_last:
         return []
-    probe = random_residues(len(gain), f"{seed}/final")
-    if head is None or head.tied:
+    if head is None:
+        probe = random_residues(len(gain), f"{seed}/final")
         return [dot(gain, probe), dot(integers(final.bias), probe)]
     centred = stack.final_norm.kind == "layer"
     x = random_residues(len(gain), f"{seed}/head", total_zero=centred)

@@ -70,9 +70,13 @@ class View:
         return table if self.rotation is None else table @ self.rotation.T.astype(table.dtype)
 
     def head(self) -> Affine | None:
-        """The head of an untied model as a reader of n, the final norm folded into it."""
+        """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
+        return None if _is_tied(self.model.spec) else self.reader()
+
+    def reader(self) -> Affine | None:
+        """The head, tied or not, as a reader of n; None where the function is the hidden states."""
         spec = self.model.spec
-        if spec.head is None or spec.head.tied:
+        if spec.head is None:
             return None
         head = Affine.linear(self.model.head())
         if spec.head.bias:
