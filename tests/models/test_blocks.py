@@ -212,7 +212,7 @@ def test_post_norm_model_without_head() -> None:
     assert prove_model(spec).agrees
 
 
-@pytest.mark.parametrize("name", ["gpt2", "qwen3-8b", "deepseek-v3"])
+@pytest.mark.parametrize("name", ["gpt2", "qwen3-8b"])
 def test_published_models_are_proved_small(name: str) -> None:
     proof = prove_redundancy(published(name))
     assert proof.standing == "proven"
