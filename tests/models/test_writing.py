@@ -34,10 +34,12 @@ def test_kept_types_and_copied_files(tmp_path: Path) -> None:
     shutil.copytree(DATA / "llama", source)
     (source / "tokenizer.json").write_text("{}")
     (source / "pytorch_model.bin").write_bytes(b"not copied")
+    (tmp_path / "secret.txt").write_text("elsewhere")
+    (source / "vocab.txt").symlink_to(tmp_path / "secret.txt")
     kept = write_model(canonicalize(open_model(source)), tmp_path / "kept", "keep")
     assert kept.dtype == "float16"
     assert (tmp_path / "kept" / "tokenizer.json").read_text() == "{}"
-    assert not (tmp_path / "kept" / "pytorch_model.bin").exists()
+    assert not (tmp_path / "kept" / "pytorch_model.bin").exists() and not (tmp_path / "kept" / "vocab.txt").exists()
     wide = write_model(canonicalize(open_model(source)), tmp_path / "wide")
     config = json.loads((tmp_path / "wide" / "config.json").read_text())
     assert config["dtype"] == "float32" and wide.dtype == "float32"

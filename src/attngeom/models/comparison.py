@@ -352,21 +352,24 @@ def _compare_outside(left: View, right: View, unit: float, tolerance: float | No
             centred = [table - table[:1] for table in relative_tables if table is not None]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
         _add_norms(add, one, other, stack, twin)
-    heads = left.reader(), right.reader()
+    tied = _is_tied(one) and _is_tied(other)
+    heads = (None, None) if tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
-        tied = one.spec.head is not None and one.spec.head.tied
-        place = f"{one.places.final_norm.get(one.spec.stack.name, '')}.weight" if tied else one.places.head
-        add("head", heads[0].weight, heads[1].weight, place)
-        add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or place)
+        add("head", heads[0].weight, heads[1].weight, one.places.head)
+        add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, one, other)
     return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
 
 
+def _is_tied(model: Model) -> bool:
+    return model.spec.head is not None and model.spec.head.tied
+
+
 def _add_norms(add: Callable[..., None], one: Model, other: Model, stack: Any, twin: Any) -> None:
-    """Norms outside the layers that no reader takes up: of embeddings, and the final one of models without a head."""
+    """Norms outside the layers that no reader takes up: of embeddings, and the final one unless a head reads it."""
     pairs = [(one.embedding_norm(stack), other.embedding_norm(twin), one.places.embedding_norm)]
     is_last = stack is one.spec.stacks[-1]
-    if is_last and one.spec.head is None:
+    if is_last and (one.spec.head is None or (_is_tied(one) and _is_tied(other))):
         pairs.append((one.final_norm(stack), other.final_norm(twin), one.places.final_norm.get(stack.name, "")))
     for a, b, name in pairs:
         if a is not None and b is not None:

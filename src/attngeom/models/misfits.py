@@ -159,6 +159,20 @@ def relative(a: Array, b: Array) -> Array:
     return np.where(sizes > 0, gaps / np.where(sizes > 0, sizes, 1.0), np.where(gaps > 0, 1.0, 0.0))
 
 
+def _columns(a: Array, b: Array) -> Array:
+    """The same per column, without transposing what lies by rows."""
+    if a.T.flags.c_contiguous:
+        return relative(a.T, b.T)
+    step = max(1, BLOCK // max(a.shape[1], 1))
+    sizes, gaps = np.zeros(a.shape[1]), np.zeros(a.shape[1])
+    for start in range(0, len(a), step):
+        rows, gap = a[start : start + step], a[start : start + step] - b[start : start + step]
+        sizes += np.einsum("ij,ij->j", rows, rows)
+        gaps += np.einsum("ij,ij->j", gap, gap)
+    safe = np.where(sizes > 0, sizes, 1.0)
+    return np.where(sizes > 0, np.sqrt(gaps / safe), np.where(gaps > 0, 1.0, 0.0))
+
+
 def _shared(a: Array, b: Array) -> Array:
     """‖a_i − b_i‖ over the root mean square of all ‖a_i‖: for biases, of which single ones may be tiny."""
     sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
@@ -213,7 +227,7 @@ def _add_mlp(add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | E
             add(f"{prefix}gate_bias", _shared(a.gate.bias[:, None], b.gate.bias[:, None]))
         add(f"{prefix}up", relative(a.up.weight, b.up.weight))
         add(f"{prefix}up_bias", _shared(a.up.bias[:, None], b.up.bias[:, None]))
-        add(f"{prefix}down", relative(a.down.T, b.down.T))
+        add(f"{prefix}down", _columns(a.down, b.down))
         add(f"{prefix}down_bias", _whole(a.down_bias, b.down_bias))
         return
     assert isinstance(b, ExpertsWeights)

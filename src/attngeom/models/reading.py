@@ -132,6 +132,14 @@ def open_file(path: Path) -> Tensors:
     return _open_shards(path.parent, {path.name: None})
 
 
+def is_inside(home: Path, target: Path) -> bool:
+    """Whether a resolved file lies in the resolved folder, or in the blobs of the hub cache that the folder is of."""
+    homes = [home]
+    if home.parent.name == "snapshots":
+        homes.append(home.parent.parent / "blobs")
+    return target.parent in homes
+
+
 def safe_path(folder: Path, name: str) -> Path:
     """A file of the folder; links may lead to the blobs of a hub cache, else not out of the folder."""
     path = folder / name
@@ -141,10 +149,7 @@ def safe_path(folder: Path, name: str) -> Path:
         target, home = path.resolve(strict=True), folder.resolve(strict=True)
     except (OSError, RuntimeError):
         raise InputError(f"{path} is missing; the checkpoint is not complete") from None
-    homes = [home]
-    if home.parent.name == "snapshots":
-        homes.append(home.parent.parent / "blobs")
-    if target.parent not in homes:
+    if not is_inside(home, target):
         raise InputError(f"{path} is a link that leaves the folder; give a folder that holds its own files")
     if not target.is_file():
         raise InputError(f"{path} is not a regular file; a safetensors file is required")

@@ -23,7 +23,7 @@ from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.layer import Array
 from attngeom.models.live import logits_gap
 from attngeom.models.model import Model, open_model
-from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE
+from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite
 
 Precision = Literal["keep", "float32", "auto"]
@@ -206,12 +206,14 @@ def _write_config(model: Model, folder: Path, dtype: str, precision: Precision) 
 
 
 def _copy_files(source: Path | None, folder: Path) -> None:
-    """Tokenizer files and the like: regular small files with known endings, by content."""
+    """Tokenizer files and the like: small files with known endings, by content; links that leave are not followed."""
     if source is None:
         return
     for path in sorted(source.iterdir()):
         known = path.name.endswith(COPIED) and not path.name.endswith(INDEX)
         if not known or (folder / path.name).exists() or not path.is_file():
+            continue
+        if not is_inside(source.resolve(), path.resolve()):
             continue
         if path.stat().st_size <= SMALL_FILE:
             shutil.copyfile(path, folder / path.name)

@@ -24,12 +24,11 @@ class Units:
 
     def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
         def change(mlp: MLPWeights) -> MLPWeights:
-            scales = self.scales.astype(mlp.up.weight.dtype)
-            return mlp.with_(
-                gate=None if mlp.gate is None else mlp.gate.pick(self.order),
-                up=mlp.up.pick(self.order).scaled(scales),
-                down=pick_columns(mlp.down, self.order) / scales,
-            )
+            up, down = mlp.up.pick(self.order), pick_columns(mlp.down, self.order)
+            if np.any(self.scales != 1):
+                scales = self.scales.astype(up.weight.dtype)
+                up, down = up.scaled(scales), down / scales
+            return mlp.with_(gate=None if mlp.gate is None else mlp.gate.pick(self.order), up=up, down=down)
 
         if isinstance(layer.mlp, MLPWeights):
             return layer.with_(mlp=change(layer.mlp))
