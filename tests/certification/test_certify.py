@@ -100,15 +100,15 @@ def test_real_quadratic_factors_give_weights_in_their_field() -> None:
 
 
 def test_rank_one_pair_has_two_points() -> None:
-    A, V = QQ.array([[1, 2], [0, 0]]), QQ.array([[3, 5]])
+    A, V = QQ.convert([[1, 2], [0, 0]]), QQ.convert([[3, 5]])
     result = checked(from_matrices(A, V, 2))
     assert len(result.points) == 2
     assert result.rank == 1
 
 
 def test_boundary_point_has_one_point() -> None:
-    k = QQ.array([[1], [2]])
-    result = checked(from_matrices(QQ.matmul(k, QQ.array([[3, 4]])), k.T, 2))
+    k = QQ.convert([[1], [2]])
+    result = checked(from_matrices(QQ.matmul(k, QQ.convert([[3, 4]])), k.T, 2))
     assert len(result.points) == 1
 
 
@@ -117,7 +117,7 @@ def test_zero_function_is_realizable() -> None:
 
 
 def test_rank_above_the_attention_width_is_refuted_by_a_minor() -> None:
-    A, V = QQ.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]]), QQ.array([[1, 1, 1], [0, 1, 2]])
+    A, V = QQ.convert([[1, 0, 0], [0, 1, 0], [0, 0, 1]]), QQ.convert([[1, 1, 1], [0, 1, 2]])
     result = checked(from_matrices(A, V, 2), 2)
     assert result.verdict == "not_realizable"
     assert result.violated is not None

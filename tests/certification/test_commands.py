@@ -14,7 +14,7 @@ from attngeom.layer.files import coefficients_to_json, write_coefficients
 from tests.certification.cases import from_matrices, from_table, table
 
 CASES = {
-    "realizable": (from_matrices(QQ.array([[1, 2], [0, 3]]), QQ.array([[3, 5]]), 2), 0),
+    "realizable": (from_matrices(QQ.convert([[1, 2], [0, 3]]), QQ.convert([[3, 5]]), 2), 0),
     "closure_only": (from_table(table(2, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): 2}), 2), 1),
     "not_realizable": (from_table(table(2, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 1): 1}), 2), 1),
 }

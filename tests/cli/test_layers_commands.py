@@ -23,7 +23,7 @@ from attngeom.network import Architecture, forward, random_weights
 def folder(tmp_path):
     write_weights(random_weights(Architecture((3, 2), 2, tokens=2), QQ, 1), tmp_path / "w.json")
     write_weights(random_weights(Architecture((3, 2), 2, tokens=2), RR, 1), tmp_path / "w.safetensors")
-    write_array(QQ.array([["1/2", 1], [0, -3], [5, 2]]), QQ, tmp_path / "x.json")
+    write_array(QQ.convert([["1/2", 1], [0, -3], [5, 2]]), QQ, tmp_path / "x.json")
     write_array(np.ones((3, 4)), RR, tmp_path / "x.npy")
     return tmp_path
 
@@ -61,7 +61,7 @@ def test_forward_is_exact_for_exact_files(folder, capsys):
 def test_forward_in_floats(folder, capsys, weights, inputs):
     assert run(["forward", str(folder / weights), str(folder / inputs), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    expected = forward(read_weights(folder / weights).to(RR), RR.array(read_array(folder / inputs)[0]))
+    expected = forward(read_weights(folder / weights).to(RR), RR.convert(read_array(folder / inputs)[0]))
     assert record["exact"] is False and np.allclose(record["output"], expected)
     assert run(["forward", str(folder / weights), str(folder / inputs)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2

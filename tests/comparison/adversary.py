@@ -72,7 +72,7 @@ def degenerate(weights: Weights, rng: np.random.Generator) -> Weights:
                 elif fate == 1:
                     tensors[name] = QQ.matmul(tensors[name][:, :1], tensors[name][:1])
                 elif fate == 2:
-                    tensors[name] = QQ.array(rng.integers(-1, 2, size=tensors[name].shape))
+                    tensors[name] = QQ.convert(rng.integers(-1, 2, size=tensors[name].shape))
             if new and rng.integers(3) == 0:
                 twin = new[int(rng.integers(len(new)))]
                 sign = int(rng.choice([-1, 1]))
@@ -119,7 +119,7 @@ def split_heads(rng: np.random.Generator, kind: str) -> Pair:
     for heads in first.layers:
         a, b, c = heads
         # O_b V_b is written as O_b (V_b − N) + O_b N, with the same Q and K.
-        part = QQ.array(rng.integers(-3, 4, size=b.V.shape))
+        part = QQ.convert(rng.integers(-3, 4, size=b.V.shape))
         one.append([a, b, Head(b.Q, b.K, b.V * 0, b.O)])
         two.append([Head(b.Q, b.K, part, b.O), a, Head(b.Q * 2, b.K / 2, b.V - part, b.O)])
         del c
@@ -134,11 +134,11 @@ def after_blind(rng: np.random.Generator, kind: str) -> Pair:
     architecture = Architecture((width,) * (layers + 1), width, tokens=tokens, kind="softmax")
     first = random_weights(architecture, QQ, int(rng.integers(10**6)))
     blind = int(rng.integers(layers - 1))
-    half = QQ.array(rng.integers(-3, 4, size=(width, width)))
+    half = QQ.convert(rng.integers(-3, 4, size=(width, width)))
     skew = half - half.T if tokens == 2 else half * 0
     tensors = {f"layers_{blind}_K": QQ.eye(width), f"layers_{blind}_Q": skew}
     first = change(first, **tensors)
-    later = {f"layers_{layers - 1}_Q": QQ.array(rng.integers(-3, 4, size=(width, width)))}
+    later = {f"layers_{layers - 1}_Q": QQ.convert(rng.integers(-3, 4, size=(width, width)))}
     second = change(first, **later).act(random_symmetry(architecture, QQ, int(rng.integers(10**6))))
     return Pair("after a blind layer", first, second, True)
 
@@ -162,7 +162,7 @@ def one_token(rng: np.random.Generator, kind: str) -> Pair:
     for heads in first.layers:
         new = []
         for head in heads:
-            half = QQ.array(rng.integers(-3, 4, size=(width, width)))
+            half = QQ.convert(rng.integers(-3, 4, size=(width, width)))
             A = head.attention_matrix(QQ) + (half - half.T if kind == "lightning" else half)
             new.append(Head(A, QQ.eye(width), head.V, head.O))
         layers.append(new)
@@ -191,7 +191,7 @@ def residues_agree(rng: np.random.Generator, kind: str) -> Pair:
 
     architecture = random_architecture(rng, kind, widths=[1, 1], layers=1, attention=1, heads=1, residual=False)
     first = random_weights(architecture, QQ, int(rng.integers(10**6)))
-    ones = {name.replace(".", "_"): QQ.array(np.ones(array.shape, dtype=int)) for name, array in first.tensors()}
+    ones = {name.replace(".", "_"): QQ.convert(np.ones(array.shape, dtype=int)) for name, array in first.tensors()}
     known = WORD_PRIME * BIG_PRIME
     for seed in range(3):
         for _ in range(8):
@@ -233,9 +233,9 @@ def differs(first: Weights, second: Weights, rng: np.random.Generator) -> bool:
     shape = (first.architecture.widths[0], first.architecture.tokens)
     softmax = first.architecture.kind == "softmax"
     for size in (1, 1, fmpq(1, 7), fmpq(1, 50), fmpq(1, 10**5)) if softmax else (1, 1, 1):
-        X = QQ.array(rng.integers(-9, 10, size=shape)) * size
+        X = QQ.convert(rng.integers(-9, 10, size=shape)) * size
         domain = Balls(700) if softmax else QQ
-        outputs = [forward(weights.to(domain), domain.array(X)) for weights in (first, second)]
+        outputs = [forward(weights.to(domain), domain.convert(X)) for weights in (first, second)]
         if not domain.equal(*outputs):
             return True
     return False

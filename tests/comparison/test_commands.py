@@ -46,10 +46,10 @@ def test_compare_separates(folder, capsys, suffix):
     code, record = answer(capsys, "compare", folder / f"a.{suffix}", folder / f"c.{suffix}")
     assert code == 1 and record["same_function"] is False and record["symmetry"] is None
     domain = QQ if suffix == "json" else RR
-    X = domain.array(record["separating_input"])
+    X = domain.convert(record["separating_input"])
     for name, given in zip("ac", record["outputs"]):
         output = forward(read_weights(folder / f"{name}.{suffix}"), X)
-        assert domain.equal(output, domain.array(given)) if domain == QQ else np.allclose(output, given)
+        assert domain.equal(output, domain.convert(given)) if domain == QQ else np.allclose(output, given)
 
 
 def test_compare_reports_what_cannot_be_told(folder, capsys):

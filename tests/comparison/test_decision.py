@@ -115,7 +115,7 @@ def test_residues_of_the_output_agree_with_the_forward_pass(architecture, seed):
     weights = random_weights(architecture, QQ, seed).act(random_symmetry(architecture, QQ, seed + 1))
     X = field.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
     output = [[int(x) for x in row] for row in evaluate_mod_p(weights, field.to_flint(X)).table()]
-    assert field.equal(field.array(output), forward(weights.to(field), X))
+    assert field.equal(field.convert(output), forward(weights.to(field), X))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -127,12 +127,12 @@ def test_separating_input_of_many_tokens_is_complete(causal, residual):
     assert separation.X.shape == (3, architecture.tokens)
     domain = separation.domain
     for weights, output in zip((first, other), separation.outputs):
-        assert domain.equal(forward(weights.to(domain), domain.array(separation.X)), output)
+        assert domain.equal(forward(weights.to(domain), domain.convert(separation.X)), output)
 
 
 def with_tensors(weights, **changes):
     """The weights with some tensors replaced; names with underscores for dots."""
-    changed = {name.replace("_", "."): QQ.array(value) for name, value in changes.items()}
+    changed = {name.replace("_", "."): QQ.convert(value) for name, value in changes.items()}
     return Weights.from_tensors(weights.architecture, dict(weights.tensors()) | changed, QQ)
 
 
@@ -222,7 +222,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     seen = u if name == "Q" else QQ.matmul(head.Q, u)
     hidden = QQ.zeros((len(seen), 1))
     hidden[0, 0], hidden[1, 0] = seen[1, 0], -seen[0, 0]
-    ones = QQ.array([[1]] * (attention if name == "Q" else 3))
+    ones = QQ.convert([[1]] * (attention if name == "Q" else 3))
     change = QQ.matmul(ones, hidden.T) if name == "Q" else QQ.matmul(hidden, ones.T)
     changed = with_tensors(second, **{f"layers_0_{name}": head.tensors[name] + change})
     A, moved = (weights.attention_matrices()[0][0] for weights in (second, changed))
@@ -236,9 +236,9 @@ def test_change_outside_the_solved_columns_is_found():
     first = random_weights(Architecture((3, 3), 2), QQ, 0)
     second = first.act(random_symmetry(first.architecture, QQ, 1))
     head = second.layers[0][0]
-    normal = QQ.array(np.cross(*matching._random_matrix(3, 2).array().T))
+    normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).array().T))
     seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).array())[:, 0]
-    changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.array([seen[1], -seen[0]]), normal))
+    changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.convert([seen[1], -seen[0]]), normal))
     assert isinstance(match_rational(first, changed), NoMatch)
     assert compare(first, changed).same_function is False
 
@@ -283,7 +283,7 @@ def test_exact_verdict_is_right_for_every_architecture(architecture, seed):
 
 
 def test_two_point_fiber_of_one_layer_is_proven_equal():
-    k, q, h, v = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+    k, q, h, v = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
     architecture = Architecture((3, 2), 2)
     first = weights_from_matrices(architecture, [np.outer(k, q)], [np.outer(h, v)], QQ)
     second = weights_from_matrices(architecture, [np.outer(v, q)], [np.outer(h, k)], QQ)
@@ -295,7 +295,7 @@ def test_two_point_fiber_of_one_layer_is_proven_equal():
 def test_mixed_heads_are_proven_equal_with_their_mixing():
     architecture = Architecture((2, 2, 2), 2, heads=2, value_width=2)
     first = random_weights(architecture, QQ, 3)
-    G = QQ.array([[1, 2], [1, 3]])
+    G = QQ.convert([[1, 2], [1, 3]])
     inverse = QQ.inverse(G).T
     tensors = {}
     for index, heads in enumerate(first.layers):
@@ -315,9 +315,9 @@ def test_widening_network_with_invisible_change_is_equal_through_virtual_weights
     architecture = Architecture((2, 3, 2), 2)
     first = random_weights(architecture, QQ, 1)
     V1 = first.layers[0][0].V
-    normal = QQ.array(np.cross(*(np.array([int(x) for x in V1[:, j]]) for j in range(2))))
+    normal = QQ.convert(np.cross(*(np.array([int(x) for x in V1[:, j]]) for j in range(2))))
     tensors = dict(first.tensors())
-    tensors["layers.1.V"] = tensors["layers.1.V"] + QQ.array([[1], [4]]) * normal[None, :]
+    tensors["layers.1.V"] = tensors["layers.1.V"] + QQ.convert([[1], [4]]) * normal[None, :]
     second = Weights.from_tensors(architecture, tensors, QQ)
     found = compare(first, second)
     assert found.same_function is True and found.is_proven and found.symmetry is None
@@ -330,7 +330,7 @@ def test_one_token_sees_symmetric_parts_only():
     first = random_weights(architecture, QQ, 2)
     A = [heads[0] for heads in first.attention_matrices()]
     V = [heads[0] for heads in first.value_matrices()]
-    skew = QQ.array([[0, 1], [-1, 0]])
+    skew = QQ.convert([[0, 1], [-1, 0]])
     second = weights_from_matrices(architecture, [A[0] + skew, A[1] - skew * 3], V, QQ)
     found = compare(first, second)
     assert found.same_function is True and found.symmetry is None
@@ -341,8 +341,8 @@ def test_one_token_sees_symmetric_parts_only():
 def test_skew_first_layer_is_outside_the_hypotheses():
     # The counterexample to [G] Theorem 3.7 as printed: (M_1, M_2, L) = (J, I, L) and (I, J, L) are one function.
     architecture = Architecture((2, 2, 2), 2, tokens=3)
-    J, identity = QQ.array([[0, 1], [-1, 0]]), QQ.eye(2)
-    V = [identity, QQ.array([[1, 2], [3, 5]])]
+    J, identity = QQ.convert([[0, 1], [-1, 0]]), QQ.eye(2)
+    V = [identity, QQ.convert([[1, 2], [3, 5]])]
     first = weights_from_matrices(architecture, [J, identity], V, QQ)
     second = weights_from_matrices(architecture, [identity, J], V, QQ)
     found = compare(first, second)

@@ -20,8 +20,8 @@ from attngeom.network import (
 )
 from tests.comparison.adversary import EXACT, change, exact_pairs, with_layers
 
-J = QQ.array([[0, 1], [-1, 0]])
-LAST = QQ.array([[1, 2], [3, 5]])
+J = QQ.convert([[0, 1], [-1, 0]])
+LAST = QQ.convert([[1, 2], [3, 5]])
 
 
 def test_no_exact_verdict_is_wrong_and_none_is_missing():
@@ -62,7 +62,7 @@ def deep(matrices, tokens, causal=False, last=LAST):
     return weights_from_matrices(architecture, matrices, V, QQ)
 
 
-A, B, ZERO = QQ.array([[1, 2], [0, 1]]), QQ.array([[0, 3], [1, 1]]), QQ.zeros((2, 2))
+A, B, ZERO = QQ.convert([[1, 2], [0, 1]]), QQ.convert([[0, 3], [1, 1]]), QQ.zeros((2, 2))
 SOFTMAX_FIBERS = [
     # M, M', t, causal, same
     ([A, B], [A, A], 3, False, False),
@@ -113,7 +113,7 @@ def test_zero_functions_of_softmax_networks_are_equal():
 
 def test_difference_that_no_evaluation_shows_is_a_theorem():
     # Layer 4 first shows at order 2 · 27 in the differences of the tokens, which are tiny here.
-    tiny = QQ.array([[1, 0], [0, 1]]) * fmpq(1, 10**200)
+    tiny = QQ.convert([[1, 0], [0, 1]]) * fmpq(1, 10**200)
     first, second = deep([tiny, A, B, A], 3), deep([tiny, A, B, B], 3)
     found = compare(first, second)
     assert found.same_function is False and found.standing == "theorem"
@@ -125,7 +125,7 @@ def heads_layer(heads, tokens, **options):
     return Weights(architecture, QQ, (tuple(Head(a, QQ.eye(2), v, QQ.eye(2)) for a, v in heads),))
 
 
-ONE, TWO = QQ.array([[1, 0], [2, 1]]), QQ.array([[0, 1], [1, 1]])
+ONE, TWO = QQ.convert([[1, 0], [2, 1]]), QQ.convert([[0, 1], [1, 1]])
 HEADS = [
     # equal A are added up
     ([(A, ONE), (A, TWO)], [(A, ONE + TWO), (B, ZERO)], 3, True),
@@ -165,7 +165,7 @@ def test_unread_directions_are_dropped():
     blind = change(weights, **{f"layers_1_{name}": tensors[f"layers.1.{name}"] * [1, 1, 0] for name in "QKV"})
     layers = drop_unread(head_matrices(blind), QQ)
     assert layers[1][0][0].shape == (2, 2) and layers[0][0][1].shape == (2, 2)
-    hidden = change(blind, layers_0_V=tensors["layers.0.V"] + QQ.array([[0], [0], [1]]) * 7)
+    hidden = change(blind, layers_0_V=tensors["layers.0.V"] + QQ.convert([[0], [0], [1]]) * 7)
     assert layerwise_equality(blind, hidden) is not None
     assert compare(blind, hidden).same_function is True
 
@@ -176,7 +176,8 @@ def test_values_of_low_rank_between_the_layers_are_no_obstacle(kind):
     weights = random_weights(architecture, QQ, 0)
     layers = [list(heads) for heads in weights.layers]
     layers[0] = [
-        Head(h.Q, h.K, h.V, QQ.matmul(QQ.array([[1], [2], [0]]), QQ.array([[1, i]]))) for i, h in enumerate(layers[0])
+        Head(h.Q, h.K, h.V, QQ.matmul(QQ.convert([[1], [2], [0]]), QQ.convert([[1, i]])))
+        for i, h in enumerate(layers[0])
     ]
     first = with_layers(weights, layers)
     second = first.act(random_symmetry(architecture, QQ, 3))

@@ -45,7 +45,7 @@ def test_infinitesimal_symmetries_lie_in_the_kernel(architecture):
     weights = random_weights(architecture, GF(BLAS_PRIME), seed=3)
     network = full_blocks(weights.to(field))
     matrix = jacobian(network, random_samples(network, 5, architecture.tokens, seed=4))
-    vectors = field.array(infinitesimal_action(weights).rows)
+    vectors = field.convert(infinitesimal_action(weights).rows)
     assert field.is_zero(field.matmul(matrix, vectors.T))
 
 
@@ -64,8 +64,8 @@ def test_jacobians_over_q_and_mod_p_agree():
     samples = random_samples(exact, 3, 2, seed=2)
     field = BalancedField(WORD_PRIME)
     modular = full_blocks(weights.to(field))
-    points = Samples(field.array(samples.X), field.array(samples.C), None)
-    assert np.array_equal(field.array(jacobian(exact, samples)), jacobian(modular, points))
+    points = Samples(field.convert(samples.X), field.convert(samples.C), None)
+    assert np.array_equal(field.convert(jacobian(exact, samples)), jacobian(modular, points))
 
 
 def test_formal_attention_sums_to_one_and_respects_the_mask():

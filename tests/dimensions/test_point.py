@@ -71,7 +71,7 @@ def test_float_estimates_have_enough_samples(architecture, value):
 def test_float_estimates_see_a_defect():
     """A = k qᵀ and V = h kᵀ up to rounding: the exact numbers are generic, the estimate is not misled."""
     architecture = Architecture((3, 2), 3, 3)
-    integers = weights_from_matrices(architecture, [QQ.array([[1, 2, 3]] * 3)], [QQ.array([[1, 1, 1]] * 2)], QQ)
+    integers = weights_from_matrices(architecture, [QQ.convert([[1, 2, 3]] * 3)], [QQ.convert([[1, 1, 1]] * 2)], QQ)
     noise = 1 + 1e-15 * np.random.default_rng(0).standard_normal(architecture.num_parameters)
     near = Weights.from_vector(architecture, integers.to(RR).vector() * noise, RR)
     assert rank_at(near).rank == rank_at(integers).rank < rank_at(near.to(QQ)).rank
@@ -84,10 +84,10 @@ def test_float_zeros_have_rank_zero():
 
 def test_defect_at_rank_one_points():
     """A = k qᵀ, V = h kᵀ is critical; a rank-one A beside V of rank two loses less."""
-    k, q, h = QQ.array([[1], [2], [3]]), QQ.array([[1, -1, 2]]), QQ.array([[2], [5]])
+    k, q, h = QQ.convert([[1], [2], [3]]), QQ.convert([[1, -1, 2]]), QQ.convert([[2], [5]])
     A = QQ.matmul(k, q)
     boundary = rank_at(weights_from_matrices(ONE, [A], [QQ.matmul(h, k.T)], QQ))
-    other = rank_at(weights_from_matrices(ONE, [A], [QQ.array([[1, 0, 3], [2, 4, 6]])], QQ))
+    other = rank_at(weights_from_matrices(ONE, [A], [QQ.convert([[1, 0, 3], [2, 4, 6]])], QQ))
     assert boundary.is_exact and other.is_exact
     assert 0 < other.defect < boundary.defect
     assert boundary.method == "coefficients over Q"
@@ -103,7 +103,7 @@ def test_deep_special_points_are_bounded_on_both_sides():
     architecture = Architecture((2, 2, 2), 2, 3)
     weights = random_weights(architecture, QQ, seed=2)
     tensors = dict(weights.tensors())
-    tensors["layers.1.V"] = QQ.array([[1, 2], [2, 4]])
+    tensors["layers.1.V"] = QQ.convert([[1, 2], [2, 4]])
     point = rank_at(Weights.from_tensors(architecture, tensors, QQ))
     assert point.lower_bound <= point.upper_bound <= point.generic
     assert point.is_exact or point.error_probability < 1e-3
@@ -111,7 +111,7 @@ def test_deep_special_points_are_bounded_on_both_sides():
 
 def test_denominators_that_contain_the_prime_are_avoided():
     tensors = {name: np.array(array) for name, array in random_weights(ONE, QQ, seed=3).tensors()}
-    tensors["layers.0.Q"][0, 0] = QQ.array(["1/8388593"])[0]
+    tensors["layers.0.Q"][0, 0] = QQ.convert(["1/8388593"])[0]
     assert rank_at(Weights.from_tensors(ONE, tensors, QQ)).rank == 13
 
 

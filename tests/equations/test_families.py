@@ -86,7 +86,7 @@ def test_polynomials_agree_with_evaluation(variety: Variety, name: str) -> None:
         for monomial, c in invariant.terms.items():
             assert len(monomial) == f.degree
             assert list(monomial) == sorted(monomial)
-            value = int(FIELD.array([c])[0])
+            value = int(FIELD.convert([c])[0])
             for variable in monomial:
                 value = value * int(look_up(variable, points, variety.d)) % WORD_PRIME
             total += value
@@ -112,10 +112,10 @@ def test_every_domain_gives_the_same_values(domain: Domain) -> None:
     rng = np.random.default_rng(5)
     exact = random_ambient(variety, QQ, rng)
     assert exact.single is not None and exact.cross is not None
-    points = Points(domain.array(exact.single), domain.array(exact.cross), domain)
+    points = Points(domain.convert(exact.single), domain.convert(exact.cross), domain)
     for f in families(variety):
         stop = min(f.count, 30)
-        expected = domain.array(f.evaluate(exact, 0, stop))
+        expected = domain.convert(f.evaluate(exact, 0, stop))
         found = f.evaluate(points, 0, stop)
         if domain is RR:
             assert np.allclose(found.astype(float), expected.astype(float), rtol=1e-9, atol=1e-6)

@@ -119,5 +119,5 @@ def test_pluecker_forms_vanish_on_all_bivectors_even_indecomposable_ones() -> No
 def test_lie_rank_is_attained(d: int, a: int) -> None:
     points = random_points(Variety(d, a, tokens=1), 1, FIELD, np.random.default_rng(2))
     places, factors = lie_matrix(d)
-    matrix = FIELD.reduce(points.first_single[0, 0][places] * FIELD.array(factors))
+    matrix = FIELD.reduce(points.first_single[0, 0][places] * FIELD.convert(factors))
     assert rank_mod_p(matrix, WORD_PRIME) == lie_rank(d, a)

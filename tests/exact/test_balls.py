@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
-from attngeom.exact import QQ, Balls, certify_invertible, certify_rank, rank
+from attngeom.exact import QQ, Balls, certify_invertible, certify_rank
 
 
 @settings(max_examples=100)
@@ -15,11 +15,11 @@ from attngeom.exact import QQ, Balls, certify_invertible, certify_rank, rank
 def test_claims_about_integer_matrices_are_true(n, inner, seed):
     rng = np.random.default_rng(seed)
     a = rng.integers(-3, 4, (n, inner)) @ rng.integers(-3, 4, (inner, n))
-    exact = rank(QQ.array(a), QQ)
+    exact = QQ.rank(QQ.convert(a))
     assert certify_invertible(a.astype(float)) == (exact == n)
     found = certify_rank(a.astype(float))
     assert found.lower_bound == exact == len(found.rows) == len(found.columns)
-    assert rank(QQ.array(a)[np.ix_(found.rows, found.columns)], QQ) == exact
+    assert QQ.rank(QQ.convert(a)[np.ix_(found.rows, found.columns)]) == exact
 
 
 def test_random_float_matrices_are_certified():
@@ -49,8 +49,8 @@ def test_a_nearly_singular_matrix_is_never_called_invertible_without_proof():
 def test_ill_conditioned_matrices_need_precision():
     n = 16
     hilbert = [[f"1/{i + j + 1}" for j in range(n)] for i in range(n)]
-    assert not certify_invertible(Balls(64).array(hilbert), precision=64)
-    assert certify_invertible(Balls(256).array(hilbert), precision=256)
+    assert not certify_invertible(Balls(64).convert(hilbert), precision=64)
+    assert certify_invertible(Balls(256).convert(hilbert), precision=256)
 
 
 def test_infinite_entries_certify_nothing():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
-from attngeom.exact import BLAS_PRIME, GF, QQ, WORD_PRIME, crt, lift_array, lift_nullspace, nullspace, reconstruct
+from attngeom.exact import BLAS_PRIME, GF, QQ, WORD_PRIME, crt, lift_array, lift_nullspace, reconstruct
 from attngeom.exact.lifting import reconstruct_array
 from attngeom.exact.primes import primes_from
 
@@ -71,12 +71,12 @@ def test_an_array_is_reconstructed_completely_or_not_at_all():
 def test_a_wrong_lift_is_rejected():
     # 12/25 is too large for the prime 101, where its residue is that of another, smaller fraction.
     truth = fmpq(12, 25)
-    residue = GF(101).array([truth])
+    residue = GF(101).convert([truth])
     guess = reconstruct(int(residue[0]), 101)
     assert guess is not None
     assert guess != truth
     assert lift_array([residue], [101], check=lambda x: x[0] == truth) is None
-    lift = lift_array([residue, GF(103).array([truth])], [101, 103], check=lambda x: x[0] == truth)
+    lift = lift_array([residue, GF(103).convert([truth])], [101, 103], check=lambda x: x[0] == truth)
     assert lift.value[0] == truth
     assert lift.primes == (101, 103)
     assert lift.checked == "exact"
@@ -86,12 +86,12 @@ def test_a_wrong_lift_is_rejected():
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 10**6), st.integers(0, 2**32 - 1))
 def test_nullspaces_are_lifted_from_primes(rows, columns, size, seed):
     a = np.random.default_rng(seed).integers(-size, size + 1, (rows, columns))
-    expected = nullspace(QQ.array(a), QQ)
+    expected = QQ.nullspace(QQ.convert(a))
     by_prime = lift_nullspace(lambda p: a % p)
     assert QQ.equal(by_prime.value, expected)
     assert by_prime.checked.startswith("mod ")
     assert int(by_prime.checked[4:]) not in by_prime.primes
-    proven = lift_nullspace(lambda p: a % p, check=lambda basis: QQ.is_zero(QQ.matmul(QQ.array(a), basis.T)))
+    proven = lift_nullspace(lambda p: a % p, check=lambda basis: QQ.is_zero(QQ.matmul(QQ.convert(a), basis.T)))
     assert QQ.equal(proven.value, expected)
     assert proven.checked == "exact"
 
@@ -102,7 +102,7 @@ def test_primes_that_lower_the_rank_or_move_the_pivots_are_dropped(order):
     a = np.array([[5, 1, 0, 0], [0, 0, 3, 1], [0, 0, 0, 3]])
     primes = chain(order, primes_from(BLAS_PRIME))
     lift = lift_nullspace(lambda p: a % p, primes)
-    assert QQ.equal(lift.value, nullspace(QQ.array(a), QQ))
+    assert QQ.equal(lift.value, QQ.nullspace(QQ.convert(a)))
     assert not {3, 5} & set(lift.primes)
 
 

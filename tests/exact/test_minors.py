@@ -99,7 +99,7 @@ def test_batches_do_not_change_the_list():
 
 
 def test_the_order_of_rows_gives_the_sign():
-    a = QQ.array([[1, 2], [3, 4]])
+    a = QQ.convert([[1, 2], [3, 4]])
     assert minor(a, (1, 0), (0, 1), QQ) == 2
     assert minor(a, (), (), QQ) == 1
 

@@ -54,7 +54,7 @@ def test_values_agree_with_flint_over_the_rationals(f, seed):
 def test_values_in_a_domain_are_the_images_of_rational_values(domain):
     f = Polynomial.from_terms(NAMES, {(2, 1, 0): "1/2", (0, 0, 3): -1, (1, 1, 1): 3, (0, 0, 0): 7})
     points = QQ.random((2, 5, 3), np.random.default_rng(0))
-    values, expected = f.evaluate(domain.array(points), domain), domain.array(f.evaluate(points, QQ))
+    values, expected = f.evaluate(domain.convert(points), domain), domain.convert(f.evaluate(points, QQ))
     assert values.shape == (2, 5)
     assert np.allclose(values, expected) if domain is RR else domain.equal(values, expected)
 
@@ -62,13 +62,13 @@ def test_values_in_a_domain_are_the_images_of_rational_values(domain):
 def test_many_points_are_evaluated_in_parts():
     f = Polynomial.from_terms(("x",), {(k,): k for k in range(60)})
     points = GF(101).random((20000, 1), np.random.default_rng(0))
-    by_value = f.evaluate(GF(101).array(np.arange(101))[:, None], GF(101))
+    by_value = f.evaluate(GF(101).convert(np.arange(101))[:, None], GF(101))
     assert np.array_equal(f.evaluate(points, GF(101)), by_value[points[:, 0]])
 
 
 def test_high_powers_take_few_products():
     f = Polynomial.from_terms(("x", "y"), {(65535, 0): 1, (60000, 5535): 1})
-    assert f.evaluate(GF(101).array([[2, 3]]), GF(101)).tolist() == [
+    assert f.evaluate(GF(101).convert([[2, 3]]), GF(101)).tolist() == [
         (pow(2, 65535, 101) + pow(2, 60000, 101) * pow(3, 5535, 101)) % 101
     ]
 
@@ -171,7 +171,7 @@ def test_wrong_points_are_refused():
 
 
 def test_monomials_are_columns_and_points_are_rows():
-    values = monomial_values([(0, 0), (2, 0), (1, 2)], QQ.array([[1, 2], [3, 4]]), QQ)
+    values = monomial_values([(0, 0), (2, 0), (1, 2)], QQ.convert([[1, 2], [3, 4]]), QQ)
     assert values.tolist() == [[1, 1, 4], [1, 9, 48]]
     assert monomial_values([], QQ.zeros((2, 1)), QQ).shape == (2, 0)
 

@@ -47,7 +47,7 @@ def test_rational_numbers_mix_with_elements(field, a, b, c):
 def test_text_goes_both_ways(field, a, b):
     x = field.element(a, b)
     assert field.parse(str(x)) == x
-    assert field.array([str(x)])[0] == x
+    assert field.convert([str(x)])[0] == x
     assert field.format(x) == str(x)
 
 
@@ -120,7 +120,7 @@ def test_matrices_multiply_and_invert(field, n, seed):
 def test_a_matrix_of_norm_zero_determinant_is_singular():
     field = QuadraticField(2)
     with pytest.raises(SingularError):
-        field.inverse(field.array([[1, "sqrt(2)"], ["sqrt(2)", 2]]))
+        field.inverse(field.convert([[1, "sqrt(2)"], ["sqrt(2)", 2]]))
     with pytest.raises(InputError, match="square"):
         field.inverse(field.zeros((2, 3)))
 
@@ -140,7 +140,7 @@ def test_different_fields_do_not_mix():
         with pytest.raises(DomainError):
             operation()
     with pytest.raises(InputError):
-        QuadraticField(3).array([x])
+        QuadraticField(3).convert([x])
     with pytest.raises(TypeError):
         x + "1"
     with pytest.raises(ZeroDivisionError):
@@ -149,10 +149,10 @@ def test_different_fields_do_not_mix():
 
 def test_arrays_take_any_rational_and_refuse_ragged_data():
     field = QuadraticField(2)
-    assert field.array([[1, Fraction(1, 2)], ["1/3", 0.25]]).tolist() == [
+    assert field.convert([[1, Fraction(1, 2)], ["1/3", 0.25]]).tolist() == [
         [1, Fraction(1, 2)],
         [Fraction(1, 3), Fraction(1, 4)],
     ]
     with pytest.raises(InputError):
-        field.array([[1, 2], [3]])
+        field.convert([[1, 2], [3]])
     assert isinstance(field.zeros((1,))[0], Quadratic)

@@ -434,13 +434,6 @@ LAYERS = [
     one("info", "info"),
 ]
 
-MODEL = [
-    one("model-inspect", "model inspect {in}/llama_model"),
-    one("model-inspect-config", "model inspect {in}/llama_model/config.json"),
-    one("model-compare", "model compare {in}/llama_model {in}/llama_model"),
-    one("model-fingerprint", "model fingerprint {in}/llama_model --seed 3"),
-]
-
 ATLAS = [
     Case(
         "atlas-run",
@@ -553,7 +546,6 @@ CASES = [
     *IMPLICITIZE,
     *INSPECT,
     *LAYERS,
-    *MODEL,
     *ATLAS,
     *REPRODUCE,
     *BAD,

@@ -8,7 +8,7 @@ from attngeom.inspection.fibers import virtual_fiber
 from attngeom.inspection.geometry import inspect
 from attngeom.network import Architecture, random_weights, weights_from_matrices
 
-A, ZERO, J = QQ.array([[1, 2], [0, 1]]), QQ.zeros((2, 2)), QQ.array([[0, 1], [-1, 0]])
+A, ZERO, J = QQ.convert([[1, 2], [0, 1]]), QQ.zeros((2, 2)), QQ.convert([[0, 1], [-1, 0]])
 
 
 def network(matrices, tokens, last=A, **options):
@@ -59,8 +59,8 @@ def test_causal_pair_of_tokens_is_not_claimed():
 def test_floats_near_a_blind_layer_are_not_told():
     near = weights_from_matrices(
         Architecture((2, 2, 2), 2, tokens=2, kind="softmax"),
-        [RR.array(J) + 1e-14 * np.eye(2), RR.array(A)],
-        [np.eye(2), RR.array(A)],
+        [RR.convert(J) + 1e-14 * np.eye(2), RR.convert(A)],
+        [np.eye(2), RR.convert(A)],
         RR,
     )
     assert not virtual_fiber(near).is_known

@@ -5,17 +5,16 @@ import pytest
 
 from attngeom.dimensions import rank_at
 from attngeom.exact import QQ, RR
-from attngeom.exact.matrices import rank
 from attngeom.exact.ranks import measured_rank
 from attngeom.inspection.geometry import inspect, layer_stratum
 from attngeom.layer.splitting import quadric_table, split_layer
 from attngeom.network import Architecture, random_weights, weights_from_matrices
 
-K, Q, H, U = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 RANK_ONE = np.outer(K, Q)
 RANK_TWO = RANK_ONE + np.outer(U, U)
 RANK_THREE = RANK_TWO + QQ.eye(3) * 7
-V_SAME, V_OTHER, V_FULL = np.outer(H, K), np.outer(H, U), QQ.array([[1, 0, 2], [0, 1, 1]])
+V_SAME, V_OTHER, V_FULL = np.outer(H, K), np.outer(H, U), QQ.convert([[1, 0, 2], [0, 1, 1]])
 
 STRATA = [
     (RANK_THREE, V_FULL, 3, "generic", "one point"),
@@ -46,7 +45,7 @@ def test_critical_points_are_where_the_derivative_in_A_and_V_has_a_larger_kernel
     rows = [quadric_table(unit.reshape(3, 3), V, QQ).ravel() for unit in QQ.eye(9)]
     rows += [quadric_table(A, unit.reshape(2, 3), QQ).ravel() for unit in QQ.eye(6)]
     stratum = layer_stratum(A, V, attention, 2, QQ)
-    assert (rank(np.stack(rows), QQ) < 14) == stratum.is_critical
+    assert (QQ.rank(np.stack(rows)) < 14) == stratum.is_critical
 
 
 def test_low_rank_attention_is_singular_because_its_tangent_vectors_span_too_much():
@@ -55,13 +54,13 @@ def test_low_rank_attention_is_singular_because_its_tangent_vectors_span_too_muc
     rows += [quadric_table(RANK_ONE, unit.reshape(2, 3), QQ).ravel() for unit in QQ.eye(6)]
     generic = rank_at(random_weights(Architecture((3, 2), 2, tokens=2), QQ, 0))
     assert generic.is_exact and generic.rank == 13
-    assert rank(np.stack(rows), QQ) == 14
+    assert QQ.rank(np.stack(rows)) == 14
     assert layer_stratum(RANK_ONE, V_FULL, 2, 2, QQ).is_singular
 
 
 @pytest.mark.parametrize(("A", "V", "attention", "name", "fiber"), STRATA)
 def test_float_strata_show_their_gaps(A, V, attention, name, fiber):
-    stratum = layer_stratum(RR.array(A), RR.array(V), attention, 2, RR)
+    stratum = layer_stratum(RR.convert(A), RR.convert(V), attention, 2, RR)
     assert stratum.name == name and stratum.fiber == fiber
     assert len(stratum.rank_A.singular_values) == 3
 
@@ -93,7 +92,7 @@ def test_deep_hypotheses_name_what_fails():
     weights = random_weights(architecture, QQ, 0)
     A = [heads[0] for heads in weights.attention_matrices()]
     V = [heads[0] for heads in weights.value_matrices()]
-    skew = QQ.array([[0, 1, 2], [-1, 0, 3], [-2, -3, 0]])
+    skew = QQ.convert([[0, 1, 2], [-1, 0, 3], [-2, -3, 0]])
     found = inspect(weights_from_matrices(architecture, [A[0], skew], [V[0], V[1]], QQ))
     failing = {hypothesis.statement for hypothesis in found.hypotheses if not hypothesis.holds}
     assert failing == {"M_2 not skew-symmetric", "rk A_2 = a_2 ≤ d_1"}

@@ -159,7 +159,7 @@ def test_pickles_are_never_read(tmp_path, name):
 
 
 def test_arrays_round_trip(tmp_path):
-    exact = QQ.array([["1/3", 2], [-4, "5/7"]])
+    exact = QQ.convert([["1/3", 2], [-4, "5/7"]])
     write_array(exact, QQ, tmp_path / "x.json")
     back, domain = read_array(tmp_path / "x.json")
     assert domain == QQ and QQ.equal(back, exact)

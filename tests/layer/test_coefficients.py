@@ -97,7 +97,7 @@ NOT_LAYERS = {
 def test_maps_outside_the_support_are_refused_with_an_input(name, domain):
     def box(X):
         # Python integers and fractions do not overflow.
-        return domain.array(NOT_LAYERS[name](X if domain == RR else X.astype(object)))
+        return domain.convert(NOT_LAYERS[name](X if domain == RR else X.astype(object)))
 
     with pytest.raises(InputError, match="at X = "):
         interpolate(box, 2, 2, 3, domain)
@@ -119,7 +119,7 @@ def test_flint_and_sympy_polynomials_equal_the_layer(output):
     weights = random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=3)
     coefficients = expand(weights)
     X = [[2, -3], [5, 7]]
-    expected = forward(weights, QQ.array(X))[output]
+    expected = forward(weights, QQ.convert(X))[output]
     flat = [x for row in X for x in row]
     assert flint_polynomial(coefficients, output)(*flat) == expected
     value = sympy_polynomial(coefficients, output).eval(dict(zip(sympy.symbols(variable_names(2, 2)), flat)))
@@ -168,7 +168,7 @@ def test_terms_outside_the_support_are_kept_and_evaluated(d, t, data):
         return
     weights = random_weights(Architecture((d, 1), 1, tokens=t), QQ, seed=2)
     plain = expand(weights)
-    changed = Coefficients(d, 1, t, plain.single, plain.cross, QQ, (Term((0, 0), monomial, QQ.array([5])[0]),))
+    changed = Coefficients(d, 1, t, plain.single, plain.cross, QQ, (Term((0, 0), monomial, QQ.convert([5])[0]),))
     X = QQ.random((d, t), np.random.default_rng(1))
     extra = changed.evaluate(X) - plain.evaluate(X)
     assert extra[0, 0] == 5 * X[monomial[0]] * X[monomial[1]] * X[monomial[2]]

@@ -23,7 +23,7 @@ def sample(domain=QQ):
 @pytest.mark.parametrize("domain", [QQ, RR], ids=lambda x: x.name)
 def test_round_trip_is_exact(tmp_path, domain):
     original = sample(domain)
-    extra = (Term((0, 1), ((0, 0), (0, 1), (1, 2)), domain.array(["1/4"])[0]),)
+    extra = (Term((0, 1), ((0, 0), (0, 1), (1, 2)), domain.convert(["1/4"])[0]),)
     original = Coefficients(2, 2, 3, original.single, original.cross, domain, extra)
     write_coefficients(original, tmp_path / "c.json")
     back = read_coefficients(tmp_path / "c.json")

@@ -47,7 +47,7 @@ def test_balls_contain_the_float_result(architecture, seed):
     weights = type(weights).from_vector(architecture, weights.vector() / 16, RR)
     X = RR.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed)) / 4
     balls = Balls(256)
-    enclosed = forward(weights.to(balls), balls.array(X))
+    enclosed = forward(weights.to(balls), balls.convert(X))
     computed = forward(weights, X)
     assert np.allclose([float(x.mid()) for x in enclosed.ravel()], computed.ravel(), rtol=1e-9, atol=1e-9)
 

@@ -23,7 +23,7 @@ from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
 
-K, Q, H, U = (QQ.array(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
+K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -41,17 +41,17 @@ def test_both_points_of_a_two_point_fiber_come_back():
     for source in (expand(weights), expand(weights.to(RR))):
         found = recover(source)
         assert len(found.weights) == 2
-        X = found.domain.array(np.arange(9).reshape(3, 3) - 4)
+        X = found.domain.convert(np.arange(9).reshape(3, 3) - 4)
         for point in found.weights:
             difference = forward(point, X) - forward(weights.to(found.domain), X)
-            assert np.abs(RR.array(difference)).max() < 1e-9
+            assert np.abs(RR.convert(difference)).max() < 1e-9
 
 
 def conjugate_pair(D):
     field = QuadraticField(D)
-    k = field.array([field.element(1, 2), field.element(0, 1), field.element(-1, 0)])
+    k = field.convert([field.element(1, 2), field.element(0, 1), field.element(-1, 0)])
     conjugate = np.array([x.conjugate() for x in k], dtype=object)
-    A, V = k[:, None] * field.array([2, 0, 1]), field.array([1, 3])[:, None] * conjugate
+    A, V = k[:, None] * field.convert([2, 0, 1]), field.convert([1, 3])[:, None] * conjugate
     cross = np.swapaxes(field.parts(quadric_table(A, V, field))[0], 1, 2)
     return expand_from_cross(cross)
 
@@ -67,15 +67,15 @@ def test_real_quadratic_weights_are_found_exactly():
     assert found.outcome == "recovered" and found.is_exact and found.domain == QuadraticField(2)
     assert len(found.weights) == 2
     field = found.domain
-    X = field.array([[1, 2], [0, 1], [3, -1]])
+    X = field.convert([[1, 2], [0, 1], [3, -1]])
     outputs = [forward(point, X) for point in found.weights]
-    assert field.equal(*outputs) and field.is_zero(field.array(field.parts(outputs[0])[1]))
+    assert field.equal(*outputs) and field.is_zero(field.convert(field.parts(outputs[0])[1]))
 
 
 def test_complex_weights_are_reported_as_closure_only():
     coefficients = conjugate_pair(-3)
     assert recover(coefficients).outcome == "closure only"
-    floats = Coefficients(3, 2, 2, RR.array(coefficients.single), RR.array(coefficients.cross), RR)
+    floats = Coefficients(3, 2, 2, RR.convert(coefficients.single), RR.convert(coefficients.cross), RR)
     assert recover(floats).outcome == "closure only"
 
 
@@ -133,7 +133,7 @@ def test_one_layer_comes_back_from_a_black_box(domain):
     weights = random_weights(architecture, QQ, 3)
     found = recover(weights_box(weights, domain), architecture)
     assert found.outcome == "recovered" and found.queries > 0
-    X = domain.array(np.arange(9).reshape(3, 3) - 4)
+    X = domain.convert(np.arange(9).reshape(3, 3) - 4)
     outputs = forward(found.weights[0], X), forward(weights.to(domain), X)
     assert np.allclose(*outputs) if domain == RR else domain.equal(*outputs)
 

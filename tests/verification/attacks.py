@@ -40,7 +40,7 @@ def random_cubics(rng: np.random.Generator) -> Coefficients:
     if rng.random() < 0.25:
         return cubics(2, [{(0, 0, 0): 1, (0, 1, 1): int(rng.integers(-4, 5)), (1, 1, 1): int(rng.integers(1, 8))}])
     A = np.tril(rng.integers(-2, 3, (d, d)))
-    return from_matrices(QQ.array(A + A.T), QQ.array(rng.integers(-2, 3, (d_out, d))), 1)
+    return from_matrices(QQ.convert(A + A.T), QQ.convert(rng.integers(-2, 3, (d_out, d))), 1)
 
 
 def layer_records(seed: int) -> Iterator[Record]:

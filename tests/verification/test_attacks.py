@@ -88,7 +88,7 @@ def test_squares_make_no_quadratic_field(field: str) -> None:
 
 def test_a_complex_multiple_of_real_weights_is_not_closure_only() -> None:
     """A = i k qᵀ, V = −i h vᵀ expand to a real map that real weights compute as well."""
-    coefficients = from_matrices(QQ.array([[1, 0], [2, 0]]), QQ.array([[3, 1]]), 2)
+    coefficients = from_matrices(QQ.convert([[1, 0], [2, 0]]), QQ.convert([[3, 1]]), 2)
     witness = {
         "field": "Q(sqrt(-1))",
         "points": [{"A": [["1*sqrt(-1)", "0"], ["2*sqrt(-1)", "0"]], "V": [["-3*sqrt(-1)", "-1*sqrt(-1)"]]}],
@@ -101,9 +101,9 @@ def test_a_complex_multiple_of_real_weights_is_not_closure_only() -> None:
     "square", [[[[0, 1], [2, 3]]], [[[0, 1], [2, 3]], [[0, 1], [2, 3]]], [[[0, 1], [2, 3]]] * 3, []]
 )
 def test_disjoint_products_are_no_resultant(square: list[object]) -> None:
-    """Only the coefficients in (λ, μ) of a resultant are the named equation, whatever else vanishes on layers."""
+    """They do not vanish on layers, and a line can be chosen so that they vanish at any three."""
     layer = from_matrices(
-        QQ.array([[1, 2, 0, 1], [0, 3, 1, 0], [1, 1, 1, 0], [0, 0, 1, 2]]), QQ.array([[3, 5, 1, 2]]), 2
+        QQ.convert([[1, 2, 0, 1], [0, 3, 1, 0], [1, 1, 1, 0], [0, 0, 1, 2]]), QQ.convert([[3, 5, 1, 2]]), 2
     )
     data = {"slice": {"side": "row", "index": 0}, "line": [[1, 0, 0, 0], [0, 1, 0, 0]], "square": square}
     witness = {"violated": {"family": "sylvester-resultant", "degree": 4, "data": data, "value": "1"}}

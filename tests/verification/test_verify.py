@@ -21,11 +21,11 @@ from tests.certification.cases import change_table, cubics, from_matrices, from_
 
 NORM = cubics(3, [{(0, 0, 0): 1, (1, 1, 1): 2, (2, 2, 2): 4, (0, 1, 2): -6}])
 EXAMPLES: dict[str, tuple[Coefficients, int | None]] = {
-    "rational": (from_matrices(QQ.array([["1/2", 2], [0, 3]]), QQ.array([[3, 5], [1, 1]]), 2), 2),
-    "two points": (from_matrices(QQ.array([[1, 2], [3, 6]]), QQ.array([[3, 5]]), 2), 1),
+    "rational": (from_matrices(QQ.convert([["1/2", 2], [0, 3]]), QQ.convert([[3, 5], [1, 1]]), 2), 2),
+    "two points": (from_matrices(QQ.convert([[1, 2], [3, 6]]), QQ.convert([[3, 5]]), 2), 1),
     "real quadratic": (from_table(table(2, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): -2}), 2), None),
     "closure": (from_table(table(2, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): 2}), 2), None),
-    "rank": (from_matrices(QQ.array([[1, 2], [0, 3]]), QQ.array([[3, 5]]), 2), 1),
+    "rank": (from_matrices(QQ.convert([[1, 2], [0, 3]]), QQ.convert([[3, 5]]), 2), 1),
     "segre": (from_table(table(2, 2, {(0, 0, 0, 0): 1, (0, 0, 1, 1): 1, (1, 0, 1, 0): 1, (1, 0, 0, 1): 1}), 2), None),
     "pencil": (from_table(table(3, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 1): 1, (0, 2, 2, 2): 1}), 2), None),
     "restriction": (from_table(table(3, 1, {(0, 0, 0, 0): 1, (0, 0, 1, 1): 1, (0, 1, 1, 2): 1}), 2), None),
@@ -122,7 +122,7 @@ def test_every_changed_value_is_rejected_by_the_mathematics(name: str) -> None:
 
 def test_refutation_of_a_true_layer_is_impossible() -> None:
     """Every definition is zero at a layer, so no certificate can refute it."""
-    layer = from_matrices(QQ.array([[1, 2, 0], [0, 3, 1], [1, 1, 1]]), QQ.array([[3, 5, 1], [1, 0, 2]]), 2)
+    layer = from_matrices(QQ.convert([[1, 2, 0], [0, 3, 1], [1, 1, 1]]), QQ.convert([[3, 5, 1], [1, 0, 2]]), 2)
     claim = {**dict(certificate("segre").claim), "coefficients": None}
     honest = certify(layer).certificate
     assert honest is not None
@@ -135,7 +135,7 @@ def test_refutation_of_a_true_layer_is_impossible() -> None:
 
 
 def test_minor_of_the_wrong_size_is_rejected() -> None:
-    layer = from_matrices(QQ.eye(3), QQ.array([[1, 1, 1]]), 2)
+    layer = from_matrices(QQ.eye(3), QQ.convert([[1, 1, 1]]), 2)
     found = certify(layer, 1).certificate
     assert found is not None
     assert verify(found).valid

@@ -76,7 +76,7 @@ def read_compact(path: str | Path) -> CanonicalForm:
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     if not isinstance(metadata, dict) or METADATA_KEY not in metadata or set(tensors) != {"coordinates"}:
         raise FormatError(f"{path}: no compact form found; write compact files with canonicalize --compact")
-    return _read_form(parse_json(metadata[METADATA_KEY], str(path)), RR.array(tensors["coordinates"]), RR, str(path))
+    return _read_form(parse_json(metadata[METADATA_KEY], str(path)), RR.convert(tensors["coordinates"]), RR, str(path))
 
 
 def is_compact(path: str | Path) -> bool:
@@ -102,7 +102,7 @@ def _read_form(record: Any, vector: Array | None, domain: Domain, name: str) -> 
             place, row, column, sign = (int(x) for x in record["unit"])
             layers[-1].heads[place].O[row, column] = float(sign)
             log_scale = 0.0
-        found = domain.array(record["coordinates"]) if vector is None else vector
+        found = domain.convert(record["coordinates"]) if vector is None else vector
     except (KeyError, TypeError, ValueError, IndexError):
         raise FormatError(f"{name}: the pivots do not describe a canonical form; the file is damaged") from None
     if domain not in (QQ, RR):

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.linalg
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.matrices import rref
 
 FLOAT_RANK_CUT = 1e-12
 
@@ -29,11 +28,11 @@ def row_gauge(S: Array, domain: Domain) -> RowGauge:
     space, which is well conditioned and does not depend on C; singular values below 1e-12 σ_1 count as zero.
 
     >>> from attngeom.exact import QQ
-    >>> row_gauge(QQ.array([[0, 2, 4]]), QQ).rows.tolist()
+    >>> row_gauge(QQ.convert([[0, 2, 4]]), QQ).rows.tolist()
     [[0, 1, 2]]
     """
     if domain.is_exact:
-        echelon = rref(S, domain)
+        echelon = domain.rref(S)
         return RowGauge(S[:, list(echelon.pivots)], echelon.matrix, echelon.pivots)
     _, values, right = np.linalg.svd(S, full_matrices=False)
     rank = int(np.sum(values > FLOAT_RANK_CUT * values[0])) if values.size and values[0] else 0

@@ -81,7 +81,7 @@ def find_violation(y: Array, d: int, attention: int | None, rng: np.random.Gener
     for _ in range(ATTEMPTS):
         field = GF(next(primes))
         try:
-            table = Table(y, field.array(y), field, d)
+            table = Table(y, field.convert(y), field, d)
         except InputError:
             continue  # A denominator is divisible by this prime.
         for degree in range(2, max(4, a + 1) + 1):

@@ -11,7 +11,6 @@ from attngeom.certification.refutation import Violation
 from attngeom.certification.results import Certification, Point
 from attngeom.equations.families.single_column import lie_matrix
 from attngeom.exact.domains import QQ, Array, CubicNumber
-from attngeom.exact.matrices import rank
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits
 from attngeom.exact.primes import BIG_PRIME
@@ -41,7 +40,7 @@ def certify_single_token(coefficients: Coefficients, attention: int | None, seed
     d, d_out = coefficients.d, coefficients.d_out
     tensors = cubic_tensors(coefficients)
     matrix = coefficients.single[:, 0]
-    size = rank(matrix, QQ)
+    size = QQ.rank(matrix)
     if size == 0:
         zero = Point(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
         reason = "the zero function, which A = 0 computes"
@@ -91,7 +90,7 @@ def _factored_point(splitting: Splitting) -> Point:
     found = split_layer(table, QQ)
     point, domain = found.points[0], found.domain
     A = domain.matmul(point.A[:, :1], point.V)
-    return Point(A, domain.array(splitting.V), domain)
+    return Point(A, domain.convert(splitting.V), domain)
 
 
 def _form_json(splitting: Splitting) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Viol
     d = tensors.shape[-1]
     for attempt in range(TRIES):
         plane = np.eye(3, d, dtype=np.int64) if attempt == 0 else rng.integers(-2 - attempt, 3 + attempt, (3, d))
-        vectors = QQ.array(plane)
+        vectors = QQ.convert(plane)
         cubic = QQ.zeros((10,))
         for place, (i, j, k) in enumerate(combinations_with_replacement(range(3), 3)):
             cubic[place] = contract(tensors[n], vectors[i], vectors[j], vectors[k])
@@ -136,7 +135,7 @@ def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violat
             mix = np.array([[int(i == n) for i in range(d_out)], [int(i == s) for i in range(d_out)]])
         else:
             mix = rng.integers(-2 - attempt, 3 + attempt, (2, d_out))
-        flat = QQ.matmul(QQ.array(mix), tensors.reshape(d_out, -1)).reshape(2, d, d, d)
+        flat = QQ.matmul(QQ.convert(mix), tensors.reshape(d_out, -1)).reshape(2, d, d, d)
         quartics = quartic_multiples(flat)
         columns = echelon_mod_p(residues(quartics), BIG_PRIME).columns
         if len(columns) == 2 * d:

@@ -113,7 +113,7 @@ def teleport_command(
 def _data(inputs: Path | None, targets: Path | None, weights: Weights) -> tuple[Array, Array]:
     if inputs is None or targets is None:
         raise InputError("--objective gradient given without data; give --inputs and --targets")
-    X, Y = (RR.array(read_array(path)[0]) for path in (inputs, targets))
+    X, Y = (RR.convert(read_array(path)[0]) for path in (inputs, targets))
     widths = weights.architecture.widths
     if X.ndim != 3 or X.shape[1] != widths[0] or Y.shape != (X.shape[0], widths[-1], X.shape[2]):
         raise InputError(

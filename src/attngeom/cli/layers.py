@@ -49,7 +49,7 @@ def forward_command(
     X, domain = read_array(inputs)
     exact = network.domain == QQ and domain == QQ and network.architecture.kind == "lightning"
     domain = QQ if exact else RR
-    Y = forward(network.to(domain), domain.array(X))
+    Y = forward(network.to(domain), domain.convert(X))
     if not exact and not np.all(np.isfinite(Y)):
         raise InputError(f"{inputs}: the outputs overflow in double precision; give smaller inputs, or exact weights")
     if out is not None:

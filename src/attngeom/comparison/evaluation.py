@@ -137,10 +137,10 @@ def separate_exact(first: Weights, second: Weights, entropy: int | None = None) 
         except InputError:
             continue
         for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
-            point = field.array(X)
+            point = field.convert(X)
             outputs = forward(one, point), forward(two, point)
             if not field.equal(*outputs):
-                return present_separation(first, second, QQ.array(X), outputs, field)
+                return present_separation(first, second, QQ.convert(X), outputs, field)
         primes.append(p)
         bits = bits or max(output_bits(w, weight_bits(w)) for w in (first, second))
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so

@@ -87,7 +87,7 @@ def screen(first: Weights, second: Weights, seed: int) -> Separation | None:
     visible = min(tokens, SCREEN_TOKENS)
     X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
     field = GF(WORD_PRIME)
-    point = field.to_flint(field.array(X[:, :visible]))
+    point = field.to_flint(field.convert(X[:, :visible]))
     try:
         outputs = evaluate_mod_p(first, point), evaluate_mod_p(second, point)
     except InputError:
@@ -97,4 +97,4 @@ def screen(first: Weights, second: Weights, seed: int) -> Separation | None:
     residues = tuple(field.zeros((first.architecture.widths[-1], tokens)) for _ in outputs)
     for padded, output in zip(residues, outputs):
         padded[:, :visible] = [[int(x) for x in row] for row in output.table()]
-    return present_separation(first, second, QQ.array(X), (residues[0], residues[1]), field)
+    return present_separation(first, second, QQ.convert(X), (residues[0], residues[1]), field)

@@ -8,7 +8,6 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.matrices import nullspace, rref, solve
 
 COMPLETION_TRIALS = 16
 
@@ -19,10 +18,10 @@ def solve_left(S: Array, T: Array, domain: Domain) -> Array | None:
     Whether X S = T holds on the other columns is left to the caller.
 
     >>> from attngeom.exact import QQ
-    >>> solve_left(QQ.array([[0, 1, 1]]), QQ.array([[0, 3, 3]]), QQ).tolist()
+    >>> solve_left(QQ.convert([[0, 1, 1]]), QQ.convert([[0, 3, 3]]), QQ).tolist()
     [[3]]
     """
-    pivots = rref(S, domain).pivots
+    pivots = domain.rref(S).pivots
     if len(pivots) < S.shape[0]:
         return None
     columns = list(pivots)
@@ -36,7 +35,7 @@ def solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Doma
     small random matrices. The result satisfies both equations.
 
     >>> from attngeom.exact import QQ
-    >>> P, R = QQ.array([[1], [0]]), QQ.array([[1, 0]])
+    >>> P, R = QQ.convert([[1], [0]]), QQ.convert([[1, 0]])
     >>> solve_gauge(P, P * 2, R * 2, R, QQ)[0, 0]
     2
     """
@@ -53,24 +52,24 @@ def solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Doma
 
 def is_invertible(B: Array, domain: Domain) -> bool:
     """Whether a square matrix over a field is invertible."""
-    return bool(rref(B, domain).rank == B.shape[0])
+    return bool(domain.rref(B).rank == B.shape[0])
 
 
 def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Domain) -> Array | None:
     """B on the column space of P as given, on a complement so that R_moved B = R, random in what is left."""
     size = P.shape[0]
-    span = list(rref(P, domain).pivots)
+    span = list(domain.rref(P).pivots)
     basis = np.concatenate([P[:, span], domain.eye(size)], axis=1)
-    kept = list(rref(basis, domain).pivots)
+    kept = list(domain.rref(basis).pivots)
     basis = basis[:, kept]
     complement = basis[:, len(span) :]
-    images = solve(R_moved, domain.matmul(R, complement), domain)
+    images = domain.solve(R_moved, domain.matmul(R, complement))
     if images is None:
         return None
-    kernel = nullspace(R_moved, domain).T
+    kernel = domain.nullspace(R_moved).T
     rng = np.random.default_rng(0)
     for _ in range(COMPLETION_TRIALS):
-        shift = domain.matmul(kernel, domain.array(rng.integers(-1, 2, size=(kernel.shape[1], complement.shape[1]))))
+        shift = domain.matmul(kernel, domain.convert(rng.integers(-1, 2, size=(kernel.shape[1], complement.shape[1]))))
         moved = np.concatenate([P_moved[:, span], domain.reduce(images + shift)], axis=1)
         if is_invertible(moved, domain):
             return domain.matmul(moved, domain.inverse(basis))
@@ -81,7 +80,7 @@ def ratio(first: Array, second: Array, domain: Domain) -> Any | None:
     """The scalar λ ≠ 0 with second = λ first at the first nonzero entry of first; None if there is none.
 
     >>> from attngeom.exact import QQ
-    >>> ratio(QQ.array([0, 2]), QQ.array([0, 3]), QQ)
+    >>> ratio(QQ.convert([0, 2]), QQ.convert([0, 3]), QQ)
     3/2
     """
     for x, y in zip(first.ravel().tolist(), second.ravel().tolist()):
@@ -89,7 +88,7 @@ def ratio(first: Array, second: Array, domain: Domain) -> Any | None:
             if not y:
                 return None
             try:
-                return domain.reduce(y * domain.inverse(domain.array([[x]]))[0, 0])
+                return domain.reduce(y * domain.inverse(domain.convert([[x]]))[0, 0])
             except SingularError:
                 return None
     return None

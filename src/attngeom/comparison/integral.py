@@ -20,7 +20,7 @@ class Integral:
     """The rational matrix N/d; products are several times faster than over Q, because no entry is reduced.
 
     >>> from attngeom.exact.domains import QQ
-    >>> half = Integral.of(QQ.array([["1/2", 0], [0, "1/2"]]))
+    >>> half = Integral.of(QQ.convert([["1/2", 0], [0, "1/2"]]))
     >>> (half * half).array()[0, 0], half.equals(half * half)
     (1/4, False)
     """
@@ -79,7 +79,7 @@ class Integral:
         """The X with X · self = right for a square matrix; None if it is singular.
 
         >>> from attngeom.exact.domains import QQ
-        >>> Integral.of(QQ.array([[2, 1], [0, 1]])).solve_left(Integral.of(QQ.array([[1, 1]]))).array().tolist()
+        >>> Integral.of(QQ.convert([[2, 1], [0, 1]])).solve_left(Integral.of(QQ.convert([[1, 1]]))).array().tolist()
         [[1/2, 1/2]]
         """
         try:

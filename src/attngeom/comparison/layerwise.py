@@ -8,7 +8,6 @@ import numpy as np
 
 from attngeom.comparison.gauges import solve_left
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.matrices import row_space, rref
 from attngeom.layer.coefficients import expand_matrices
 from attngeom.network import Weights
 
@@ -40,7 +39,7 @@ def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[H
         heads = layers[index]
         if not heads:
             continue
-        echelon = rref(np.concatenate([x for A, V in heads for x in (A, A.T, V)]), domain)
+        echelon = domain.rref(np.concatenate([x for A, V in heads for x in (A, A.T, V)]))
         pivots = list(echelon.pivots)
         E = echelon.matrix
         layers[index] = [(A[np.ix_(pivots, pivots)], V[:, pivots]) for A, V in heads]
@@ -130,8 +129,8 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
             return LayerEquality(())
         if index == len(layers) - 1:
             return LayerEquality(tuple(mixings)) if domain.equal(W, W_moved) else None
-        echelon = rref(W, domain)
-        if not domain.equal(echelon.matrix, row_space(W_moved, domain)):
+        echelon = domain.rref(W)
+        if not domain.equal(echelon.matrix, domain.rref(W_moved).matrix):
             return None
         pivots = list(echelon.pivots)
         B, B_moved = W[:, pivots], W_moved[:, pivots]

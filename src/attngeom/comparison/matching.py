@@ -141,7 +141,7 @@ def _match_layer(
             return "the factors of a head are not related by an invertible matrix"
         elements[QueryKey(index, place, head.K.matrix.nrows())] = C.array()
         if scale != 1:
-            elements[Scale(index, place)] = QQ.array([[scale]])
+            elements[Scale(index, place)] = QQ.convert([[scale]])
         if B is not None:
             elements[ValueOutput(index, place, head.V.matrix.nrows())] = B.array()
     return elements, D

@@ -34,8 +34,8 @@ def separate_balls(first: Weights, second: Weights, seed: int) -> Separation | N
     for size, precision in trials[: max(1, MAX_WORK // work)]:
         domain = Balls(precision)
         # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
-        X = QQ.array(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
-        outputs = forward(first.to(domain), domain.array(X)), forward(second.to(domain), domain.array(X))
+        X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
+        outputs = forward(first.to(domain), domain.convert(X)), forward(second.to(domain), domain.convert(X))
         if not domain.equal(*outputs):
             return Separation(X, outputs, domain)
     return None
@@ -85,5 +85,5 @@ def separate_consensus(first: Weights, second: Weights) -> Separation | None:
             X = QQ.zeros((one.shape[1], first.architecture.tokens))
             X[k] = 1
             outputs = tuple(np.tile(side[:, [k]], first.architecture.tokens) for side in (one, two))
-            return Separation(QQ.array(X), (outputs[0], outputs[1]), QQ)
+            return Separation(QQ.convert(X), (outputs[0], outputs[1]), QQ)
     return None

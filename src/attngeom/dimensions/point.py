@@ -171,7 +171,7 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int, precision: int = 128)
     tokens = min(architecture.tokens, MAX_TOKENS) if architecture.causal else architecture.tokens
     check_balls_size(2 * rows, tokens, architecture)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
-    samples = Samples(balls.array(points.X), balls.array(points.C), None)
+    samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
     return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).lower_bound
 
 

@@ -103,7 +103,7 @@ def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
     blocks: list[SlicedTensor] = []
     free = []
     for index, _, parts in gauge_slice(architecture):
-        layers[index].append(Head(*(domain.array(tensors[part.name][: part.rows, : part.columns]) for part in parts)))
+        layers[index].append(Head(*(domain.convert(tensors[part.name][: part.rows, : part.columns]) for part in parts)))
         blocks += parts
         for part in parts:
             rows = slots[part.name].start + shapes[part.name][1] * np.arange(part.rows)

@@ -30,7 +30,7 @@ def restriction_matrix(lines: Array) -> Array:
 def restrict(y: Array, lines: Array, domain: Domain) -> Array:
     """The binary quadrics on each of n lines: (…, n, 3, targets) from y (…, D, targets) and lines (n, 2, d)."""
     matrix = restriction_matrix(lines)
-    flat = domain.matmul(domain.array(matrix.reshape(-1, matrix.shape[-1])), y)
+    flat = domain.matmul(domain.convert(matrix.reshape(-1, matrix.shape[-1])), y)
     return flat.reshape(*y.shape[:-2], len(lines), 3, y.shape[-1])
 
 

@@ -52,7 +52,7 @@ def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain)
     Minors of size 3 and 4 are expanded in a table of all 2×2 minors if enough of them are asked for.
 
     >>> from attngeom.exact import QQ
-    >>> submatrix_minors(QQ.array([[1, 2], [3, 4]]), np.array([[0, 1]]), np.array([[0, 1]]), QQ).tolist()
+    >>> submatrix_minors(QQ.convert([[1, 2], [3, 4]]), np.array([[0, 1]]), np.array([[0, 1]]), QQ).tolist()
     [-2]
     """
     n, r = rows.shape

@@ -149,12 +149,12 @@ def place(A: Array, V: Array, variety: Variety, domain: Domain) -> Points:
         single, cross = expand_matrices(A, V, domain)
     else:
         single, cross = None, expand_matrices_to_targets(A, V, domain)
-    inverse = domain.array([f"1/{n}" for n in pair_orbits(d)])
+    inverse = domain.convert([f"1/{n}" for n in pair_orbits(d)])
     scaled = domain.reduce(cross * inverse[:, None])
     all_cross = np.broadcast_to(scaled[:, None, None], (V.shape[0], t, t - 1, *scaled.shape[1:]))
     if single is None:
         return Points(None, all_cross, domain)
-    thirds = domain.array([f"1/{n}" for n in triple_orbits(d)])
+    thirds = domain.convert([f"1/{n}" for n in triple_orbits(d)])
     return Points(
         np.broadcast_to(domain.reduce(single * thirds)[:, None], (V.shape[0], t, single.shape[-1])), all_cross, domain
     )

@@ -23,7 +23,6 @@ from attngeom.exact.domains import (
     QuadraticField,
 )
 from attngeom.exact.lifting import Lift, crt, lift_array, lift_nullspace, reconstruct
-from attngeom.exact.matrices import determinant, nullspace, rank, row_space, rref, solve
 from attngeom.exact.minors import Minor, minor, minor_at, minors
 from attngeom.exact.modular import (
     Echelon,
@@ -65,7 +64,6 @@ __all__ = [
     "combination_at",
     "combination_rank",
     "crt",
-    "determinant",
     "echelon_mod_p",
     "lift_array",
     "lift_nullspace",
@@ -75,15 +73,10 @@ __all__ = [
     "multiset_at",
     "multiset_count",
     "multiset_rank",
-    "nullspace",
     "nullspace_mod_p",
     "polynomial_ring",
-    "rank",
     "rank_mod_p",
     "reconstruct",
-    "row_space",
-    "rref",
     "rref_mod_p",
-    "solve",
     "solve_mod_p",
 ]

@@ -159,7 +159,7 @@ def _annihilates(matrix: Array, basis: Array, p: int) -> bool:
     """Whether matrix · basisᵀ = 0 mod p; a prime in a denominator proves nothing."""
     field = GF(p)
     try:
-        reduced = field.array(basis)
+        reduced = field.convert(basis)
     except InputError:
         return False
-    return field.is_zero(field.matmul(field.array(matrix), reduced.T))
+    return field.is_zero(field.matmul(field.convert(matrix), reduced.T))

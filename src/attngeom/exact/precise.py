@@ -9,7 +9,7 @@ import scipy.linalg
 from flint import arb
 
 from attngeom.errors import SingularError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 
 
 def midpoints(array: Array) -> Array:
@@ -54,6 +54,7 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
 
     Floats: the last right singular vector. Balls: n − 1 well conditioned equations, chosen in floats, are solved.
 
+    >>> from attngeom.exact import RR
     >>> null_vector(np.array([[2.0, -1.0, 0.0], [0.0, 1.0, -1.0]]), RR).vector.round(9).tolist()
     [0.5, 1.0, 1.0]
     """
@@ -65,16 +66,16 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
     separation = float(values[n - 2] / values[0]) if n > 1 else 1.0
     approximate = right[-1]
     lead = int(np.argmax(np.abs(approximate)))
-    if domain == RR or n == 1:
+    if domain.rounds or n == 1:
         vector = approximate / approximate[lead]
-        return NullVector(vector if domain == RR else domain.array(vector), separation)
+        return NullVector(vector if domain.rounds else domain.convert(vector), separation)
     others = [column for column in range(n) if column != lead]
     chosen = scipy.linalg.qr(scaled[:, others].T, mode="r", pivoting=True)[1][: n - 1]
     system = rows[chosen]
     try:
         solution = midpoints(domain.matmul(domain.inverse(system[:, others]), -system[:, [lead]]))
     except SingularError:
-        return NullVector(domain.array(approximate / approximate[lead]), 0.0)
+        return NullVector(domain.convert(approximate / approximate[lead]), 0.0)
     vector = domain.zeros((n,))
     vector[others] = solution[:, 0]
     vector[lead] = domain.eye(1)[0, 0]
@@ -83,7 +84,7 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
 
 def least_squares(rows: Array, right: Array, domain: Domain) -> Array:
     """The x with rows · x ≈ right (a matrix): least squares in floats, n chosen equations in balls."""
-    if domain == RR:
+    if domain.rounds:
         return np.linalg.lstsq(rows, right, rcond=None)[0]
     sizes = np.linalg.norm(to_float(rows), axis=1)
     keep = sizes > 1e-6 * sizes.max()

@@ -149,13 +149,13 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
     included.
 
     >>> from attngeom.exact import QQ
-    >>> E = QQ.array([[1, 0], [0, 0]])
+    >>> E = QQ.convert([[1, 0], [0, 0]])
     >>> layer_stratum(E, E, 2, 2, QQ).name
     'boundary'
     """
     d, d_out = A.shape[0], V.shape[0]
     rank_A, rank_V = measured_rank(A, domain, noise), measured_rank(V, domain, noise)
-    distance = _distance(RR.array(A), RR.array(V), attention)
+    distance = _distance(RR.convert(A), RR.convert(V), attention)
     applies = tokens >= 2 and d >= 2 and (d_out >= 2 or attention >= 2)
     clear = rank_A.is_clear and rank_V.is_clear
     if not applies or not clear:

@@ -40,7 +40,7 @@ def read_array(path: str | Path) -> tuple[Array, Domain]:
         if len(shape) < 2:
             raise FormatError(f"{path}: an array of shape {shape} found; a list of rows is required")
         domain: Domain = RR if _has_floats(rows) else QQ
-        return domain.array(rows), domain
+        return domain.convert(rows), domain
     if path.suffix != ".npy":
         raise InputError(f"{path} given; the name must end in .json or .npy")
     if not path.is_file():
@@ -53,7 +53,7 @@ def read_array(path: str | Path) -> tuple[Array, Domain]:
         raise FormatError(f"{path}: not a readable .npy file: {error}") from None
     if mapped.dtype.kind not in "fiu" or mapped.ndim < 2:
         raise FormatError(f"{path}: {mapped.dtype} array of shape {mapped.shape}; a real matrix is required")
-    return RR.array(np.array(mapped)), RR
+    return RR.convert(np.array(mapped)), RR
 
 
 def write_array(array: Array, domain: Domain, path: str | Path) -> None:

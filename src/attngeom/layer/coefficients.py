@@ -149,7 +149,7 @@ def locate(output: Entry, monomial: Monomial, d: int) -> tuple[str, tuple[int, .
 
 
 def _divide(a: Array, orbits: Array, domain: Domain) -> Array:
-    inverses = domain.array([[f"1/{n}"] for n in orbits.ravel()]).reshape(orbits.shape)
+    inverses = domain.convert([[f"1/{n}"] for n in orbits.ravel()]).reshape(orbits.shape)
     return domain.reduce(a * inverses)
 
 

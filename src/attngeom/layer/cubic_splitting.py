@@ -14,7 +14,6 @@ import numpy as np
 from flint import fmpq, fmpq_poly
 
 from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber
-from attngeom.exact.matrices import nullspace, rank
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
@@ -85,7 +84,7 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
     h = matrix[:, pivot] / matrix[n, pivot]
     for attempt in range(TRIES):
         spread = 3 + attempt
-        r, u = QQ.array(rng.integers(-spread, spread + 1, (2, d)))
+        r, u = QQ.convert(rng.integers(-spread, spread + 1, (2, d)))
         g = _line_polynomial(tensor, r, u)
         if g.degree() < 3:
             continue
@@ -125,7 +124,7 @@ def split_independent(tensors: Array) -> Splitting | None:
     d_out = len(tensors)
     first = next(i for i in range(d_out) if not QQ.is_zero(tensors[i]))
     second = next(
-        i for i in range(first + 1, d_out) if rank(np.stack([tensors[first].ravel(), tensors[i].ravel()]), QQ) == 2
+        i for i in range(first + 1, d_out) if QQ.rank(np.stack([tensors[first].ravel(), tensors[i].ravel()])) == 2
     )
     forms = _relation(tensors[first], tensors[second])
     if forms is None:
@@ -151,7 +150,7 @@ def _relation(F: Array, G: Array) -> Array | None:
     columns = list(echelon_mod_p(residues(quartics), BIG_PRIME).columns)
     if len(columns) == 2 * d:
         return None
-    relations = nullspace(quartics[:, columns].T, QQ)
+    relations = QQ.nullspace(quartics[:, columns].T)
     return -relations[0, d:]
 
 
@@ -176,7 +175,7 @@ def _divide_by_quadric(tensor: Array, B: Array) -> Array | None:
     d = B.shape[0]
     e = next(
         x
-        for x in (QQ.array([int(k in (i, j)) for k in range(d)]) for i in range(d) for j in range(i, d))
+        for x in (QQ.convert([int(k in (i, j)) for k in range(d)]) for i in range(d) for j in range(i, d))
         if contract(B, x, x) != 0
     )
     square = contract(B, e, e)
@@ -190,7 +189,7 @@ def _divide_by_quadric(tensor: Array, B: Array) -> Array | None:
 def inertia(B: Array) -> tuple[int, int]:
     """The numbers of positive and negative squares of a symmetric matrix over an ordered field.
 
-    >>> inertia(QQ.array([[0, 1], [1, 0]]))
+    >>> inertia(QQ.convert([[0, 1], [1, 0]]))
     (1, 1)
     """
     B = B.copy()

@@ -50,7 +50,7 @@ def interpolate(
     error. Needs characteristic other than 2.
 
     >>> from attngeom.exact import QQ
-    >>> cube = lambda X: QQ.array(X * X * X * 5)
+    >>> cube = lambda X: QQ.convert(X * X * X * 5)
     >>> interpolate(cube, 1, 1, 1, QQ).coefficients.single[0, 0, 0]
     5
     """
@@ -67,7 +67,7 @@ def interpolate(
     found = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
     inputs = (
-        domain.array(rng.integers(0, 2**31, size=(checks, d, t))) if domain != RR else RR.random((checks, d, t), rng)
+        domain.convert(rng.integers(0, 2**31, size=(checks, d, t))) if domain != RR else RR.random((checks, d, t), rng)
     )
     residual = _check(ask, found, inputs, tolerance)
     size = domain.p if isinstance(domain, PrimeField) else 2**31
@@ -89,7 +89,7 @@ class _Asker:
             expected = (len(batch), self.d_out, self.shape[1])
             if answer.shape != expected:
                 raise InputError(f"the black box answered with shape {answer.shape}; shape {expected} is required")
-            parts.append(self.domain.array(answer))
+            parts.append(self.domain.convert(answer))
             self.queries += len(batch)
         return np.concatenate(parts)
 
@@ -99,14 +99,14 @@ class _Asker:
         inputs = np.zeros((count, *self.shape), dtype=np.int64)
         for column, rows in vectors.items():
             inputs[:, :, column] = rows
-        return self(self.domain.array(inputs))[:, :, target]
+        return self(self.domain.convert(inputs))[:, :, target]
 
 
 def _interpolate_single(ask: _Asker, j: int, domain: Domain) -> Array:
     """The cubic form in column j: an array (d_out, C(d+2, 3))."""
     d = ask.shape[0]
     unit = np.eye(d, dtype=np.int64)
-    half = domain.array([["1/2"]])[0, 0]
+    half = domain.convert([["1/2"]])[0, 0]
     cubes = ask.columns({j: unit}, j)
     mixed = [(a, b) for a, b in pairs(d) if a < b]
     coefficient = {(a, a, a): cubes[a] for a in range(d)}

@@ -15,7 +15,6 @@ from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.errors import DomainError
 from attngeom.exact.domains import Array, Domain, PrimeField, Rationals
-from attngeom.exact.matrices import rank
 from attngeom.exact.multisets import pair_index
 
 
@@ -23,7 +22,7 @@ def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
     """The quadric a(z) b(z) of two linear forms (..., d), broadcast over the leading axes.
 
     >>> from attngeom.exact import QQ
-    >>> multiply_forms(QQ.array([1, 2]), QQ.array([3, 4]), QQ).tolist()
+    >>> multiply_forms(QQ.convert([1, 2]), QQ.convert([3, 4]), QQ).tolist()
     [3, 10, 8]
     """
     k, l = np.triu_indices(a.shape[-1])
@@ -39,7 +38,7 @@ def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
     be checked by multiplying back.
 
     >>> from attngeom.exact import QQ
-    >>> divide_by_form(QQ.array([[3, 10, 8]]), QQ.array([3, 4]), QQ).tolist()
+    >>> divide_by_form(QQ.convert([[3, 10, 8]]), QQ.convert([3, 4]), QQ).tolist()
     [[1, 2]]
     """
     pivot = first_nonzero(form)
@@ -53,7 +52,7 @@ def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
 
 def reciprocal(x: Any, domain: Domain) -> Any:
     """1/x for a nonzero element of a field."""
-    return domain.inverse(domain.array([[x]]))[0, 0]
+    return domain.inverse(domain.convert([[x]]))[0, 0]
 
 
 def first_nonzero(entries: Array) -> int:
@@ -99,9 +98,9 @@ def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
     """The nonzero quadric as a form of rank at most 2 over the field, or its rank if that is 3 or more.
 
     >>> from attngeom.exact import QQ
-    >>> split_quadric(QQ.array([1, 2, -1]), 2, QQ).square
+    >>> split_quadric(QQ.convert([1, 2, -1]), 2, QQ).square
     2
-    >>> split_quadric(QQ.array([1, 0, 0, 1, 0, 1]), 3, QQ)
+    >>> split_quadric(QQ.convert([1, 0, 0, 1, 0, 1]), 3, QQ)
     3
     """
     B = symmetric_matrix(quadric, d, domain)
@@ -114,10 +113,10 @@ def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
         return SplitQuadric(scale, first, None, None)
     diagonal = [index for index in range(d) if rest[index, index]]
     if not diagonal:
-        return rank(B, domain)
+        return domain.rank(B)
     second_scale, second = _square_part(rest, diagonal[0], domain)
     if not domain.equal(rest, _outer(second_scale, second, second, domain)):
-        return rank(B, domain)
+        return domain.rank(B)
     square = domain.reduce(-second_scale * reciprocal(scale, domain))
     return SplitQuadric(scale, first, second, square)
 
@@ -143,7 +142,7 @@ def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQua
     second = domain.reduce(domain.reduce(2 * B[row]) * inverse)
     first = domain.reduce(domain.reduce(2 * B[column]) * inverse)
     product = multiply_forms(domain.reduce(first * scale), second, domain)
-    return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else rank(B, domain)
+    return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else domain.rank(B)
 
 
 def square_root(x: Any, domain: Domain) -> Any | None:
@@ -175,7 +174,7 @@ def discriminant(quadric: Array, d: int) -> int:
     below 2^15, because factoring could take too long.
 
     >>> from attngeom.exact import QQ
-    >>> discriminant(QQ.array(["1/3", 0, "-8/3"]), 2)
+    >>> discriminant(QQ.convert(["1/3", 0, "-8/3"]), 2)
     2
     """
     denominator = lcm(*(int(x.q) for x in quadric))

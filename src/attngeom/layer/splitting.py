@@ -16,7 +16,6 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain, QuadraticField, Rationals
-from attngeom.exact.matrices import rank
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
@@ -77,7 +76,7 @@ def quadric_table(A: Array, V: Array, domain: Domain) -> Array:
     """The table T of shape (d_out, d, d(d+1)/2): T[n, m] is the quadric (column m of A)·z times (row n of V)·z.
 
     >>> from attngeom.exact import QQ
-    >>> quadric_table(QQ.array([[1, 0], [0, 1]]), QQ.array([[2, 3]]), QQ).tolist()
+    >>> quadric_table(QQ.convert([[1, 0], [0, 1]]), QQ.convert([[2, 3]]), QQ).tolist()
     [[[2, 3, 0], [0, 2, 3]]]
     """
     return multiply_forms(A.T[None, :, :], V[:, None, :], domain)
@@ -91,7 +90,7 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     complex weights exist, for any attention width.
 
     >>> from attngeom.exact import QQ
-    >>> split = split_layer(QQ.array([[[1, 0, -2], [0, 0, 0]]]), QQ)
+    >>> split = split_layer(QQ.convert([[[1, 0, -2], [0, 0, 0]]]), QQ)
     >>> split.status, split.points[0].V.tolist(), split.points[0].A[:, 0].tolist()
     ('real', [[Quadratic('1'), Quadratic('1*sqrt(2)')]], [Quadratic('1'), Quadratic('-1*sqrt(2)')])
     """
@@ -112,7 +111,7 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     points = tuple(point for point in found if isinstance(point, LayerMatrices))
     if not points:
         return LayerSplitting("none", domain, (), 0, 0, tuple(x for x in found if isinstance(x, Obstruction)))
-    return LayerSplitting("rational", domain, points, rank(points[0].A, domain), rank(points[0].V, domain))
+    return LayerSplitting("rational", domain, points, domain.rank(points[0].A), domain.rank(points[0].V))
 
 
 def _check_table(table: Array, domain: Domain) -> int:
@@ -162,7 +161,7 @@ def _obstruction(
 ) -> Obstruction:
     """The record of a failed check; a quadric of rank 3 or more is reported as such, for it fails by itself."""
     n, m = place
-    size = rank(symmetric_matrix(table[n, m], table.shape[1], domain), domain)
+    size = domain.rank(symmetric_matrix(table[n, m], table.shape[1], domain))
     name = f"the quadric of output {n} and target {m}"
     if size > 2:
         return Obstruction("rank", n, m, anchor, f"{name} has rank {size}, so it is no product of two linear forms")

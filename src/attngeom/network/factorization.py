@@ -6,7 +6,6 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.exact.matrices import rref
 
 
 def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, Array]:
@@ -17,7 +16,7 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
     refused when the cut singular value exceeds 1e-10 times the largest.
 
     >>> from attngeom.exact import QQ
-    >>> Q, K = factor_attention(QQ.array([[2, 4], [1, 2]]), 1, QQ)
+    >>> Q, K = factor_attention(QQ.convert([[2, 4], [1, 2]]), 1, QQ)
     >>> Q.tolist(), K.tolist()
     ([[1, 2]], [[2, 1]])
     """
@@ -26,7 +25,7 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         raise InputError(f"attention matrix of shape {A.shape} given; a square one is required")
     Q, K = domain.zeros((attention, d)), domain.zeros((attention, d))
     if domain.is_exact:
-        echelon = rref(A, domain)
+        echelon = domain.rref(A)
         rank = echelon.rank
         _check_rank(rank, attention)
         Q[:rank] = echelon.matrix[:rank]

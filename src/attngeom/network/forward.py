@@ -48,7 +48,7 @@ def forward(weights: Weights, X: Array) -> Array:
     >>> from attngeom.exact import QQ
     >>> from attngeom.network.architecture import Architecture
     >>> ones = {f"layers.0.{name}": [[1]] for name in "QKV"}
-    >>> forward(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), QQ.array([[1, 2]])).tolist()
+    >>> forward(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), QQ.convert([[1, 2]])).tolist()
     [[5, 10]]
     """
     check_input(weights, X)

@@ -50,8 +50,8 @@ def gradient(weights: Weights, X: Array, C: Array) -> Array:
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture
-    >>> w = Weights.from_vector(Architecture((1, 1), 1), QQ.array([2, 3, 5]), QQ)
-    >>> gradient(w, QQ.array([[[1]]]), QQ.array([[[1]]])).tolist()
+    >>> w = Weights.from_vector(Architecture((1, 1), 1), QQ.convert([2, 3, 5]), QQ)
+    >>> gradient(w, QQ.convert([[[1]]]), QQ.convert([[[1]]])).tolist()
     [15, 10, 6]
     """
     domain = weights.domain

@@ -93,7 +93,7 @@ class Weights:
         for name, shape in shapes.items():
             if name not in tensors:
                 raise InputError(f"tensor {name!r} is missing; {len(shapes)} tensors are required")
-            array = domain.array(tensors[name])
+            array = domain.convert(tensors[name])
             if array.shape != shape:
                 raise InputError(f"tensor {name} of shape {array.shape} given; shape {shape} is required")
             arrays[name] = array

@@ -13,7 +13,7 @@ from attngeom.equations.families.cross_rows import CrossRowRank
 from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.equations.families.syzygies import DeterminantalSyzygies
 from attngeom.equations.variety import place, stack
-from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank, rank_mod_p
+from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.layer.symbolic import variable_names
@@ -109,7 +109,7 @@ def run_flattening_rank(work: Work) -> Finding:
         checks.append(Check(label, found.count == expected and vanishes_identically(found)))
     for d, a in work.choose(((4, 2), (5, 3)), ((4, 3), (5, 3), (6, 4), (8, 5))):
         A = QQ.matmul(QQ.random((d, a), rng), QQ.random((a, d), rng))
-        found_rank = rank(place(A, QQ.random((1, d), rng), Variety(d, a), QQ).first_cross[0], QQ)
+        found_rank = QQ.rank(place(A, QQ.random((1, d), rng), Variety(d, a), QQ).first_cross[0])
         checks.append(Check(f"d = {d}, a = {a}: rank {found_rank} at random rational weights", found_rank == a))
     return Finding("minors on generic weights as polynomials; exact ranks over Q at random weights", tuple(checks))
 
@@ -121,8 +121,8 @@ def run_syzygies(work: Work) -> Finding:
         expected = comb(comb(d + 1, 2), d) - comb(2 * d - 1, d)
         minors = phi_minors(d)
         monomials = sorted({m for f in minors for m in f})
-        table = QQ.array([[f.get(m, 0) for m in monomials] for f in minors])
-        found_rank = rank(table, QQ)
+        table = QQ.convert([[f.get(m, 0) for m in monomials] for f in minors])
+        found_rank = QQ.rank(table)
         relations = len(minors) - found_rank
         label = f"d = {d}: {len(minors)} maximal minors of Φ(v) span {found_rank} forms: {relations} relations"
         values[str(d)] = relations
@@ -152,7 +152,7 @@ def run_new_cubics(work: Work) -> Finding:
     """[I] Example 28: d = 3: 20 minors, exactly 10 relations, and cubics other than those of Proposition 24."""
     minors = phi_minors(3)
     monomials = sorted({m for f in minors for m in f})
-    found_rank = rank(QQ.array([[f.get(m, 0) for m in monomials] for f in minors]), QQ)
+    found_rank = QQ.rank(QQ.convert([[f.get(m, 0) for m in monomials] for f in minors]))
     variety, field, rng = Variety(3, 3), GF(WORD_PRIME), np.random.default_rng(work.seed)
     y = Points.of_cross(field.random((40, 6, 3), rng), field)
     parts = [f.evaluate(y) for f in (SlicePencil(variety), DeterminantalSyzygies(variety))]

@@ -76,7 +76,7 @@ def _compare(evaluate: Any, work: Work, name: str) -> Finding:
 def run_word(work: Work) -> Finding:
     """[G] Equation 12: the unrolled word; its last token must be x_{k_m}, not x_m."""
     found = _compare(forward_word, work, "the word")
-    X, ones = QQ.array([[1, 2]]), {f"layers.0.{name}": [[1]] for name in "QKV"}
+    X, ones = QQ.convert([[1, 2]]), {f"layers.0.{name}": [[1]] for name in "QKV"}
     weights = Weights.from_tensors(Architecture((1, 1), 1, tokens=2), ones, QQ)
     network = forward(weights, X)[0].tolist()
     printed = [sum(int(x) for x in X[0]) * int(X[0, 0]) * int(x) for x in X[0]]
@@ -223,7 +223,7 @@ def run_skip(work: Work) -> Finding:
     architecture = Architecture((1, 1), 1, tokens=1, residual=True)
     first = Weights.from_tensors(architecture, {"layers.0.Q": [[1]], "layers.0.K": [[1]], "layers.0.V": [[1]]}, QQ)
     second = Weights.from_tensors(architecture, {"layers.0.Q": [[2]], "layers.0.K": [[1]], "layers.0.V": [["1/2"]]}, QQ)
-    X = QQ.array([[[x]] for x in range(-3, 4)])
+    X = QQ.convert([[[x]] for x in range(-3, 4)])
     same = QQ.equal(forward(first, X), forward(second, X))
     checks.append(Check("with a skip connection the function determines (M, L) generically", not same))
     for widths in work.choose(((2, 2), (2, 2, 2)), ((2, 2), (2, 2, 2), (3, 3, 3), (3, 3, 3, 3))):

@@ -118,10 +118,10 @@ def swap_identity() -> list[tuple[str, bool]]:
     for t in (2, 3):
         ring = PolynomialDomain.of(B=(2, 2), L=(1, 2), x=(2, t))
         B, L, X = ring.matrix("B", 2, 2), ring.matrix("L", 1, 2), ring.matrix("x", 2, t)
-        J = ring.array([[0, 1], [-1, 0]])
+        J = ring.convert([[0, 1], [-1, 0]])
         determinant = B[0, 0] * B[1, 1] - B[0, 1] * B[1, 0]
         first = forward_recursion(VirtualWeights((B, J), L, ring), X)
-        second = forward_recursion(VirtualWeights((J, B), ring.matmul(ring.array([[1]]), L), ring), X)
+        second = forward_recursion(VirtualWeights((J, B), ring.matmul(ring.convert([[1]]), L), ring), X)
         same = all(f == determinant * g for f, g in zip(first.ravel(), second.ravel()))
         found.append((f"t = {t}: φ(B, J, L) = det(B) φ(J, B, L) in Q[B, L, X]", bool(same)))
     return found
@@ -131,17 +131,17 @@ def proof_steps() -> tuple[bool, bool]:
     """Whether the two steps of the printed proof hold at the smallest candidates: False, False."""
     ring = PolynomialDomain.of(x=(2, 1))
     x = ring.matrix("x", 2, 1)
-    quadric = ring.matmul(x.T, ring.matmul(ring.array([[1, 0], [0, -1]]), x))[0, 0]
+    quadric = ring.matmul(x.T, ring.matmul(ring.convert([[1, 0], [0, -1]]), x))[0, 0]
     assert isinstance(quadric, fmpq_mpoly)
     _, factors = quadric.factor()
-    skew, identity = QQ.array([[0, 1], [-1, 0]]), QQ.eye(2)
+    skew, identity = QQ.convert([[0, 1], [-1, 0]]), QQ.eye(2)
     # The terms linear in x_1 and of degree 8 in x_2: the derivative along x_1 at (0, x_2).
-    virtual = VirtualWeights((skew, identity), QQ.array([[1, 0]]), QQ)
+    virtual = VirtualWeights((skew, identity), QQ.convert([[1, 0]]), QQ)
     nonzero = False
     for y in ([1, 2], [3, 1], [-2, 5]):
         for direction in ([1, 0], [0, 1]):
-            X = QQ.array([[direction[0], y[0]], [direction[1], y[1]]])
-            odd = forward_recursion(virtual, X)[0, 0] - forward_recursion(virtual, X * QQ.array([[-1, 1]]))[0, 0]
+            X = QQ.convert([[direction[0], y[0]], [direction[1], y[1]]])
+            odd = forward_recursion(virtual, X)[0, 0] - forward_recursion(virtual, X * QQ.convert([[-1, 1]]))[0, 0]
             # An odd part of degree 1, 3, 5, 7, 9 in x_1: the linear part is extrapolated from five scalings.
             nonzero |= _linear_part(virtual, X) != 0 and odd != 0
     return len(factors) == 1, nonzero
@@ -150,8 +150,8 @@ def proof_steps() -> tuple[bool, bool]:
 def _linear_part(virtual: VirtualWeights, X: Array) -> object:
     """The coefficient of s in φ(s x_1, x_2)_1, by interpolation at s = 0 … 9."""
     nodes = range(10)
-    vandermonde = QQ.array([[s**k for k in nodes] for s in nodes])
-    values = [forward_recursion(virtual, X * QQ.array([[s, 1]]))[:, :1] for s in nodes]
+    vandermonde = QQ.convert([[s**k for k in nodes] for s in nodes])
+    values = [forward_recursion(virtual, X * QQ.convert([[s, 1]]))[:, :1] for s in nodes]
     return QQ.matmul(QQ.inverse(vandermonde), np.concatenate(values))[1, 0]
 
 

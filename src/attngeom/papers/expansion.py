@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.equations import Variety
 from attngeom.equations.ideal import LayerCoefficients
 from attngeom.equations.variety import place
-from attngeom.exact import QQ, WORD_PRIME, rank, rank_mod_p
+from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
 from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
@@ -44,7 +44,7 @@ def run_expansion(work: Work) -> Finding:
         F = layer_output(V, A, X, ring)
         same = True
         for i, j in np.ndindex(d_out, t):
-            total = ring.array([0])[0]
+            total = ring.convert([0])[0]
             for n, k, l, m in product(range(t), range(d), range(d), range(d)):
                 total += V[i, k] * A[l, m] * X[k, n] * X[l, n] * X[m, j]
             same &= F[i, j] == total
@@ -127,7 +127,7 @@ def linear_relations(d: int) -> Array:
     table[np.arange(number), np.arange(number)] = triple_orbits(d)
     rows, parts, ends = splits(d)
     np.add.at(table, (rows, number + parts * d + ends), -pair_orbits(d)[parts])
-    return QQ.array(table)
+    return QQ.convert(table)
 
 
 def run_symmetrization(work: Work) -> Finding:
@@ -137,7 +137,7 @@ def run_symmetrization(work: Work) -> Finding:
         ring = PolynomialDomain.of(v=(1, d), A=(d, d))
         points = place(ring.matrix("A", d, d), ring.matrix("v", 1, d), Variety(d, d), ring)
         y = np.concatenate([points.first_single[0], points.first_cross[0].ravel()])
-        values = ring.matmul(ring.array(linear_relations(d)), y[:, None])
+        values = ring.matmul(ring.convert(linear_relations(d)), y[:, None])
         checks.append(Check(f"d = {d}: all {len(values)} relations vanish in Q[v, A]", ring.is_zero(values)))
     return Finding("linear forms evaluated at the scaled coefficients of generic weights", tuple(checks))
 
@@ -147,7 +147,7 @@ def run_linear_independence(work: Work) -> Finding:
     rng = np.random.default_rng(work.seed)
     checks = []
     for d in work.choose((1, 2, 3), (1, 2, 3, 4, 5)):
-        found = rank(linear_relations(d), QQ)
+        found = QQ.rank(linear_relations(d))
         checks.append(Check(f"d = {d}: rank {found} = C(d+2, 3)", found == comb(d + 2, 3)))
     for d, a, t in work.choose(((2, 1, 2), (3, 2, 2)), ((2, 1, 2), (3, 2, 2), (3, 1, 3), (4, 2, 2))):
         model = LayerCoefficients(d, a, tokens=t)

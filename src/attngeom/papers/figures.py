@@ -34,7 +34,7 @@ DELTAS = tuple(range(3, 11))
 
 def slice_coefficients(x: Any, y: Any, w: Any) -> Coefficients:
     """The cubic map of the point (x, y, w) of the slice of [G] Figure 1: d = t = 2, d' = 1."""
-    cross = QQ.array([[[1, 0], [0, x], [-w, y]]])
+    cross = QQ.convert([[[1, 0], [0, x], [-w, y]]])
     single = symmetrize(cross, 2, QQ)
     shapes = array_shapes(2, 1, 2)
     parts = np.broadcast_to(single[:, None], shapes[0]), np.broadcast_to(cross[:, None, None], shapes[1])
@@ -43,22 +43,22 @@ def slice_coefficients(x: Any, y: Any, w: Any) -> Coefficients:
 
 def slice_weights(x: Any, b: Any) -> tuple[Array, Array]:
     """A and V of the point (x, b x, b²): V = (1, b), columns of A equal to (1, −b) and (0, x)."""
-    return QQ.array([[1, 0], [-b, x]]), QQ.array([[1, b]])
+    return QQ.convert([[1, 0], [-b, x]]), QQ.convert([[1, b]])
 
 
 def run_umbrella(work: Work) -> Finding:
     """[G] Figure 1: a 3-D slice of M_{2,1,2}, t = 2: the surface y² = w x², its singular line, its dashed part."""
     ring = PolynomialDomain(("x", "y", "w"))
     x, y, w = ring.ring.gens()
-    point = ring.array([[[1, 0], [0, x * fmpq(1, 2)], [-w, y]]])
+    point = ring.convert([[[1, 0], [0, x * fmpq(1, 2)], [-w, y]]])
     quartic = family(Variety(2, 2), "veronese-catalecticant-2").evaluate(Points.of_cross(point, ring))[0, 0]
     equation = y**2 - w * x**2
     proportional = quartic == -equation or quartic == equation
     ring = PolynomialDomain(("x", "b"))
     s, b = ring.ring.gens()
-    A, V = ring.array([[1, 0], [-b, s]]), ring.array([[1, b]])
+    A, V = ring.convert([[1, 0], [-b, s]]), ring.convert([[1, b]])
     table = quadric_table(A, V, ring)[0]
-    on_slice = ring.equal(table, ring.array([[1, 0, -(b**2)], [0, s, b * s]]))
+    on_slice = ring.equal(table, ring.convert([[1, 0, -(b**2)], [0, s, b * s]]))
     verdicts = {"surface": True, "crossing": True, "pinch": True, "dashed": True, "valid": True}
     for k in range(1, work.choose(4, 12)):
         value = fmpq(k, 3)
@@ -199,7 +199,7 @@ def plane_point(theta: Any) -> tuple[Any, Any] | None:
     """The (x, y) of the plane of [I] Figure 1 where both slice quadrics vanish at (s : u) = (θ : 1), exactly."""
     rows, right = [], []
     for first in (0, 3):
-        p, q, r = (QQ.array(VERONESE_SLICE[first + i]) for i in range(3))
+        p, q, r = (QQ.convert(VERONESE_SLICE[first + i]) for i in range(3))
         total = p * theta**2 + q * (2 * theta) + r
         rows.append(total[1:])
         right.append(-total[0])
@@ -237,7 +237,7 @@ def run_quartic_slice(work: Work) -> Finding:
     """[I] Figure 1: a plane section of the quartic Veronese invariant, with points from weights on it."""
     ring = PolynomialDomain(("x", "y"))
     x, y = ring.ring.gens()
-    formal = ring.array(plane_coordinates(x, y))
+    formal = ring.convert(plane_coordinates(x, y))
     quartic = family(Variety(2, 2), "veronese-catalecticant-2").evaluate(Points.of_cross(formal[None], ring))[0, 0]
     _, factors = quartic.factor()
     zero, realizable, valid = True, True, True
@@ -246,7 +246,7 @@ def run_quartic_slice(work: Work) -> Finding:
         found = plane_point(theta)
         if found is None:
             continue
-        coordinates = QQ.array(plane_coordinates(*found))
+        coordinates = QQ.convert(plane_coordinates(*found))
         zero &= quartic(*found) == 0
         cross = (coordinates * pair_orbits(2)[:, None])[None]
         shapes = array_shapes(2, 1, 2)

@@ -10,7 +10,7 @@ import sympy
 
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
-from attngeom.exact import BLAS_PRIME, QQ, rank, solve
+from attngeom.exact import BLAS_PRIME, QQ
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.layer.coefficients import expand_matrices, symmetrize
 from attngeom.layer.splitting import LayerSplitting, quadric_table, split_layer
@@ -23,7 +23,7 @@ from attngeom.verification import verify
 
 def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
     """Whether two nonzero arrays are proportional."""
-    return rank(np.stack([a.ravel(), b.ravel()]), domain) == 1
+    return domain.rank(np.stack([a.ravel(), b.ravel()])) == 1
 
 
 def run_query_key(work: Work) -> Finding:
@@ -34,16 +34,16 @@ def run_query_key(work: Work) -> Finding:
         Q, K = random_rank(a, d, a, rng), random_rank(a, d, a, rng)
         A = QQ.matmul(K.T, Q)
         other_Q, other_K = factor_attention(A, a, QQ)
-        C = solve(K.T, other_K.T, QQ)
-        found = C is not None and rank(K, QQ) == a
+        C = QQ.solve(K.T, other_K.T)
+        found = C is not None and QQ.rank(K) == a
         if C is not None:
             C = C.T
             found &= QQ.equal(QQ.matmul(C, K), other_K) and QQ.equal(QQ.matmul(C.T, other_Q), Q)
         checks.append(Check(f"d = {d}, a = {a}: one C carries a random factorization to the echelon one", found))
         moves = [QQ.matmul(E.T, Q).ravel() for E in units(a, d)] + [QQ.matmul(K.T, E).ravel() for E in units(a, d)]
-        kernel = 2 * a * d - rank(np.stack(moves), QQ)
+        kernel = 2 * a * d - QQ.rank(np.stack(moves))
         checks.append(Check(f"d = {d}, a = {a}: the fiber has dimension {kernel} = a²", kernel == a * a))
-    first, second = QQ.array([[0]]), QQ.array([[1]])
+    first, second = QQ.convert([[0]]), QQ.convert([[1]])
     same = QQ.equal(QQ.matmul(first.T, second), QQ.matmul(second.T, first))
     checks.append(
         Check("rk A = a is needed: for d = a = 1 and A = 0, (Q, K) = (1, 0) and (0, 1) differ by no C", same, "support")
@@ -102,9 +102,9 @@ def run_fibers(work: Work) -> Finding:
             "correction",
         )
     )
-    for A in (QQ.array([[0, 1], [-1, 0]]), QQ.array([[1, 0], [0, -1]])):
-        found = fiber_points(A, QQ.array([[1, 2]]))
-        one = len(found.points) == 1 and _is_point(found, A, QQ.array([[1, 2]]))
+    for A in (QQ.convert([[0, 1], [-1, 0]]), QQ.convert([[1, 0], [0, -1]])):
+        found = fiber_points(A, QQ.convert([[1, 2]]))
+        one = len(found.points) == 1 and _is_point(found, A, QQ.convert([[1, 2]]))
         checks.append(
             Check(
                 f"A = {[[int(x) for x in row] for row in A]}, V = (1, 2): the fiber is one point all the same",
@@ -131,7 +131,7 @@ def quadratic_forms() -> tuple[bool, bool]:
     ring = PolynomialDomain.of(x=(2, 1))
     x = ring.matrix("x", 2, 1)
     skew, split = (
-        ring.matmul(x.T, ring.matmul(ring.array(A), x))[0, 0] for A in ([[0, 1], [-1, 0]], [[1, 0], [0, -1]])
+        ring.matmul(x.T, ring.matmul(ring.convert(A), x))[0, 0] for A in ([[0, 1], [-1, 0]], [[1, 0], [0, -1]])
     )
     return skew == 0, len(split.factor()[1]) == 2
 
@@ -143,7 +143,7 @@ def _pivot(a: Array) -> int:
 
 def _one_token() -> bool:
     """For t = 1, d = 2, A = E_12 and its transpose give one function; for t = 2 they do not."""
-    A, V = QQ.array([[0, 1], [0, 0]]), QQ.array([[1, 0]])
+    A, V = QQ.convert([[0, 1], [0, 0]]), QQ.convert([[1, 0]])
     (single, cross), (other_single, other_cross) = expand_matrices(A, V, QQ), expand_matrices(A.T, V, QQ)
     return QQ.equal(single, other_single) and not QQ.equal(cross, other_cross)
 

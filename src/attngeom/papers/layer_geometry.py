@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from attngeom.certification import certify
-from attngeom.exact import QQ, WORD_PRIME, rank
+from attngeom.exact import QQ, WORD_PRIME
 from attngeom.exact.domains import Array
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
@@ -32,13 +32,13 @@ def run_critical(work: Work) -> Finding:
     for d, d_out in work.choose(((2, 1), (2, 2), (3, 2)), ((2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 2))):
         paper, ours = True, True
         for sample in samples(d, d_out, d, rng):
-            kernel = d * d + d * d_out - rank(differential(sample.A, sample.V), QQ)
+            kernel = d * d + d * d_out - QQ.rank(differential(sample.A, sample.V))
             has_form = sample.kind == "boundary" or (sample.kind == "zero" and max(sample.ranks) <= 1)
             paper &= (kernel > 1) == has_form
             ours &= (kernel > 1) == (sample.kind in ("boundary", "zero"))
         checks.append(Check(f"d = {d}, d' = {d_out}: critical exactly for A = k qᵀ, V = h kᵀ", paper))
         checks.append(Check(f"d = {d}, d' = {d_out}: critical exactly for these, A = 0 or V = 0", ours, "correction"))
-    kernel = 6 - rank(differential(QQ.eye(2), QQ.zeros((1, 2))), QQ)
+    kernel = 6 - QQ.rank(differential(QQ.eye(2), QQ.zeros((1, 2))))
     checks.append(
         Check(f"d = 2, d' = 1, A = I, V = 0: the kernel has dimension {kernel} > 1", kernel == 4, "correction")
     )
@@ -74,8 +74,8 @@ def run_singular(work: Work) -> Finding:
         checks.append(Check(f"{label}: the bounds on the tangent space decide every type of point", decided, "support"))
         checks.append(Check(f"{label}: singular exactly for rk A · rk V ≤ 1", paper))
         checks.append(Check(f"{label}: singular exactly for rk A · rk V ≤ 1 or rk A < a < d", ours, "correction"))
-    A, V = QQ.array([[1, 0, 0], [0, 0, 0], [0, 0, 0]]), QQ.array([[1, 0, 0], [0, 1, 0]])
-    span = rank(differential(A, V, 2), QQ)
+    A, V = QQ.convert([[1, 0, 0], [0, 0, 0], [0, 0, 0]]), QQ.convert([[1, 0, 0], [0, 1, 0]])
+    span = QQ.rank(differential(A, V, 2))
     checks.append(
         Check(
             f"d = 3, d' = a = 2, A = E₁₁, V = (I 0): tangent vectors of curves span {span} > 13",
@@ -138,11 +138,11 @@ def run_boundary(work: Work) -> Finding:
         far = True
         for sample in samples(d, d_out, d, rng):
             flat = quadric_table(sample.A, sample.V, QQ).reshape(d * d_out, -1)
-            far &= (rank(flat, QQ) >= 2) == (sample.kind == "generic")
+            far &= (QQ.rank(flat) >= 2) == (sample.kind == "generic")
         checks.append(
             Check(f"{label}: the closed condition rank T ≤ 1 of such limits holds only for ranks 1 and 1, or zero", far)
         )
-    real = certify(tensor_coefficients(QQ.array([1]), QQ.array([1, 0]), QQ.array([1, 0, 0]))).verdict
+    real = certify(tensor_coefficients(QQ.convert([1]), QQ.convert([1, 0]), QQ.convert([1, 0, 0]))).verdict
     checks.append(
         Check(
             "every k ∈ C^d that is not real gives a function without real weights (proof of A.6)", real != "realizable"

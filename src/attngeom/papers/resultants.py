@@ -11,7 +11,7 @@ from attngeom.equations import Variety
 from attngeom.equations.families.resultants import SylvesterResultants, resultant_values
 from attngeom.equations.lines import restrict
 from attngeom.equations.variety import place
-from attngeom.exact import GF, QQ, WORD_PRIME, rank, rank_mod_p
+from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.polynomials import polynomial_determinant
@@ -43,7 +43,7 @@ def random_line(d: int, rng: np.random.Generator) -> Array:
     """Two independent integer vectors p and r, as rows."""
     while True:
         line = rng.integers(-20, 21, size=(2, d))
-        if rank(QQ.array(line), QQ) == 2:
+        if QQ.rank(QQ.convert(line)) == 2:
             return line
 
 
@@ -155,4 +155,4 @@ def _span(polynomials: list[Any]) -> int:
     """The dimension of the span of polynomials over Q."""
     terms = [{tuple(int(e) for e in m): c for m, c in f.terms()} for f in polynomials]
     keys = sorted({key for part in terms for key in part})
-    return rank(QQ.array([[part.get(key, 0) for key in keys] for part in terms]), QQ) if keys else 0
+    return QQ.rank(QQ.convert([[part.get(key, 0) for key in keys] for part in terms])) if keys else 0

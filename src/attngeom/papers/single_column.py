@@ -10,7 +10,7 @@ from attngeom.equations import Variety
 from attngeom.equations.families.single_column import LieFlattening, LowRankSlice, lie_matrix, lie_rank
 from attngeom.equations.ideal import implicitize, single_column
 from attngeom.equations.variety import Points, place
-from attngeom.exact import GF, QQ, WORD_PRIME, nullspace, rank, rank_mod_p
+from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pairs, triple_orbits, triples
 from attngeom.layer.coefficients import expand_matrices, symmetrize
@@ -19,7 +19,7 @@ from attngeom.papers.records import Check, Finding, Work
 
 def cubic_point(coefficients: Array, d: int, domain: Domain) -> Points:
     """A cubic form as a point of the single-column coordinates; ``coefficients`` are those of its monomials."""
-    inverse = domain.array([f"1/{n}" for n in triple_orbits(d)])
+    inverse = domain.convert([f"1/{n}" for n in triple_orbits(d)])
     return Points(domain.reduce(coefficients * inverse)[None, None, :], None, domain)
 
 
@@ -58,7 +58,8 @@ def run_split_kernel(work: Work) -> Finding:
         ring = PolynomialDomain.of(q=(1, comb(d + 1, 2)), x=(1, d))
         x = ring.matrix("x", 1, d)[0]
         quadric = sum(
-            (c * x[k] * x[l] for c, (k, l) in zip(ring.matrix("q", 1, comb(d + 1, 2))[0], pairs(d))), ring.array([0])[0]
+            (c * x[k] * x[l] for c, (k, l) in zip(ring.matrix("q", 1, comb(d + 1, 2))[0], pairs(d))),
+            ring.convert([0])[0],
         )
         F = x[0] * quadric
         slope = [quadric.derivative(f"x_1_{i + 1}") for i in range(d)]
@@ -76,8 +77,8 @@ def run_split_kernel(work: Work) -> Finding:
         generic = field.random((comb(d + 2, 3),), rng)
         full = rank_mod_p(lie_flattening(cubic_point(generic, d, field), d), WORD_PRIME)
         checks.append(Check(f"d = {d}: a cubic that does not split has rank {d * d - 1}", full == d * d - 1, "support"))
-    cubic = multiply_cubic(QQ.array([1, 0]), QQ.array([0, 1, 1]), 2, QQ)
-    full = rank(lie_flattening(cubic_point(cubic, 2, QQ), 2), QQ)
+    cubic = multiply_cubic(QQ.convert([1, 0]), QQ.convert([0, 1, 1]), 2, QQ)
+    full = QQ.rank(lie_flattening(cubic_point(cubic, 2, QQ), 2))
     checks.append(Check("d ≥ 3 is needed: x₁(x₁x₂ + x₂²) has rank 3 = d² − 1 for d = 2", full == 3, "support"))
     evidence = "the annihilating operator on the generic quadric; ranks at random cubics mod p"
     return Finding(evidence, tuple(checks), primes=(WORD_PRIME,))
@@ -95,21 +96,19 @@ def run_low_rank_slice(work: Work) -> Finding:
         right = v.T * (A + A.T) + np.diagonal(A)[:, None] * v
         checks.append(Check(f"d = {d}: 3N = diag(v)(A + Aᵀ) + diag(A) vᵀ in Q[v, A]", ring.equal(3 * N, right)))
         single, _ = expand_matrices(A, v, ring)
-        cubic = sum(
-            (c * x[k, 0] * x[l, 0] * x[m, 0] for c, (k, l, m) in zip(single[0], triples(d))), ring.array([0])[0]
-        )
+        cubic = sum((c * x[k, 0] * x[l, 0] * x[m, 0] for c, (k, l, m) in zip(single[0], triples(d))), ring.zero)
         split = ring.matmul(v, x)[0, 0] * ring.matmul(x.T, ring.matmul(A, x))[0, 0]
         checks.append(Check(f"d = {d}: F = v(x) · xᵀA x in Q[v, A, x]", cubic == split))
     for d, a in work.choose(((4, 1), (6, 2)), ((3, 1), (4, 1), (5, 1), (6, 2), (7, 2), (8, 3))):
         variety = Variety(d, a, tokens=1)
         A = QQ.matmul(QQ.random((d, a), rng), QQ.random((a, d), rng))
         N = LowRankSlice(variety).coordinates(place(A, QQ.random((1, d), rng), variety, QQ))[0]
-        found = rank(N, QQ)
+        found = QQ.rank(N)
         label = f"d = {d}, a = {a}: rank N = {found} ≤ 2a+1 at random rational weights"
         checks.append(Check(label, found == min(d, 2 * a + 1)))
         lie = lie_flattening(place(A, QQ.random((1, d), rng), Variety(d, a, tokens=1), QQ), d) if d <= 4 else None
         if lie is not None:
-            checks.append(Check(f"d = {d}, a = {a}: rank M_F < {d * d - 1}", rank(lie, QQ) < d * d - 1))
+            checks.append(Check(f"d = {d}, a = {a}: rank M_F < {d * d - 1}", QQ.rank(lie) < d * d - 1))
     return Finding("identities on generic weights; exact ranks over Q at random weights", tuple(checks))
 
 
@@ -154,26 +153,26 @@ def run_three_forms(work: Work) -> Finding:
     """[I] Example 21: d = 4, a = 1, t = 1: rank 10, local codimension 10 of the 11-minors, and det N = 0."""
     rng = np.random.default_rng(work.seed)
     d = 4
-    forms = QQ.array(rng.integers(1, 30, size=(3, d)))
+    forms = QQ.convert(rng.integers(1, 30, size=(3, d)))
     cubic = product_of_forms(forms, d, QQ)
     point = cubic_point(cubic, d, QQ)
     M = lie_flattening(point, d)
-    right, left = nullspace(M, QQ), nullspace(M.T, QQ)
+    right, left = QQ.nullspace(M), QQ.nullspace(M.T)
     # The 11-minors at a point of rank 10 have differential Ḟ ↦ left · M_Ḟ · rightᵀ.
     places, factors = lie_matrix(d)
     rows = []
     for coordinate in range(comb(d + 2, 3)):
-        derivative = QQ.array(np.where(places == coordinate, factors, 0))
+        derivative = QQ.convert(np.where(places == coordinate, factors, 0))
         rows.append(QQ.matmul(left, QQ.matmul(derivative, right.T)).ravel())
-    jacobian = rank(np.stack(rows), QQ)
+    jacobian = QQ.rank(np.stack(rows))
     tangent = [
         product_of_forms(np.stack([e if i == j else forms[j] for j in range(3)]), d, QQ)
         for i in range(3)
         for e in QQ.eye(d)
     ]
-    dimension = rank(np.stack(tangent), QQ)
+    dimension = QQ.rank(np.stack(tangent))
     simple = product_of_forms(QQ.eye(4)[:3], d, QQ)
-    simple_rank = rank(lie_flattening(cubic_point(simple, d, QQ), d), QQ)
+    simple_rank = QQ.rank(lie_flattening(cubic_point(simple, d, QQ), d))
     generic = rank_mod_p(
         lie_flattening(cubic_point(GF(WORD_PRIME).random((20,), rng), d, GF(WORD_PRIME)), d), WORD_PRIME
     )
@@ -186,9 +185,9 @@ def run_three_forms(work: Work) -> Finding:
         Check(
             f"x₁x₂x₃ has rank {simple_rank}: its stabilizer in sl₄ has dimension {15 - simple_rank}", simple_rank == 10
         ),
-        Check(f"a random product of three forms has rank {rank(M, QQ)}", rank(M, QQ) == 10),
+        Check(f"a random product of three forms has rank {QQ.rank(M)}", QQ.rank(M) == 10),
         Check(f"the 11-minors have Jacobian rank {jacobian} there, the codimension", jacobian == 10),
-        Check(f"det N = 0: rank N = {rank(N, QQ)}", rank(N, QQ) == 3),
+        Check(f"det N = 0: rank N = {QQ.rank(N)}", QQ.rank(N) == 3),
         Check(
             f"det N is one of {quartics[3]} independent quartics in the ideal, none of which the 11-minors can give",
             quartics == [0, 0, 0, 1085],

@@ -13,7 +13,7 @@ from attngeom.equations import Variety, families
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.family import Family
 from attngeom.equations.variety import place
-from attngeom.exact import GF, QQ, WORD_PRIME, nullspace, rank, rank_mod_p
+from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices
@@ -32,7 +32,7 @@ def random_rank(rows: int, columns: int, size: int, rng: np.random.Generator) ->
     """A rational matrix of exactly this rank, by rejection."""
     while True:
         matrix = QQ.matmul(QQ.random((rows, size), rng), QQ.random((size, columns), rng))
-        if rank(matrix, QQ) == size:
+        if QQ.rank(matrix) == size:
             return matrix
 
 
@@ -88,7 +88,7 @@ def differential(A: Array, V: Array, a: int | None = None) -> Array:
     """
     d = A.shape[0]
     rows = [cross_vector(A, E) for E in units(*V.shape)]
-    if a is None or a >= d or rank(A, QQ) < a:
+    if a is None or a >= d or QQ.rank(A) < a:
         rows += [cross_vector(E, V) for E in units(d, d)]
     else:
         rows += [cross_vector(QQ.matmul(A, E), V) for E in units(d, d)]
@@ -108,21 +108,21 @@ def tangent_lower_bound(sample: Sample, a: int) -> int:
     if sample.kind == "zero":
         number = V.shape[0] * d * len(pairs(d)) + 3
         points = [cross_vector(random_rank(d, d, min(a, d), rng), QQ.random(V.shape, rng)) for _ in range(number)]
-        return rank(np.stack(points), QQ)
+        return QQ.rank(np.stack(points))
     if sample.kind == "generic":
-        return rank(differential(A, V, a), QQ)
+        return QQ.rank(differential(A, V, a))
     if sample.kind == "boundary":
         row = next(row for row in V if any(row != 0))
-        w = next(e for e in QQ.eye(d) if rank(np.stack([row, e]), QQ) == 2)
+        w = next(e for e in QQ.eye(d) if QQ.rank(np.stack([row, e])) == 2)
         V = V + V[:, [next(i for i in range(d) if row[i] != 0)]] * w
     fiber = split_layer(quadric_table(A, V, QQ), QQ).points
-    return rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]), QQ)
+    return QQ.rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]))
 
 
 def _residues(family: Family, position: Mapping[Any, int]) -> Iterator[Equation]:
     for index in range(family.count):
         terms = family.terms(index).items()
-        yield tuple((tuple(position[v] for v in m), int(FIELD.array([c])[0])) for m, c in terms)
+        yield tuple((tuple(position[v] for v in m), int(FIELD.convert([c])[0])) for m, c in terms)
 
 
 @cache
@@ -168,7 +168,7 @@ def tangent_upper_bound(sample: Sample, a: int) -> int:
     combination of targets; the flattening with all rows has rank ≤ a.
     """
     d, d_out, p = sample.A.shape[0], sample.V.shape[0], WORD_PRIME
-    A, V = FIELD.array(sample.A), FIELD.array(sample.V)
+    A, V = FIELD.convert(sample.A), FIELD.convert(sample.V)
     y = place(A, V, Variety(d, d, d_out=d_out), FIELD).first_cross
     rng = np.random.default_rng(1)
     rows = [gradients(segre_equations(d, d_out), y.ravel())]
@@ -183,6 +183,6 @@ def tangent_upper_bound(sample: Sample, a: int) -> int:
         rows.append(turned.reshape(len(inner), y.size))
     flat = y.reshape(-1, d)
     if rank_mod_p(flat, p) == a < d:
-        left, right = nullspace(flat.T, FIELD), nullspace(flat, FIELD)
+        left, right = FIELD.nullspace(flat.T), FIELD.nullspace(flat)
         rows.append((left[:, None, :, None] * right[None, :, None, :] % p).reshape(len(left) * len(right), y.size))
     return y.size - rank_mod_p(np.concatenate(rows), p)

@@ -11,7 +11,7 @@ from attngeom.equations import Points, Variety, family
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.families.veronese import exponents
 from attngeom.equations.variety import place
-from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank
+from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.polynomials import polynomial_determinant
@@ -40,7 +40,7 @@ def run_veronese(work: Work) -> Finding:
             for L in combinations(range(d), r):
                 minor = polynomial_determinant([[A[k, l] for l in L] for k in K])
                 for alpha in exponents(r, r):
-                    monomial = ring.array([1])[0]
+                    monomial = ring.convert([1])[0]
                     for k, e in zip(K, alpha):
                         monomial *= v[0, k] ** e
                     same &= veronese_determinant(y, alpha, K, L, d) == monomial * minor
@@ -153,7 +153,7 @@ def run_comparison(work: Work) -> Finding:
             for table in tables
         ]
         missing = [any(tuple(row) not in sets[1 - i] for row in table.tolist()) for i, table in enumerate(tables)]
-        ranks = [rank(QQ.array(table), QQ) for table in (*tables, np.concatenate(tables))]
+        ranks = [QQ.rank(QQ.convert(table)) for table in (*tables, np.concatenate(tables))]
         values[f"r = {r}, {targets} target sets"] = ranks
         label = f"r = {r}, {targets} target sets"
         checks.append(Check(f"{label}: each list has a minor that the other lacks", all(missing)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.exact import QQ, rank, solve
+from attngeom.exact import QQ
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights, random_weights
 from attngeom.network.factorization import factor_attention
@@ -37,7 +37,7 @@ def _random_full_rank(architecture: Architecture, seed: int) -> Weights:
     """Random rational weights with rk L = δ, by rejection."""
     while True:
         weights = random_weights(architecture, QQ, seed)
-        if rank(weights.virtual().L, QQ) == architecture.widths[1]:
+        if QQ.rank(weights.virtual().L) == architecture.widths[1]:
             return weights
         seed += 1000
 
@@ -50,8 +50,8 @@ def _canonical_factors(weights: Weights) -> Weights:
     V = [rows] + [QQ.eye(delta)] * (architecture.num_layers - 2) + [columns]
     A = [virtual.M[0]]
     for M in virtual.M[1:]:
-        half = solve(rows.T, M, QQ)
-        inner = solve(rows.T, half.T, QQ) if half is not None else None
+        half = QQ.solve(rows.T, M)
+        inner = QQ.solve(rows.T, half.T) if half is not None else None
         assert inner is not None
         A.append(inner.T)
     return weights_from_matrices(architecture, A, V, QQ)
@@ -83,8 +83,8 @@ def _find_gauge(first: Weights, second: Weights) -> bool:
         L, moved = multiply(V, L), multiply(W, moved)
         if index == len(layers) - 1:
             return QQ.equal(multiply(W, C), V)
-        found = solve(L.T, moved.T, QQ)
-        if found is None or rank(L, QQ) != V.shape[0] or not QQ.equal(multiply(found.T, V), multiply(W, C)):
+        found = QQ.solve(L.T, moved.T)
+        if found is None or QQ.rank(L) != V.shape[0] or not QQ.equal(multiply(found.T, V), multiply(W, C)):
             return False
         C = found.T
     return False
@@ -112,4 +112,4 @@ def _virtual_kernel(weights: Weights) -> int:
                     dL, L = multiply(dV, L) + multiply(v, slope), multiply(v, L)
                 assert dL is not None
                 rows.append(np.concatenate([*parts, dL.ravel()]))
-    return len(rows) - rank(np.stack(rows), QQ)
+    return len(rows) - QQ.rank(np.stack(rows))

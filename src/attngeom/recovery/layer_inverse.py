@@ -95,7 +95,7 @@ def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domai
         return N
     inverse = np.linalg.inv(_derivative(N, to_float(S), mask))
     precision = getattr(domain, "precision", 53)
-    current = domain.array(N)
+    current = domain.convert(N)
     last = np.inf
     for _ in range(precision // 8):
         error = midpoints(apply_layer(current, S, mask, domain) - target)
@@ -108,7 +108,7 @@ def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domai
         if size < -precision + 16 or size >= last:
             break
         last = size
-        shift = domain.array([2])[0] ** (-size)
+        shift = domain.convert([2])[0] ** (-size)
         correction = inverse @ to_float(error * shift).ravel()
-        current = midpoints(current - domain.array(correction.reshape(2, 2)) / shift)
+        current = midpoints(current - domain.convert(correction.reshape(2, 2)) / shift)
     return current

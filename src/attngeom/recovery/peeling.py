@@ -115,9 +115,9 @@ class Peeler:
         domain, d = self.domain, self.d
         count = OVERSAMPLING * (2 * d + 4)
         directions = self.rng.standard_normal((count, d))
-        y = domain.array(directions / np.linalg.norm(directions, axis=1, keepdims=True))
+        y = domain.convert(directions / np.linalg.norm(directions, axis=1, keepdims=True))
         step = 2.0**-14 if domain == RR else 2.0 ** -(getattr(domain, "precision", 53) // 7)
-        nodes = domain.array([step, 2 * step, 3 * step])
+        nodes = domain.convert([step, 2 * step, 3 * step])
         x = domain.eye(d)
         batch_x = np.concatenate([np.tile(x * node, (count, 1)) for node in nodes])
         batch_y = np.tile(np.repeat(y, d, axis=0), (3, 1))
@@ -165,11 +165,11 @@ class Peeler:
         for y, xs, inputs in jobs:
             values = answers[start : start + len(inputs)].reshape(len(xs), count, -1)
             start += len(inputs)
-            linear = midpoints(self._odd_linear(np.moveaxis(values, 1, 0), domain.array(nodes)))
+            linear = midpoints(self._odd_linear(np.moveaxis(values, 1, 0), domain.convert(nodes)))
             column = int(np.argmax(np.linalg.norm(to_float(linear), axis=0)))
             size = np.linalg.norm(to_float(linear))
             loss = float(np.abs(to_float(values)).max() / size) if size else np.inf
-            systems.append((loss, self._equations(domain.array(y), domain.array(xs), linear[:, column])))
+            systems.append((loss, self._equations(domain.convert(y), domain.convert(xs), linear[:, column])))
         # Interpolation loses as many digits as the linear part is smaller than the values: keep the best points.
         systems.sort(key=lambda system: system[0])
         M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
@@ -196,7 +196,7 @@ class Peeler:
     def _undo(self, x: Array, y: Array, nodes: Array) -> list[Array] | None:
         """One input (1, d, 2) for each node, or None if a layer cannot be undone stably."""
         P = np.stack([x, y], axis=1)
-        exact_P = self.domain.array(P)
+        exact_P = self.domain.convert(P)
         scores = [self.domain.matmul(exact_P.T, self.domain.matmul(M, exact_P)) for M in self.known][::-1]
         floats = [to_float(S) for S in scores]
         path: list[list[Array]] = []
@@ -216,7 +216,7 @@ class Peeler:
             path.append(solutions)
         inputs = []
         for node, solutions in zip(nodes, path[::-1]):
-            exact = self.domain.array(np.diag([node, 1.0]))
+            exact = self.domain.convert(np.diag([node, 1.0]))
             for N, S in zip(solutions, scores):
                 exact = refine_inverse(N, exact, S, self.mask, self.domain)
             inputs.append(self.domain.matmul(exact_P, exact)[None])
@@ -248,12 +248,12 @@ class Peeler:
     def _values(self) -> Peeled:
         """L, with all scales, from φ(X) = L Y with Y the image of X under all virtual layers."""
         domain, d = self.domain, self.d
-        X = domain.array(self.rng.standard_normal((2 * d + 4, d, self.architecture.tokens)))
+        X = domain.convert(self.rng.standard_normal((2 * d + 4, d, self.architecture.tokens)))
         answers = self.box(X)
         rows, right = [], []
         for x, answer in zip(X, answers):
             Y = midpoints(self._forward(x))
-            size = domain.array([float(np.abs(to_float(Y)).max()) or 1.0])[0]
+            size = domain.convert([float(np.abs(to_float(Y)).max()) or 1.0])[0]
             rows.append(Y.T / size)
             right.append(answer.T / size)
         L = least_squares(np.concatenate(rows), np.concatenate(right), domain).T
@@ -263,7 +263,7 @@ class Peeler:
 def held_out_error(virtual: VirtualWeights, box: BlackBox, tokens: int, rng: np.random.Generator) -> float:
     """The largest relative error of the outputs at fresh random inputs."""
     domain = virtual.domain
-    X = domain.array(rng.standard_normal((6, virtual.L.shape[1], tokens)))
+    X = domain.convert(rng.standard_normal((6, virtual.L.shape[1], tokens)))
     worst = 0.0
     for x, answer in zip(X, box(X)):
         found = forward_virtual(virtual, x)

@@ -119,8 +119,8 @@ def table_from_json(record: Any, name: str) -> QueryTable:
     for index, entry in enumerate(rounds):
         if not isinstance(entry, dict) or not isinstance(entry.get("inputs"), list):
             raise FormatError(f"{name}: round {index} without inputs; write tables with recover --plan")
-        inputs = RR.array(entry["inputs"])
-        outputs = None if entry.get("outputs") is None else RR.array(entry["outputs"])
+        inputs = RR.convert(entry["inputs"])
+        outputs = None if entry.get("outputs") is None else RR.convert(entry["outputs"])
         if inputs.ndim != 3 or inputs.shape[1:] != (architecture.widths[0], t):
             raise FormatError(f"{name}: inputs of shape {inputs.shape}; (N, {architecture.widths[0]}, {t}) is required")
         if outputs is not None and outputs.shape != (len(inputs), architecture.widths[-1], t):

@@ -9,7 +9,6 @@ from flint import fmpq
 
 from attngeom.errors import InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField, Rationals
-from attngeom.exact.matrices import solve
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
@@ -157,11 +156,11 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
 
 
 def _as_balls(box: BlackBox, domain: Balls) -> BlackBox:
-    return BlackBox(lambda X: domain.array(box(dyadic(X))), domain)
+    return BlackBox(lambda X: domain.convert(box(dyadic(X))), domain)
 
 
 def _as_floats(box: BlackBox, domain: Balls) -> BlackBox:
-    return BlackBox(lambda X: to_float(box(domain.array(X))), RR)
+    return BlackBox(lambda X: to_float(box(domain.convert(X))), RR)
 
 
 def _rationalise(
@@ -178,13 +177,13 @@ def _rationalise(
         M.append(rounded.reshape(matrix.shape))
     d, t = architecture.widths[0], architecture.tokens
     images, outputs = [], []
-    X = QQ.array(rng.integers(-9, 10, size=(d + 2 + EXACT_CHECKS, d, t)))
+    X = QQ.convert(rng.integers(-9, 10, size=(d + 2 + EXACT_CHECKS, d, t)))
     Y = box(X)
     pushed = VirtualWeights(tuple(M), QQ.eye(d), QQ, architecture.rule)
     for x, y in zip(X[: d + 2], Y[: d + 2]):
         images.append(forward_virtual(pushed, x).T)
         outputs.append(y.T)
-    L = solve(np.concatenate(images), np.concatenate(outputs), QQ)
+    L = QQ.solve(np.concatenate(images), np.concatenate(outputs))
     if L is None:
         return None
     exact = VirtualWeights(tuple(M), L.T, QQ, architecture.rule)

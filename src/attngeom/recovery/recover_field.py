@@ -13,7 +13,6 @@ from flint import nmod_poly
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, PrimeField
-from attngeom.exact.matrices import determinant, nullspace, solve
 from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
@@ -45,7 +44,7 @@ class _Field:
     def inverse_powers(self, degree: int) -> Array:
         """The matrix that turns the values of a polynomial at 0, …, degree into its coefficients."""
         powers = [[pow(s, k, self.field.p) for k in range(degree + 1)] for s in range(degree + 1)]
-        return self.field.inverse(self.field.array(powers))
+        return self.field.inverse(self.field.convert(powers))
 
     def embed(self, x: Array, y: Array) -> Array:
         """Inputs (N, d, t) with the columns x and y, which come first, in the order that a mask asks for."""
@@ -72,7 +71,7 @@ class _Field:
     def lines(self, x: Array, y: Array, u: Array) -> Array:
         """The inputs with columns x + s u and y for s = 0, …, degree and each direction u: (degree + 1, N) of them."""
         s = np.arange(self.degree + 1)[:, None, None]
-        moved = self.field.reduce(x + self.field.reduce(self.field.array(s) * u[None]))
+        moved = self.field.reduce(x + self.field.reduce(self.field.convert(s) * u[None]))
         return self.embed(moved.reshape(-1, self.d), np.broadcast_to(y, moved.shape).reshape(-1, self.d))
 
     def derivatives(self, outputs: Array, count: int) -> Array:
@@ -86,11 +85,11 @@ class _Field:
 
         A pencil remains for M_{k+1} if M_k is singular; M_{k+1} is one of its singular members if a_{k+1} < d.
         """
-        basis = nullspace(np.stack(rows), self.field).reshape(-1, self.d, self.d)
+        basis = self.field.nullspace(np.stack(rows)).reshape(-1, self.d, self.d)
         if len(basis) != 2:
             return list(basis) if len(basis) == 1 else []
         members = [self.field.reduce(basis[0] + basis[1] * s) for s in range(self.d + 1)]
-        determinants = self.field.array([[determinant(M, self.field)] for M in members])
+        determinants = self.field.convert([[self.field.det(M)] for M in members])
         values = self.field.matmul(self.inverse_powers(self.d), determinants)[:, 0]
         roots = self.roots(nmod_poly(values.tolist(), self.field.p))
         return [self.field.reduce(basis[0] + self.field.reduce(basis[1] * root)) for root in roots]
@@ -140,7 +139,7 @@ class _Field:
         f, g = in_r.reshape(2, bezout + 1, degree + 1).tolist()
         p = self.field.p
         resultants = [int(nmod_poly(a, p).resultant(nmod_poly(b, p))) for a, b in zip(f, g)]
-        in_s = self.field.matmul(self.inverse_powers(bezout), self.field.array(np.array(resultants)[:, None]))
+        in_s = self.field.matmul(self.inverse_powers(bezout), self.field.convert(np.array(resultants)[:, None]))
         found = []
         for s in self.roots(nmod_poly(in_s[:, 0].tolist(), p)):
             points = self.plane(base, np.array([[s, r] for r in range(degree + 1)]))
@@ -155,7 +154,7 @@ class _Field:
 
     def plane(self, base: Array, grid: Array) -> Array:
         """The pairs base_0 + s base_1 + r base_2 for each (s, r): shape (N, 2, d)."""
-        combined = self.field.matmul(self.field.array(grid), base[1:].reshape(2, -1)).reshape(-1, 2, self.d)
+        combined = self.field.matmul(self.field.convert(grid), base[1:].reshape(2, -1)).reshape(-1, 2, self.d)
         return self.field.reduce(base[0] + combined)
 
     def conditions(self, pairs: Array) -> Array:
@@ -179,7 +178,7 @@ class _Field:
                 context = field.reduce(seen.sum(axis=1))
                 rows.append(field.reduce(Y[:, i][:, None] * context[None, :]).ravel())
                 right.append(answer[:, i])
-        table = solve(np.stack(rows), np.stack(right), field)
+        table = field.solve(np.stack(rows), np.stack(right))
         if table is None:
             return "the last layer is no table of quadrics: the function is not of this architecture"
         split = split_layer(table.T.reshape(-1, d, pairs), field)

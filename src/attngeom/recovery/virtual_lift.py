@@ -8,7 +8,6 @@ from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.form import balanced_factors
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.exact.matrices import rank
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.factorization import factor_attention
 
@@ -45,8 +44,8 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
         if domain == RR:
             Q, K = (_pad(x, (shape.attention, shape.d_in), domain) for x in balanced_factors(A, shape.attention))
         else:
-            if rank(A, domain) > shape.attention:
-                raise InputError(f"M_{index + 1} of rank {rank(A, domain)} given; at most {shape.attention} fits")
+            if domain.rank(A) > shape.attention:
+                raise InputError(f"M_{index + 1} of rank {domain.rank(A)} given; at most {shape.attention} fits")
             Q, K = factor_attention(_pad(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
         if shape.value_width is None:
             layers.append((Head(Q, K, V),))

@@ -9,7 +9,6 @@ import numpy as np
 
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
-from attngeom.exact.matrices import rank
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.verification.budget import afford_elimination, height
 from attngeom.verification.reading import read_matrix, read_object, require, show
@@ -63,7 +62,7 @@ def _read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -
     rows = read_matrix(value, *shape, name)
     if any(type(x) is not str for row in rows for x in row):
         raise FormatError(f"{name}: entries must be strings")
-    array = domain.array(rows).reshape(shape)
+    array = domain.convert(rows).reshape(shape)
     if [domain.format(x) for x in array.ravel()] != [x for row in rows for x in row]:
         raise FormatError(f"{name}: entries must be written in lowest terms")
     return array
@@ -81,7 +80,7 @@ def _rank(A: Array, domain: Domain) -> int:
     bits = height(x for part in parts for x in part.ravel())
     # Denominators are cleared first: at worst the bits of a row add up.
     afford_elimination(len(parts) * len(A), bits if all(x.q == 1 for p in parts for x in p.ravel()) else bits * len(A))
-    return int(rank(A, domain))
+    return int(domain.rank(A))
 
 
 def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
@@ -90,7 +89,7 @@ def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
     assert isinstance(domain, QuadraticField)
     for vector in (_factors(A)[0], _factors(V)[1]):
         parts = np.stack(domain.parts(vector))
-        require(int(rank(parts, QQ)) == 2, "a factor is proportional to a real vector")
+        require(int(QQ.rank(parts)) == 2, "a factor is proportional to a real vector")
 
 
 def _factors(matrix: Array) -> tuple[Array, Array]:

@@ -84,7 +84,7 @@ def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed)
             for e in points
         ]
     )
-    vandermonde = field.array([[pow(int(e), k, field.p) for k in range(degree + 1)] for e in points])
+    vandermonde = field.convert([[pow(int(e), k, field.p) for k in range(degree + 1)] for e in points])
     linear_term = field.matmul(field.inverse(vandermonde), values)[1]
     assert field.is_zero(linear_term)
 
@@ -102,7 +102,7 @@ def test_unimodular_elements_and_their_inverses_are_small_integers(architecture,
 def test_scaling_is_refused_for_softmax():
     architecture = Architecture((2, 2), 1, kind="softmax")
     with pytest.raises(InputError, match="softmax"):
-        Symmetry(architecture, QQ, {Scale(0, 0): QQ.array([[2]])})
+        Symmetry(architecture, QQ, {Scale(0, 0): QQ.convert([[2]])})
 
 
 def test_symmetry_of_another_architecture_is_refused():

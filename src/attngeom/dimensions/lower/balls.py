@@ -39,7 +39,7 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, prec
     network = slice_weights(weights, balls)
     # Normal inputs keep the scores moderate: integer inputs would make softmax one-hot and the matrix singular.
     points = random_samples(slice_weights(weights, RR), 2 * rows, tokens, seed + 1)
-    exact = Samples(balls.array(points.X), balls.array(points.C), None)
+    exact = Samples(balls.convert(points.X), balls.convert(points.C), None)
     certified = certify_rank(jacobian(network, exact), precision)
     columns = network.columns[list(certified.columns)]
     return LowerBound(

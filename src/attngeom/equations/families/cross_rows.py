@@ -158,7 +158,7 @@ class SegreQuadrics(Family):
     def evaluate(self, points: Points, start: int = 0, stop: int | None = None) -> Array:
         start, stop = self.check_range(start, stop)
         d, domain = self.variety.d, points.domain
-        c = domain.reduce(points.first_cross * domain.array(pair_orbits(d))[:, None])
+        c = domain.reduce(points.first_cross * domain.convert(pair_orbits(d))[:, None])
         row_sets, target_sets = comb(self.variety.d_out, 2), comb(self.variety.num_targets, 2)
         i, j, w = index_digits(start, stop, row_sets, target_sets, comb(d + 3, 4))
         rows = combination_array(self.variety.d_out, 2, i)

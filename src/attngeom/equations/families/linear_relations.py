@@ -163,7 +163,7 @@ class Symmetrization(Family):
         assert points.single is not None and points.cross is not None
         d, domain = self.variety.d, points.domain
         rows, parts, ends = splits(d)
-        values = domain.reduce(points.single * domain.array(triple_orbits(d)))
-        first = domain.reduce(points.cross[..., 0, :, :] * domain.array(pair_orbits(d))[:, None])
+        values = domain.reduce(points.single * domain.convert(triple_orbits(d)))
+        first = domain.reduce(points.cross[..., 0, :, :] * domain.convert(pair_orbits(d))[:, None])
         np.subtract.at(values, (..., rows), first[..., parts, ends])  # type: ignore[arg-type]
         return domain.reduce(values).reshape(*values.shape[:-3], -1)[..., start:stop]

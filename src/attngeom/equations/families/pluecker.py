@@ -154,7 +154,7 @@ def form_values(y: Array, forms: list[QuadraticForm], domain: Domain) -> Array:
             C[u, w] += c
             C[w, u] += c
         P = minors[..., own, :]
-        gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.array(C), P))
+        gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.convert(C), P))
         values.append(_on_squares(gram, m, domain))
     return np.stack(values, axis=-2)
 

@@ -156,7 +156,7 @@ class LieFlattening(RowFamily):
 
     def coordinates(self, points: Points) -> Array:
         places, factors = lie_matrix(self.variety.d)
-        return points.domain.reduce(points.first_single[..., places] * points.domain.array(factors))
+        return points.domain.reduce(points.first_single[..., places] * points.domain.convert(factors))
 
     def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
         (rows, columns), r = self._shape, self.degree

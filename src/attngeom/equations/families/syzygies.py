@@ -85,7 +85,7 @@ class DeterminantalSyzygies(RowFamily):
             y, combination_array(D, d, needed[:, 0]), combination_array(m, d, needed[:, 1]), domain
         )
         values = domain.zeros((*y.shape[:-2], stop - start))
-        factors = domain.array([c for _, _, _, c in terms])
+        factors = domain.convert([c for _, _, _, c in terms])
         for (_, _, column, _), source, factor in zip(terms, where.ravel(), factors):
             values[..., column] = domain.reduce(values[..., column] + domain.times(minors[..., source], factor))
         return values

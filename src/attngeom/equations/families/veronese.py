@@ -107,7 +107,7 @@ class Veronese(RowFamily):
             columns.append(L)
             factors.append(2 ** sum(f != p for p, f in enumerate(images)))
         values = submatrix_minors(y, np.array(rows), np.array(columns), domain)
-        values = domain.reduce(values * domain.array(np.array(factors)))
+        values = domain.reduce(values * domain.convert(np.array(factors)))
         where = np.array([[place[symbol] for symbol in minor] for minor in minors])
         entries = [
             [values[..., where[:, 0]], values[..., where[:, 2]]],

@@ -31,6 +31,10 @@ class BalancedField(BalancedResidues, Domain):
         super().__post_init__()
 
     @property
+    def label(self) -> str:
+        return f"GF({self.p})"
+
+    @property
     def characteristic(self) -> int:
         return self.p
 

@@ -75,6 +75,11 @@ class Balls(Domain):
                     f"{a.shape[0]}×{a.shape[1]} matrix of balls not certainly invertible; raise the precision"
                 ) from None
 
+    def exp(self, a: Array) -> Array:
+        with self.working():
+            powers: Array = np.frompyfunc(lambda x: x.exp(), 1, 1)(a)
+            return powers
+
     def _large_det(self, a: Array) -> arb:
         return self.to_flint(a).det()
 

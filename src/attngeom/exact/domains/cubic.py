@@ -135,6 +135,10 @@ class CubicField(ExtensionField):
             raise InputError("a reducible modulus given; a cubic that is irreducible over Q is required")
         object.__setattr__(self, "modulus", modulus)
 
+    @property
+    def label(self) -> str:
+        return f"Q(t)/({_polynomial(self.modulus).str(var='t')})"
+
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return self.modulus
 

@@ -31,6 +31,14 @@ class Domain(ABC):
 
     name: ClassVar[str]
     is_exact: ClassVar[bool]
+    """Whether entries are numbers, so that zero can be told from nonzero: not so for floats and balls."""
+    rounds: ClassVar[bool] = False
+    """Whether results are rounded without a bound for the error, so that they are estimates: floats."""
+
+    @property
+    def label(self) -> str:
+        """The domain as mathematicians write it."""
+        return self.name
 
     @property
     def characteristic(self) -> int:
@@ -99,6 +107,22 @@ class Domain(ABC):
     def equal(self, a: Array, b: Array) -> bool:
         """Whether a and b have the same shape and the same entries."""
         return a.shape == b.shape and self.is_zero(self.reduce(a - b))
+
+    def pivot(self, a: Array) -> int | None:
+        """The place in a.ravel() of an entry to divide by, None if all are zero: the first nonzero one."""
+        return next((place for place, x in enumerate(a.ravel().tolist()) if x), None)
+
+    def parts(self, a: Array) -> tuple[Array, ...]:
+        """The coefficients of the entries over the field below: the entries, unless this is an extension."""
+        return (a,)
+
+    def sqrt(self, x: Any) -> Any | None:
+        """A square root of a number, None if the domain has none."""
+        raise DomainError(f"square root over {self.name} was asked for; Q, GF(p) or floats are required")
+
+    def exp(self, a: Array) -> Array:
+        """The exponentials of the entries, where they are numbers of the domain."""
+        raise DomainError(f"an exponential over {self.name} was asked for; floats or balls are required")
 
     def rref(self, a: Array) -> Echelon:
         """The reduced row echelon form, without its zero rows: equal row spaces give equal matrices."""

@@ -25,6 +25,7 @@ class Floats(Domain):
 
     name: ClassVar[str] = "RR"
     is_exact: ClassVar[bool] = False
+    rounds: ClassVar[bool] = True
 
     def convert(self, data: Any) -> Array:
         if isinstance(data, np.ndarray) and data.dtype.kind in "iuf":
@@ -51,6 +52,18 @@ class Floats(Domain):
             return np.linalg.inv(a)
         except np.linalg.LinAlgError:
             raise singular(a) from None
+
+    def pivot(self, a: Array) -> int | None:
+        """The place of the largest entry."""
+        place = int(np.argmax(np.abs(a))) if a.size else 0
+        return place if a.size and a.ravel()[place] else None
+
+    def sqrt(self, x: Any) -> float | None:
+        return float(np.sqrt(x)) if x >= 0 else None
+
+    def exp(self, a: Array) -> Array:
+        powers: Array = np.exp(a)
+        return powers
 
     def det(self, a: Array) -> Any:
         """The determinants over the last two axes, rounded."""

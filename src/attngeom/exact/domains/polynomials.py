@@ -49,6 +49,10 @@ class PolynomialDomain(Domain):
         )
 
     @property
+    def label(self) -> str:
+        return f"{self.base.label}[{', '.join(self.variables)}]"
+
+    @property
     def characteristic(self) -> int:
         return self.base.characteristic
 

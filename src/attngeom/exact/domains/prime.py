@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from flint import Ordering, nmod, nmod_mat, nmod_mpoly_ctx
+from flint import Ordering, fmpz, nmod, nmod_mat, nmod_mpoly_ctx
+from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
@@ -33,6 +34,10 @@ class PrimeField(Domain):
 
     def __post_init__(self) -> None:
         check_prime(self.p)
+
+    @property
+    def label(self) -> str:
+        return f"GF({self.p})"
 
     @property
     def characteristic(self) -> int:
@@ -93,6 +98,18 @@ class PrimeField(Domain):
 
     def solve(self, a: Array, b: Array) -> Array | None:
         return solve_mod_p(a, b, self.p)
+
+    def sqrt(self, x: Any) -> int | None:
+        """The least root.
+
+        >>> GF(7).sqrt(2), GF(7).sqrt(3)
+        (3, None)
+        """
+        try:
+            root = int(fmpz(int(x)).sqrtmod(self.p))
+        except NoRootError:
+            return None
+        return min(root, self.p - root)
 
     def _large_dets(self, a: Array) -> Any:
         return determinants_mod_p(a, self.p) if self.fits_word else super()._large_dets(a)

@@ -171,6 +171,10 @@ class QuadraticField(ExtensionField):
         if self.D in (0, 1) or not _is_squarefree(self.D):
             raise InputError(f"D = {self.D} given; a squarefree integer other than 0 and 1 is required")
 
+    @property
+    def label(self) -> str:
+        return f"Q(√{self.D})"
+
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return fmpq(-self.D), fmpq(0), fmpq(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,10 @@ class Rationals(Domain):
 
     name: ClassVar[str] = "QQ"
     is_exact: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        return "Q"
 
     def convert(self, data: Any) -> Array:
         return elementwise(as_fmpq, data)
@@ -62,6 +67,17 @@ class Rationals(Domain):
         reduced, size = self.to_flint(a).rref()
         matrix = from_flint(reduced)[:size]
         return Echelon(matrix, tuple(next(j for j, x in enumerate(row) if x != 0) for row in matrix))
+
+    def sqrt(self, x: Any) -> fmpq | None:
+        """The root that is not negative.
+
+        >>> QQ.sqrt(fmpq(4, 9)), QQ.sqrt(fmpq(2))
+        (2/3, None)
+        """
+        numerator, denominator = int(x.p), int(x.q)
+        if numerator < 0 or isqrt(numerator) ** 2 != numerator or isqrt(denominator) ** 2 != denominator:
+            return None
+        return fmpq(isqrt(numerator), isqrt(denominator))
 
     def _large_det(self, a: Array) -> Any:
         return self.to_flint(a).det()

@@ -30,7 +30,7 @@ class Lightning(Attention):
     """P = S, its upper triangle if causal.
 
     >>> from attngeom.exact import QQ
-    >>> Lightning(causal=True).weights(QQ.array([[1, 2], [3, 4]]), QQ).tolist()
+    >>> Lightning(causal=True).weights(QQ.convert([[1, 2], [3, 4]]), QQ).tolist()
     [[1, 2], [0, 4]]
     """
 

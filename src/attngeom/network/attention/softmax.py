@@ -67,7 +67,7 @@ class Softmax(Attention):
                 E = np.triu(E)
             elif copies is not None:
                 E = np.triu(E) + swap(np.triu(E, 1))
-                E[..., -1, :] = domain.times(E[..., -1, :], domain.array(np.full(1, copies)))
+                E[..., -1, :] = domain.times(E[..., -1, :], domain.convert(np.full(1, copies)))
             if copies is None:
                 E[..., diagonal, diagonal] = 0
                 E[..., diagonal, diagonal] = domain.reduce(1 - E.sum(axis=-2))

@@ -36,7 +36,7 @@ def moments(weights: Weights) -> Direction:
     function conserves it.
 
     >>> from attngeom.exact import QQ
-    >>> w = Weights.from_vector(Architecture((1, 1), 1), QQ.array([4, 1, 2]), QQ)
+    >>> w = Weights.from_vector(Architecture((1, 1), 1), QQ.convert([4, 1, 2]), QQ)
     >>> {factor.name: moment.item() for factor, moment in moments(w).items()}
     {'query-key': -15, 'scale': 12}
     """

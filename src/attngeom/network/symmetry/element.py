@@ -128,12 +128,11 @@ def random_unimodular_symmetry(architecture: Architecture, domain: Domain, seed:
     that its entries and those of its inverse are at most 2^6; most are below 5.
 
     >>> from attngeom.exact import QQ
-    >>> from attngeom.exact.matrices import determinant
-    >>> abs(determinant(random_unimodular_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0], QQ))
+    >>> abs(QQ.det(random_unimodular_symmetry(Architecture((2, 3, 2), 1), QQ, seed=0).between[0]))
     1
     """
     return _draw_symmetry(
-        architecture, domain, seed, lambda size, rng: domain.array(_random_unimodular_matrix(size, rng))
+        architecture, domain, seed, lambda size, rng: domain.convert(_random_unimodular_matrix(size, rng))
     )
 
 

@@ -23,7 +23,7 @@ DOMAINS: dict[str, Domain] = {"QQ": QQ, "RR": RR}
 def matrix_to_json(array: Array, domain: Domain) -> list[Any]:
     """Nested lists of JSON values: exact numbers as strings, floats as numbers.
 
-    >>> matrix_to_json(QQ.array([["1/2", 0]]), QQ)
+    >>> matrix_to_json(QQ.convert([["1/2", 0]]), QQ)
     [['1/2', '0']]
     """
     if array.ndim == 1:
@@ -74,15 +74,15 @@ def symmetry_from_json(record: Any, name: str = "symmetry") -> Symmetry:
         for index, layer in enumerate(layers):
             elements[HeadOrder(index, architecture.heads)] = tuple(int(place) for place in layer["permutation"])
             for place, head in enumerate(layer["heads"]):
-                scale = domain.array([[head["scale"]]])
-                elements[QueryKey(index, place, architecture.attention[index])] = domain.array(head["C"])
+                scale = domain.convert([[head["scale"]]])
+                elements[QueryKey(index, place, architecture.attention[index])] = domain.convert(head["C"])
                 if not domain.equal(scale, domain.eye(1)):
                     elements[Scale(index, place)] = scale
                 if head["B"] is not None:
-                    B = domain.array(head["B"])
+                    B = domain.convert(head["B"])
                     elements[ValueOutput(index, place, len(B))] = B
         for index, matrix in enumerate(record["between"]):
-            D = domain.array(matrix)
+            D = domain.convert(matrix)
             elements[Between(index, len(D))] = D
     except AttnGeomError:
         raise

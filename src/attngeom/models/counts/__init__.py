@@ -1,1 +1,0 @@
-"""Redundant dimensions by formula: of parts, of blocks, of whole models."""
