@@ -10,7 +10,7 @@ SEED ?= 0
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test lint fuzz bench torch clean
+.PHONY: help reproduce test lint fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
 	@echo "make bench       run every script in benchmarks/ at its quick size"
 	@echo "make torch       add the optional torch extra to the environment"
+	@echo "make models-test add torch and transformers, and compare live with every model family"
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required")'
@@ -45,6 +46,10 @@ bench: $(READY)
 
 torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torch]'
+
+models-test: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models-test]'
+	$(BIN)/python tests/models/live_families.py
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

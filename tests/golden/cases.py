@@ -434,6 +434,13 @@ LAYERS = [
     one("info", "info"),
 ]
 
+MODEL = [
+    one("model-inspect", "model inspect {in}/llama_model"),
+    one("model-inspect-config", "model inspect {in}/llama_model/config.json"),
+    one("model-compare", "model compare {in}/llama_model {in}/llama_model"),
+    one("model-fingerprint", "model fingerprint {in}/llama_model --seed 3"),
+]
+
 ATLAS = [
     Case(
         "atlas-run",
@@ -546,6 +553,7 @@ CASES = [
     *IMPLICITIZE,
     *INSPECT,
     *LAYERS,
+    *MODEL,
     *ATLAS,
     *REPRODUCE,
     *BAD,

@@ -101,7 +101,7 @@ def test_a_complex_multiple_of_real_weights_is_not_closure_only() -> None:
     "square", [[[[0, 1], [2, 3]]], [[[0, 1], [2, 3]], [[0, 1], [2, 3]]], [[[0, 1], [2, 3]]] * 3, []]
 )
 def test_disjoint_products_are_no_resultant(square: list[object]) -> None:
-    """They do not vanish on layers, and a line can be chosen so that they vanish at any three."""
+    """Only the coefficients in (λ, μ) of a resultant are the named equation, whatever else vanishes on layers."""
     layer = from_matrices(
         QQ.convert([[1, 2, 0, 1], [0, 3, 1, 0], [1, 1, 1, 0], [0, 0, 1, 2]]), QQ.convert([[3, 5, 1, 2]]), 2
     )

@@ -10,18 +10,19 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.nearest import TOLERANCE
 from attngeom.layer.splitting import LayerSplitting, split_layer
 
 
 def certify(
-    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = 1e-9
+    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = TOLERANCE
 ) -> Certification:
     """Whether φ(X) = V X Xᵀ A X with real V and real A of rank at most ``attention`` has these coefficients.
 
     Exact input (over Q): a complete decision, with weights or a violated invariant that :func:`verify` rechecks. For
     t ≥ 2 by [G] Prop A.5 and Thm 3.2: the linear relations, then one quadric α_m ν_n is factored and the others are
     divided. For t = 1 the cubics are split into a linear and a quadratic form. Float input: the nearest layer and its
-    distance, a verdict only if that is clear of ``tolerance`` by a factor 1000, and no certificate.
+    distance, a verdict only if bounds on the distance are clear of ``tolerance``, and no certificate.
 
     >>> from attngeom.layer.coefficients import expand
     >>> from attngeom.network import Architecture, random_weights
@@ -30,8 +31,10 @@ def certify(
     """
     if attention is not None and (isinstance(attention, bool) or not isinstance(attention, int) or attention < 1):
         raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
+    if not (0 <= tolerance < float("inf")):
+        raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
     if coefficients.domain == RR:
-        from attngeom.certification.nearest import certify_float
+        from attngeom.certification.floats import certify_float
 
         return certify_float(coefficients, attention, seed, tolerance)
     if coefficients.domain != QQ:

@@ -50,6 +50,7 @@ COMMANDS = {
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
     "forward": ("layers", "Evaluate a network at an input."),
     "import": ("layers", "Take attention weights from torch checkpoints."),
+    "model": ("model", "The same questions for a real transformer."),
     "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
     "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
     "info": ("info", "Versions of what the answers rest on."),

@@ -17,15 +17,16 @@ SAMPLES = 64
 
 
 def lower_bound(coefficients: Coefficients, attention: int | None = None) -> float:
-    """A number that no layer of this attention width comes nearer than, up to rounding.
+    """A number that no layer of this attention width comes nearer than, rounding errors included.
 
-    Copies that differ, terms outside the support and the symmetrization relations are a distance from a linear space;
+    The largest coefficient should be of size one. Copies that differ, terms outside the support and the symmetrization
+    relations are a distance from a linear space;
     for t ≥ 2 the bounds for the mean cross-column table come on top. For t = 1 only terms outside the support count.
     """
     t = coefficients.t
     outside = sum(float(term.value) ** 2 for term in coefficients.outside)
     if t == 1:
-        return float(np.sqrt(outside))
+        return float(np.sqrt(outside)) * (1 - 1e-12)
     single, cross = coefficients.single.mean(axis=1), coefficients.cross.mean(axis=(1, 2))
     spread = np.sum((coefficients.single - single[:, None]) ** 2) + np.sum(
         (coefficients.cross - cross[:, None, None]) ** 2
@@ -39,7 +40,18 @@ def lower_bound(coefficients: Coefficients, attention: int | None = None) -> flo
     )
     curved = spread + outside + t * (t - 1) * table**2
     linear = spread + outside + _symmetrization_distance(single, cross, coefficients.d, t)
-    return float(np.sqrt(max(curved, linear)))
+    size = np.sqrt(np.sum(coefficients.single**2) + np.sum(coefficients.cross**2) + outside)
+    found = float(np.sqrt(max(curved, linear)) - _rounding(coefficients.d, coefficients.d_out, t) * size)
+    return max(found, 0.0)
+
+
+def _rounding(d: int, d_out: int, t: int) -> float:
+    """What rounding can add to a bound, relative to the norm of the coefficients; generous in every constant.
+
+    Means of t² copies, contractions over d² entries, and singular or eigenvalues, whose backward error is a small
+    multiple of the size of the matrix in units of the last place.
+    """
+    return 2.0**-53 * 8 * (4 * d * d + 4 * t * t + 40 * max(d, d_out) + 100)
 
 
 def _symmetrization_distance(single: Array, cross: Array, d: int, t: int) -> float:
@@ -146,4 +158,5 @@ def conjugate_pair_distance(coefficients: Coefficients) -> float:
     near = values[0] * weight[0] * np.einsum("n,m,s->nsm", h[:, 0], q[0], quadric)
     single = symmetrize(near, d, RR)
     difference = np.sum((coefficients.cross - near[:, None, None]) ** 2)
-    return float(np.sqrt(difference + np.sum((coefficients.single - single[:, None]) ** 2)))
+    found = np.sqrt(difference + np.sum((coefficients.single - single[:, None]) ** 2))
+    return float(found) + _rounding(d, d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))

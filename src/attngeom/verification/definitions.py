@@ -171,8 +171,8 @@ def binary_restriction(data: Data, accessor: Accessor) -> Any:
 def _square(data: Data, number: int) -> list[tuple[list[int], list[int]]]:
     """The element of S_22 that the data name: one product of 2-subsets that meet, or one of two sums of products.
 
-    The resultant of Σ λ_m q_m and Σ μ_m q_m is a quadratic form in the minors of (λ, μ), so its coefficients at
-    products of disjoint 2-subsets vanish only in the sums that respect the Plücker relation.
+    The resultant of Σ λ_m q_m and Σ μ_m q_m is a quadratic form in the minors of (λ, μ), which satisfy the Plücker
+    relation: its coefficients in (λ, μ) at disjoint 2-subsets are these sums. Nothing else is the named equation.
     """
     square = data["square"]
     if type(square) is not list or any(type(x) is not list or len(x) != 2 for x in square):

@@ -1,4 +1,4 @@
-"""Float coefficients: the nearest attention layer, a lower bound on its distance, and a verdict if they are clear."""
+"""The attention layer nearest to float coefficients: bilinear least squares in (K, Q, V), A = Kᵀ Q of bounded rank."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from attngeom.certification.results import Certification, LayerVerdict, Point
-from attngeom.exact.domains import RR, Array
+from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
 
 STARTS = 12
 ITERATIONS = 60
 ALTERNATIONS = 50
 MAX_DENSE = 2 * 10**6
+UNIT_ROUNDOFF = 2.0**-53
+TOLERANCE = 1e-9
+"""The relative distance within which float coefficients count as those of a layer, unless another is given."""
 
 
 @lru_cache(maxsize=16)
@@ -64,12 +65,17 @@ class Problem:
             parts.append(np.sqrt(self.cross_weight) * flat.reshape(*batch, -1))
         return np.concatenate(parts, axis=-1)
 
+    @property
+    def data(self) -> Array:
+        """The weighted coefficients that are given, as one vector."""
+        parts = [np.sqrt(self.single_weight) * self.single.ravel()]
+        if self.cross_weight:
+            parts.append(np.sqrt(self.cross_weight) * self.cross.ravel())
+        return np.concatenate(parts)
+
     def residuals(self, A: Array, V: Array) -> Array:
         """The weighted differences as one vector, without the constant rest."""
-        data = [np.sqrt(self.single_weight) * self.single.ravel()]
-        if self.cross_weight:
-            data.append(np.sqrt(self.cross_weight) * self.cross.ravel())
-        return np.asarray(self.bilinear(A, V) - np.concatenate(data))
+        return np.asarray(self.bilinear(A, V) - self.data)
 
     def distance(self, A: Array, V: Array) -> float:
         return float(np.hypot(np.linalg.norm(self.residuals(A, V)), self.rest))
@@ -206,90 +212,54 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """A layer near given coefficients; ``distance`` is an upper bound on the distance to the nearest one."""
+    """A layer near given coefficients; ``distance`` is an upper bound on its distance, rounding errors included."""
 
     A: Array
     V: Array
     distance: float
 
 
+def enclose_distance(problem: Problem, A: Array, V: Array, t: int) -> float:
+    """An upper bound on the distance of (A, V): what is computed, and the most that rounding can have hidden.
+
+    Each coefficient is a sum of at most six products, so it is off by a few units in the last place of the same sum of
+    absolute values; the means over copies are off by their number of units.
+    """
+    rounding = 16 * np.linalg.norm(problem.bilinear(np.abs(A), np.abs(V)))
+    rounding += 4 * (t * t + 8) * np.hypot(np.linalg.norm(problem.data), problem.rest)
+    return float(problem.distance(A, V) * (1 + 1e-12) + UNIT_ROUNDOFF * rounding)
+
+
 def nearest_layer(
     coefficients: Coefficients, attention: int | None = None, seed: int = 0, goal: float = 0.0, starts: int = STARTS
 ) -> Nearest:
-    """The best layer found by bilinear least squares from singular and random starts; stops at distance ≤ ``goal``."""
+    """The best layer found by bilinear least squares from singular and random starts; stops at distance ≤ ``goal``.
+
+    The largest coefficient should be of size one, see :func:`attngeom.layer.scaling.scale_to_one`.
+    """
     problem = Problem.of(coefficients)
     rng = np.random.default_rng(seed)
-    width = problem.d if attention is None else min(attention, problem.d)
-    scale = float(max(np.abs(problem.single).max(initial=0.0), np.abs(problem.cross).max(initial=0.0)))
-    if scale == 0.0:
-        zero = np.zeros((problem.d, problem.d)), np.zeros((len(problem.single), problem.d))
-        return Nearest(*zero, problem.distance(*zero))
-    # A balanced problem of size one, so that huge and tiny coefficients behave alike.
-    unit = Problem(
-        problem.d, problem.single / scale, problem.cross / scale, problem.single_weight, problem.cross_weight, 0.0
-    )
-    best: Nearest | None = None
+    d, t = problem.d, coefficients.t
+    width = d if attention is None else min(attention, d)
+    best = Nearest(np.zeros((d, d)), np.zeros((len(problem.single), d)), np.inf)
+    best = Nearest(best.A, best.V, enclose_distance(problem, best.A, best.V, t))
     for number in range(starts):
-        A, V = _start(unit, rng, number)
-        if unit.cross_weight:
-            A, V = _alternate(unit, A, V)
-        A, V = _refine(unit, A, V, width)
-        found = Nearest(
-            A * np.sqrt(scale), V * np.sqrt(scale), problem.distance(A * np.sqrt(scale), V * np.sqrt(scale))
-        )
-        if best is None or found.distance < best.distance:
-            best = found
         if best.distance <= goal:
             break
-    assert best is not None
+        A, V = _start(problem, rng, number)
+        if problem.cross_weight:
+            A, V = _alternate(problem, A, V)
+        A, V = _balance(*_refine(problem, A, V, width))
+        found = Nearest(A, V, enclose_distance(problem, A, V, t))
+        if found.distance < best.distance:
+            best = found
     return best
 
 
-def certify_float(coefficients: Coefficients, attention: int | None, seed: int, tolerance: float) -> Certification:
-    """The verdict for float coefficients: distances relative to their norm, compared with ``tolerance``.
-
-    "realizable" if a layer lies within the tolerance; "not_realizable" (or "closure_only", if complex weights lie
-    within it) if a lower bound on the distance to every layer exceeds it; else "undecided" with both numbers.
-    """
-    outside = sum(float(term.value) ** 2 for term in coefficients.outside)
-    norm = float(np.sqrt(np.sum(coefficients.single**2) + np.sum(coefficients.cross**2) + outside))
-    if norm == 0.0:
-        zero = Point(np.zeros((coefficients.d,) * 2), np.zeros((coefficients.d_out, coefficients.d)), RR)
-        reason = "the zero function, which A = 0 computes"
-        return _result("realizable", reason, coefficients, attention, seed, 0, zero, 0.0, tolerance)
-    bound = lower_bound(coefficients, attention) / norm
-    # With a bound above the tolerance more starts cannot change the verdict.
-    starts = 3 if bound > 2 * tolerance else STARTS
-    nearest = nearest_layer(coefficients, attention, seed, tolerance * norm / 2, starts)
-    distance = nearest.distance / norm
-    values = np.linalg.svd(nearest.A, compute_uv=False)
-    size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
-    if distance <= tolerance:
-        point = Point(nearest.A, nearest.V, RR)
-        reason = f"a layer lies at relative distance {distance:.2e}, within the tolerance"
-        return _result("realizable", reason, coefficients, attention, seed, size, point, distance, tolerance)
-    if bound > 2 * tolerance:
-        if coefficients.t > 1 and conjugate_pair_distance(coefficients) <= tolerance * norm:
-            reason = f"conjugate linear factors within the tolerance; every real layer is at distance ≥ {bound:.2e}"
-            return _result("closure_only", reason, coefficients, attention, seed, 1, None, distance, tolerance)
-        reason = f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {distance:.2e}"
-        return _result("not_realizable", reason, coefficients, attention, seed, None, None, distance, tolerance)
-    reason = f"the nearest layer found is at relative distance {distance:.2e}, every layer at ≥ {bound:.2e}"
-    return _result("undecided", reason, coefficients, attention, seed, None, None, distance, tolerance)
-
-
-def _result(
-    verdict: LayerVerdict,
-    reason: str,
-    coefficients: Coefficients,
-    attention: int | None,
-    seed: int,
-    rank: int | None,
-    point: Point | None,
-    distance: float,
-    tolerance: float,
-) -> Certification:
-    points = () if point is None else (point,)
-    return Certification(
-        verdict, reason, coefficients, attention, seed, rank, points, residual=distance, tolerance=tolerance
-    )
+def _balance(A: Array, V: Array) -> tuple[Array, Array]:
+    """(λA, V/λ) with factors of like size, λ a power of two so that nothing is rounded."""
+    sizes = np.abs(A).max(initial=0.0), np.abs(V).max(initial=0.0)
+    if 0.0 in sizes:
+        return A, V
+    shift = (np.frexp(sizes[1])[1] - np.frexp(sizes[0])[1]) // 2
+    return np.ldexp(A, shift), np.ldexp(V, -shift)

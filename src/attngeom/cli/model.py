@@ -1,0 +1,202 @@
+"""``attngeom model``: the questions about weights and functions for real transformers (Hugging Face folders)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.options import IgnoredSeed, Json, Seed
+from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.errors import InputError
+from attngeom.files import read_json, write_atomic
+from attngeom.models import align, canonicalize, compare, fingerprint, open_model, specify, teleport, write_model
+from attngeom.models.comparison import ModelComparison
+from attngeom.models.inspection import Inspection, inspect_model, inspect_spec
+from attngeom.models.sampling import PARTS
+from attngeom.models.symmetry_files import symmetry_bytes
+from attngeom.models.writing import Written
+
+Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
+Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
+Scope = Annotated[str, typer.Option("--scope", help="layer, or model: the residual stream may be turned as well.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="keep, float32, or auto (float32, wider where stored so).")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="The same questions for real transformers.", no_args_is_help=True)
+    group.command("inspect")(inspect_command)
+    group.command("compare")(compare_command)
+    group.command("fingerprint")(fingerprint_command)
+    group.command("canonicalize")(canonicalize_command)
+    group.command("teleport")(teleport_command)
+    group.command("align")(align_command)
+    app.add_typer(group, name="model")
+
+
+@contextmanager
+def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over layers."""
+    with progress() as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def inspect_command(
+    path: Annotated[Path, typer.Argument(help="Folder of a model, or a config.json alone.")],
+    prove: Annotated[bool, typer.Option("--prove", help="Prove the count for a small block of the same kind.")] = False,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Describe a model: kind, redundancy by symmetry, heads, invisible weights, degenerate cases, unread tensors."""
+    if path.is_file() and path.suffix == ".json":
+        config = read_json(path)
+        if not isinstance(config, dict):
+            raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
+        found = inspect_spec(specify(config))
+    else:
+        with _steps("layers") as step:
+            found = inspect_model(open_model(path), step)
+    record = found.to_json()
+    if prove:
+        from attngeom.models.proofs import prove_redundancy
+
+        proof = prove_redundancy(found.spec, seed=seed)
+        record |= {"proof": proof.to_json()}
+        record["proven"] = "rank mod p" if proof.standing == "proven" else record["proven"]
+    if json:
+        print_json({**record, "seed": seed})
+        return
+    _show_inspection(found)
+    if prove:
+        console().print(f"proof: {proof.standing}: {proof.reason}")
+
+
+def _show_inspection(found: Inspection) -> None:
+    kind = found.to_json()["kind"]
+    print_pairs(
+        f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind}
+    )
+    out = console()
+    if found.redundancy is None:
+        out.print(found.reason)
+    else:
+        out.print(f"redundancy ({found.redundancy.standing}, {found.reason}):")
+        out.print(str(found.redundancy))
+        for line in found.redundancy.group:
+            out.print(f"  {line}")
+    for finding in found.findings:
+        place = "model" if finding.layer is None else f"layer {finding.layer}"
+        out.print(f"  {place}, {finding.part}: {finding.text}")
+    if found.heads:
+        worst = max(found.heads, key=lambda row: row.condition)
+        out.print(
+            f"{len(found.heads)} heads; worst condition {worst.condition:.3g}: layer {worst.layer} head {worst.head}"
+        )
+    for name, reason in found.unread.items():
+        out.print(f"  not read: {name} ({reason})")
+
+
+def compare_command(
+    one: Folder,
+    other: Folder,
+    level: Annotated[str, typer.Option("--level", help="auto, exact or rounding.")] = "auto",
+    scope: Scope = "layer",
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed misfit of every head.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the recovered symmetry (safetensors).")] = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Do two models compute the same function? Exact first, then within rounding; names the tensor that is wrong."""
+    if out is not None and level == "auto":
+        level = "rounding"
+    with _steps("layers") as step:
+        found = compare(
+            open_model(one),
+            open_model(other),
+            level=level,  # type: ignore[arg-type]  # compare refuses other words
+            scope=scope,  # type: ignore[arg-type]
+            tolerance=tolerance,
+            seed=seed,
+            progress=step,
+        )
+    if out is not None:
+        write_atomic(out, symmetry_bytes(found))
+    if json:
+        print_json(found.to_json())
+    else:
+        console().print(str(found), markup=False)
+    return _exit_code(found)
+
+
+def _exit_code(found: ModelComparison) -> int:
+    return {True: 0, False: 1, None: 3}[found.same_function]
+
+
+def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
+    """Print the exact fingerprint: one line per layer, one for the model."""
+    found = fingerprint(open_model(path), seed)
+    if json:
+        print_json(found.to_json())
+    else:
+        console().print(str(found), markup=False)
+
+
+def canonicalize_command(
+    path: Folder,
+    out: Out,
+    gauge: Annotated[str, typer.Option("--gauge", help="balanced, rotated or echelon.")] = "balanced",
+    scope: Scope = "layer",
+    dtype: Dtype = "auto",
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Write the canonical representative of a model's function."""
+    with _steps("layers") as step:
+        written = write_model(canonicalize(open_model(path), gauge, scope), out, dtype, step)  # type: ignore[arg-type]
+    _report(written, {"gauge": gauge, "scope": scope}, json)
+
+
+def teleport_command(
+    path: Folder,
+    out: Out,
+    condition: Annotated[float, typer.Option("--condition", help="Condition number of the random matrices.")] = 9.0,
+    parts: Annotated[str, typer.Option("--parts", help=f"Of {', '.join(PARTS)}, residual.")] = ",".join(PARTS),
+    dtype: Dtype = "auto",
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Write a random model with the same function."""
+    chosen = [part.strip() for part in parts.split(",")]
+    with _steps("layers") as step:
+        written = write_model(teleport(open_model(path), seed, condition, chosen), out, dtype, step)  # type: ignore[arg-type]
+    _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
+
+
+def align_command(
+    target: Folder,
+    path: Folder,
+    out: Out,
+    scope: Scope = "layer",
+    dtype: Dtype = "auto",
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Write the second model in the gauge of the first: heads, units, matrices, gains and constants."""
+    if scope not in ("layer", "model"):
+        raise InputError(f"--scope {scope[:40]!r} given; layer or model is required")
+    with _steps("layers") as step:
+        written = write_model(align(open_model(target), open_model(path), scope), out, dtype, step)  # type: ignore[arg-type]
+    _report(written, {"target": str(target), "scope": scope}, json)
+
+
+def _report(written: Written, settings: dict[str, object], json: bool) -> None:
+    record = {**written.to_json(), **settings}
+    if json:
+        print_json(record)
+        return
+    check = record.pop("check")
+    print_pairs("written", {**record, "worst misfit to the input": f"{check['worst_misfit']:.1e}"})

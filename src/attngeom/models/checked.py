@@ -1,0 +1,76 @@
+"""The base of all descriptions of models: frozen dataclasses whose fields are checked and bounded when made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+from attngeom.errors import InputError
+
+MAX_SIZES = {
+    "width": 2**20,
+    "heads": 2**14,
+    "groups": 2**14,
+    "head_dim": 2**16,
+    "value_dim": 2**16,
+    "vocabulary": 2**28,
+    "positions": 2**28,
+    "layers": 2**14,
+}
+MAX_SIZE = 2**28
+
+
+class Checked:
+    """A frozen description whose fields are checked against their types: integers >= 0 and bounded, finite floats."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for item in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            _check_field(type(self).__name__, item.name, getattr(self, item.name), hints[item.name])
+        self.check()
+
+    def check(self) -> None:
+        """Conditions between fields; raises InputError."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain dictionaries, lists and numbers."""
+        return asdict(self)  # type: ignore[call-overload]  # every subclass is a dataclass
+
+
+def _check_field(owner: str, name: str, value: Any, hint: Any) -> None:
+    options = get_args(hint)
+    if type(None) in options:
+        if value is None:
+            return
+        options = tuple(option for option in options if option is not type(None))
+        if len(options) == 1:
+            hint = options[0]
+            options = get_args(hint)
+    given = f"{owner}.{name} = {str(value)[:40]!r} given"
+    if hint is bool:
+        require(isinstance(value, bool), f"{given}; true or false is required")
+    elif hint is int:
+        largest = MAX_SIZES.get(name, MAX_SIZE)
+        good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
+        require(good, f"{given}; an integer from 0 to {largest} is required")
+    elif hint is float:
+        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        require(good, f"{given}; a finite number is required")
+    elif hint is str or (options and all(isinstance(option, str) for option in options)):
+        good = isinstance(value, str) and (hint is str or value in options)
+        require(good, f"{given}; one of {', '.join(map(str, options)) or 'the texts'} is required")
+    elif get_origin(hint) is tuple:
+        kind = options[0]
+        good = isinstance(value, tuple) and all(
+            isinstance(item, (int, float) if kind is float else kind) for item in value
+        )
+        require(good, f"{given}; a tuple of {kind.__name__} is required")
+    else:
+        require(isinstance(value, options or hint), f"{given}; another kind of description is required")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise InputError with the message (cut to 200 characters) unless the condition holds."""
+    if not condition:
+        raise InputError(message[:200])

@@ -1,0 +1,226 @@
+"""A config.json as checked values: every key is read through a typed getter that bounds it or says what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from attngeom.errors import InputError
+from attngeom.models.specification import Activation, Layout, Norm, Rotary
+
+ACTIVATIONS: Mapping[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+}
+LARGEST = 2**28
+
+
+class Config:
+    """Typed access to a configuration; ``read`` remembers which keys took part in the description.
+
+    >>> Config({"n_embd": 8}).integer("hidden_size", "n_embd")
+    8
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        if not isinstance(values, Mapping):
+            raise InputError(f"config of type {type(values).__name__} given; a JSON object is required")
+        self.values = values
+        self.read: set[str] = set()
+
+    def raw(self, *keys: str) -> Any:
+        """The first of the keys that is present and not null, else None."""
+        self.read.update(keys)
+        return next((self.values[key] for key in keys if self.values.get(key) is not None), None)
+
+    def integer(self, *keys: str, default: int | None = None, least: int = 1) -> int:
+        value = self.raw(*keys)
+        if value is None:
+            if default is None:
+                raise InputError(f"config without {' or '.join(keys)} given; add the key to config.json")
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+            raise InputError(
+                f"config {keys[0]} = {str(value)[:40]!r} given; an integer from {least} to {LARGEST} needed"
+            )
+        return value
+
+    def optional_integer(self, *keys: str) -> int | None:
+        return None if self.raw(*keys) is None else self.integer(*keys)
+
+    def number(self, *keys: str, default: float | None = None) -> float:
+        value = self.raw(*keys)
+        if value is None:
+            if default is None:
+                raise InputError(f"config without {' or '.join(keys)} given; add the key to config.json")
+            return default
+        return as_number(value, keys[0])
+
+    def optional_number(self, *keys: str) -> float | None:
+        return None if self.raw(*keys) is None else self.number(*keys)
+
+    def flag(self, *keys: str, default: bool) -> bool:
+        value = self.raw(*keys)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise InputError(f"config {keys[0]} = {str(value)[:40]!r} given; true or false is required")
+        return value
+
+    def activation(self, *keys: str, default: str) -> Activation:
+        name = self.raw(*keys) or default
+        if name not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise InputError(f"config {keys[0]} = {str(name)[:40]!r} given; known activations: {known}")
+        return ACTIVATIONS[str(name)]
+
+    def refuse(self, key: str, *allowed: Any) -> None:
+        """Refuse a setting that would change the function in a way that is not described."""
+        value = self.raw(key)
+        if value is not None and value not in allowed:
+            raise InputError(f"config {key} = {str(value)[:40]!r} given; this variant of the family is not known")
+
+    def rms(self, *, default: float, offset: float = 0.0) -> Norm:
+        eps = self.number("rms_norm_eps", "layer_norm_epsilon", default=default)
+        return Norm(kind="rms", eps=eps, offset=offset)
+
+    def layer_norm(self, *, default: float, bias: bool = True) -> Norm:
+        return Norm(kind="layer", eps=self.number("layer_norm_eps", "layer_norm_epsilon", default=default), bias=bias)
+
+    def windows(self, layers: int, window: int | None, default: list[str] | None = None) -> list[int | None]:
+        """The window of each layer from ``layer_types`` (full_attention, sliding_attention)."""
+        types = self.raw("layer_types")
+        types = default if types is None else types
+        if types is None:
+            return [window] * layers
+        known = {"full_attention": None, "sliding_attention": window}
+        if not isinstance(types, list) or len(types) != layers or any(name not in known for name in types):
+            raise InputError(f"config layer_types given; {layers} of full_attention or sliding_attention are required")
+        return [known[name] for name in types]
+
+    def rotary(self, head_dim: int, layout: Layout, *, theta: float = 10000.0, share: float = 1.0) -> Rotary | None:
+        """The rotary description; ``theta`` and ``share`` (of rotated coordinates) are the defaults of the family."""
+        nested = self.raw("rope_parameters", "rope_scaling") or {}
+        if not isinstance(nested, dict) or any(isinstance(value, dict) for value in nested.values()):
+            raise InputError("config rope_parameters given per layer type or not as an object; one set is required")
+        values = {"rope_theta": self.number("rope_theta", "rotary_emb_base", default=theta), **nested}
+        share = self.number("partial_rotary_factor", "rotary_pct", default=share)
+        share = as_number(values.get("partial_rotary_factor", share), "partial_rotary_factor")
+        dims = int(head_dim * share)
+        if not 0 <= dims <= head_dim or dims % 2:
+            raise InputError(f"{dims} of {head_dim} coordinates rotated by the config; an even part is required")
+        if not dims:
+            return None
+        return rotary_of(values, dims, layout, self.optional_integer("max_position_embeddings"), self)
+
+
+def as_number(value: Any, name: str) -> float:
+    """A finite number of a config."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"config {name} = {str(value)[:40]!r} given; a finite number is required")
+    return float(value)
+
+
+def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int | None, config: Config) -> Rotary:
+    """Frequencies θ_f of the named rope types: default, linear, dynamic, llama3, yarn, longrope."""
+    kind = values.get("rope_type") or values.get("type") or "default"
+    base = as_number(values["rope_theta"], "rope_theta")
+    if base <= 0:
+        raise InputError(f"config rope_theta = {base} given; a positive base is required")
+    plain = [base ** (-2 * f / dims) for f in range(dims // 2)]
+
+    def value(name: str, default: float | None = None) -> float:
+        given = values.get(name)
+        if given is None:
+            if default is None:
+                raise InputError(f"config rope type {kind} without {name} given; add it to rope_parameters")
+            return default
+        return as_number(given, name)
+
+    if kind == "default":
+        return Rotary(layout=layout, dims=dims, frequencies=tuple(plain))
+    if kind == "linear":
+        factor = value("factor")
+        return Rotary(layout=layout, dims=dims, frequencies=tuple(f / factor for f in plain))
+    if kind == "dynamic":
+        return Rotary(layout=layout, dims=dims, frequencies=tuple(plain), varies=True)
+    original = value("original_max_position_embeddings", _original(config, context))
+    if kind == "llama3":
+        low, high, factor = value("low_freq_factor"), value("high_freq_factor"), value("factor")
+        return Rotary(layout=layout, dims=dims, frequencies=_llama3(plain, factor, low, high, original))
+    if kind == "yarn":
+        factor = value("factor", (context or original) / original)
+        ramp = _ramp(dims, base, original, value("beta_fast", 32.0), value("beta_slow", 1.0), values)
+        frequencies = tuple(f * (1 - r + r / factor) for f, r in zip(plain, ramp))
+        return Rotary(layout=layout, dims=dims, frequencies=frequencies, amplitude=_amplitude(values, factor))
+    if kind in ("longrope", "su"):
+        short = values.get("short_factor")
+        if not isinstance(short, list) or len(short) != dims // 2:
+            raise InputError(f"config rope type {kind} given; short_factor must be a list of {dims // 2} numbers")
+        factor = value("factor", (context or original) / original)
+        amplitude = value(
+            "attention_factor", 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+        )
+        frequencies = tuple(f / as_number(s, "short_factor") for f, s in zip(plain, short))
+        return Rotary(layout=layout, dims=dims, frequencies=frequencies, amplitude=amplitude, varies=True)
+    raise InputError(
+        f"config rope type {str(kind)[:40]!r} given; default, linear, dynamic, llama3, yarn, longrope known"
+    )
+
+
+def _original(config: Config, context: int | None) -> float | None:
+    given = config.optional_integer("original_max_position_embeddings")
+    return float(given) if given is not None else None if context is None else float(context)
+
+
+def _llama3(plain: list[float], factor: float, low: float, high: float, original: float) -> tuple[float, ...]:
+    """Long waves are slowed by ``factor``, short ones kept, with a linear passage in between."""
+    found = []
+    for frequency in plain:
+        turns = original * frequency / (2 * math.pi)
+        if turns < low:
+            found.append(frequency / factor)
+        elif turns > high:
+            found.append(frequency)
+        else:
+            smooth = (turns - low) / (high - low)
+            found.append((1 - smooth) * frequency / factor + smooth * frequency)
+    return tuple(found)
+
+
+def _ramp(dims: int, base: float, original: float, fast: float, slow: float, values: Mapping[str, Any]) -> list[float]:
+    """Share of interpolation of each pair in YaRN: 0 for fast pairs, 1 for slow ones."""
+
+    def place(turns: float) -> float:
+        return dims * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = place(fast), place(slow)
+    if values.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dims - 1)
+    if low == high:
+        high += 0.001
+    return [min(max((f - low) / (high - low), 0.0), 1.0) for f in range(dims // 2)]
+
+
+def yarn_scale(factor: float, weight: float = 1.0) -> float:
+    """YaRN's growth of scores with the stretching of the context: 1 + 0.1 weight ln factor."""
+    return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+
+def _amplitude(values: Mapping[str, Any], factor: float) -> float:
+    if values.get("attention_factor") is not None:
+        return as_number(values["attention_factor"], "attention_factor")
+    one, every = values.get("mscale"), values.get("mscale_all_dim")
+    if one and every:
+        return yarn_scale(factor, as_number(one, "mscale")) / yarn_scale(factor, as_number(every, "mscale_all_dim"))
+    return yarn_scale(factor)

@@ -1,0 +1,1 @@
+"""Redundant dimensions by formula: of parts, of blocks, of whole models."""

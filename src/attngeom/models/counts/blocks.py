@@ -1,0 +1,238 @@
+"""Redundant dimensions of a block: its parts, its norms, and the constants that sublayers can hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attngeom.models.checked import require
+from attngeom.models.counts.parts import PartName, Term, attention_terms, mlp_terms
+from attngeom.models.counts.streams import Stream, stream
+from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Norms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sublayer:
+    """A map that is added to the stream, and its norms; cross-attention reads keys and values from another stream."""
+
+    map: Attention | MLP | Experts
+    norms: Norms
+    is_cross: bool = False
+
+
+def sublayers(block: Block) -> list[Sublayer]:
+    """Attention, cross-attention and MLP, as far as the block has them, in the order of the computation."""
+    found = []
+    if block.attention is not None:
+        found.append(Sublayer(map=block.attention, norms=block.attention_norms))
+    if block.cross is not None:
+        found.append(Sublayer(map=block.cross, norms=block.cross_norms, is_cross=True))
+    if block.mlp is not None:
+        found.append(Sublayer(map=block.mlp, norms=block.mlp_norms))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Vectors that a sublayer adds to every token: ``biases`` free vectors, and Σ O_h b of the values."""
+
+    biases: int
+    value_size: int
+    own_values: bool
+    any_values: bool
+
+    def merged(self, other: Constants) -> Constants:
+        values = self if self.any_values or not other.any_values else other
+        return Constants(
+            biases=self.biases + other.biases,
+            value_size=values.value_size,
+            own_values=values.own_values,
+            any_values=values.any_values,
+        )
+
+    def terms(self, width: int, written: int) -> list[Term]:
+        """What of the constants is not seen: with a free vector everything but ``written`` dimensions of the sum."""
+        values = self.value_size * self.own_values
+        if self.biases:
+            return [
+                Term(part="value_bias", count=values, group=f"R^{values}, into the output bias", lemma="L1"),
+                Term(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
+                Term(
+                    part="value_bias",
+                    count=width * (self.biases - 1),
+                    group=f"R^{width * (self.biases - 1)} between biases of which the sum is seen",
+                    lemma="L1",
+                ),
+            ]
+        seen = min(written, self.value_size) if self.any_values else 0
+        part: PartName = "value_bias" if self.own_values else "norm"
+        # Without own biases the norm's bias makes the constants; the rows of V were counted as if none were seen.
+        return [Term(part=part, count=values - seen, group="value constants beyond the width", lemma="L1")]
+
+    def reaches_mean(self, width: int) -> bool:
+        """Whether the constants contain the direction 1."""
+        return self.biases > 0 or (self.any_values and self.value_size >= width)
+
+
+def constants(part: Attention | MLP | Experts, source: Stream) -> Constants:
+    """The constants of a sublayer; with sinks the value constants are not constant functions and count as seen."""
+    if isinstance(part, Attention):
+        silent = part.sinks
+        return Constants(
+            biases=int(part.output_bias),
+            value_size=part.groups * part.value_dim,
+            own_values=part.value_bias and not silent,
+            any_values=part.latent is None and source.has_constant(part.value_bias) and not silent,
+        )
+    if isinstance(part, MLP):
+        biases = int(part.down_bias)
+    else:
+        # A vector added to the biases of all experts is a constant if the weights of the router add up to one.
+        shared = part.shared is not None and part.shared.down_bias
+        biases = shared + (part.sums_to_constant and part.expert.down_bias)
+    return Constants(biases=biases, value_size=0, own_values=False, any_values=False)
+
+
+def block_terms(
+    block: Block, width: int, *, incoming: Norm | None = None, source: Norm | None = None, mean_seen: bool = True
+) -> list[Term]:
+    """The redundancy of a block whose input is an arbitrary stream, or one behind the norm ``incoming`` (post-LN).
+
+    ``source`` is the norm behind which cross-attention finds the encoder's stream; None: arbitrary vectors. The
+    gain of ``incoming`` and the parameters of ``source`` are counted by the caller. ``mean_seen`` False: nothing that
+    reads the output of the block sees its mean (whole models with LayerNorm).
+    """
+    _check_placement(block)
+    terms: list[Term] = []
+    if block.parallel:
+        terms += _parallel_terms(block, width, width - (not mean_seen))
+    else:
+        last_mean = constant_before = False
+        for sublayer in sublayers(block):
+            part, norms = sublayer.map, sublayer.norms
+            before = incoming if norms.stream is not None else norms.input
+            own = stream(width, before)
+            other = stream(width, source) if sublayer.is_cross else own
+            hidden = not mean_seen and norms.output is None
+            if norms.stream is not None:
+                hidden = norms.stream.kind == "layer"
+            written = width - hidden
+            terms += _map_terms(part, own, other, written)
+            pool = constants(part, other)
+            if norms.stream is not None:
+                pool_terms, incoming = _post_norm_terms(pool, incoming, norms.stream, width, written)
+                terms += pool_terms
+            else:
+                terms += pool.terms(width, written)
+            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
+            mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
+            bare = constant_before and pool.biases > 0 and norms == Norms()
+            known = not bare or (_reading_rows(part) >= width and not _reads_with_bias(part))
+            require(known, "a narrow or biased map without norm between two biases given; the formula is not known")
+            constant_before |= pool.biases > 0 or pool.any_values
+            if last_mean and norms.input is not None and norms.input.kind == "layer":
+                if mean:
+                    terms.append(Term(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
+                last_mean = True
+            else:
+                last_mean = mean
+    return [term for term in terms if term.count]
+
+
+def _reading_rows(part: Attention | MLP | Experts) -> int:
+    """Rows that read the stream: fewer than its width leave directions unread."""
+    if isinstance(part, Attention):
+        return part.heads * part.head_dim
+    if isinstance(part, MLP):
+        return part.width * (2 if part.gated else 1)
+    rows = part.count * _reading_rows(part.expert) + part.count
+    return rows + (0 if part.shared is None else _reading_rows(part.shared))
+
+
+def _reads_with_bias(part: Attention | MLP | Experts) -> bool:
+    """Whether what reads the stream has biases, which can absorb a shift of the stream."""
+    if isinstance(part, Attention):
+        return part.query_bias
+    if isinstance(part, MLP):
+        return part.up_bias
+    return part.expert.up_bias or part.router_bias or (part.shared is not None and part.shared.up_bias)
+
+
+def _check_placement(block: Block) -> None:
+    for sublayer in sublayers(block):
+        norms = sublayer.norms
+        alone = norms.stream is None or (norms.input is None and norms.output is None)
+        require(alone, "a sublayer with a norm of the sum and another norm given; the formula is not known")
+        flat = norms.output is None or norms.output.kind == "rms"
+        require(flat, "a LayerNorm of a sublayer's output given; the formula is known for rms only")
+        require(norms.output is None or not block.parallel, "a parallel block with output norms given; not known")
+
+
+def _map_terms(part: Attention | MLP | Experts, own: Stream, other: Stream, written: int) -> list[Term]:
+    if isinstance(part, Attention):
+        return attention_terms(part, own, other, written)
+    return mlp_terms(part, own, written)
+
+
+def _norm_terms(norms: Norms, width: int) -> list[Term]:
+    """Gain and bias of an input norm go into its readers; of an output norm only the scale, and only if eps = 0."""
+    terms = []
+    if norms.input is not None:
+        count = norms.input.parameters(width)
+        terms.append(Term(part="norm", count=count, group=f"(R*)^{width} gains, biases", lemma="L4"))
+    return terms
+
+
+def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
+    """gain ∘ n(W y): the scale of W if eps = 0; gains that the lengths of W y do not fix, if y has few coordinates."""
+    norm, part = sublayer.norms.output, sublayer.map
+    if norm is None:
+        return []
+    terms = []
+    if norm.eps == 0:
+        terms.append(Term(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0"))
+    if isinstance(part, Attention):
+        inner, bias = part.heads * part.value_dim, part.output_bias
+    elif isinstance(part, MLP):
+        inner, bias = part.width, part.down_bias
+    else:
+        inner, bias = part.expert.width, part.expert.down_bias
+    require(inner > 1 or bias or norm.eps > 0, "an output norm with eps 0 of one column given: it shows a sign only")
+    inner += bias
+    # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
+    loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain
+    known = not (loose and isinstance(part, Experts))
+    require(known, f"an output norm of width {width} after experts of width {inner} given; the formula is not known")
+    return [*terms, Term(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]
+
+
+def _parallel_terms(block: Block, width: int, written: int) -> list[Term]:
+    """Attention and MLP of the same x: of their biases only the sum is seen."""
+    terms: list[Term] = []
+    pool = Constants(biases=0, value_size=0, own_values=False, any_values=False)
+    for sublayer in sublayers(block):
+        shared = block.shared_norm and not isinstance(sublayer.map, Attention)
+        norm = block.attention_norms.input if shared else sublayer.norms.input
+        own = stream(width, norm)
+        terms += _map_terms(sublayer.map, own, own, written)
+        terms += _norm_terms(sublayer.norms, width)
+        pool = pool.merged(constants(sublayer.map, own))
+    return terms + pool.terms(width, written)
+
+
+def _post_norm_terms(
+    pool: Constants, incoming: Norm | None, outgoing: Norm, width: int, written: int
+) -> tuple[list[Term], Norm]:
+    """norm(x + f(x)) with x behind the norm ``incoming``: its bias joins the constants, its gain is seen through x."""
+    terms = []
+    if incoming is not None and incoming.bias:
+        joined = Constants(biases=pool.biases + 1, value_size=0, own_values=False, any_values=False)
+        terms += [
+            Term(part="value_bias", count=pool.value_size * pool.own_values, group="into the next bias", lemma="L1"),
+            Term(part="norm", count=width * (joined.biases - 1), group="bias of the norm before", lemma="L4"),
+            Term(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
+        ]
+    else:
+        terms += pool.terms(width, written)
+    if incoming is not None and incoming.gain and outgoing.eps == 0:
+        terms.append(Term(part="norm", count=1, group="R+ scale between two norms", lemma="L5, eps = 0"))
+    return terms, outgoing

@@ -1,0 +1,221 @@
+"""Redundant dimensions of attention and of MLPs: parameters minus visible ones, part by part, with the group that acts.
+
+Each count is a theorem for generic weights: the group acts with orbits of this dimension (upper bound of the
+dimension), and lemmas L1 to L6 of docs/models-theory.md say that nothing else is lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from attngeom.models.checked import require
+from attngeom.models.counts.streams import Stream, independent_squares, product
+from attngeom.models.specification import MLP, Attention, Experts, Latent, Norm, QKNorm, Rotary
+
+PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
+PART_NAMES: tuple[PartName, ...] = get_args(PartName)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """``count`` redundant dimensions of one part, the group whose orbits they are, and the lemma that says so."""
+
+    part: PartName
+    count: int
+    group: str
+    lemma: str
+
+
+def frequencies(rotary: Rotary | None) -> tuple[int, Counter[float]]:
+    """The number of coordinates that are rotated by frequency 0, and the multiplicities of the other frequencies."""
+    counts = Counter(() if rotary is None else rotary.frequencies)
+    still = 2 * counts.pop(0.0, 0)
+    return still, counts
+
+
+def attention_terms(attention: Attention, queries: Stream, source: Stream, written: int) -> list[Term]:
+    """Redundancy of attention, constants of values and outputs excepted (they belong to the block).
+
+    ``queries`` and ``source`` are the streams that queries and that keys and values read; of every output vector
+    ``written`` dimensions are seen (d, or d − 1 if a LayerNorm of the sum follows).
+    """
+    if attention.latent is not None:
+        return _latent_terms(attention, attention.latent, queries, written)
+    heads, groups, a, v = attention.heads, attention.groups, attention.head_dim, attention.value_dim
+    n = heads // groups
+    still, _ = frequencies(attention.rotary)
+    plain = attention.unrotated + still
+    absolute = attention.softcap is not None or attention.sinks
+    shown = absolute or attention.qk_norm is not None
+    rows = queries.rows(heads * a, attention.query_bias, True)
+    rows += source.rows(groups * (a - plain), attention.key_bias, True)
+    rows += source.rows(groups * plain, attention.key_bias, shown)
+    rows += source.rows(groups * v, attention.value_bias, attention.sinks)
+    width = queries.width
+    value_seen = source.seen + (attention.sinks and source.has_constant(attention.value_bias))
+    value_output = groups * (v * (n * written + value_seen) - product(v, n * written, value_seen))
+    return [
+        *_score_terms(attention, queries, source, absolute),
+        Term(part="value_output", count=value_output, group=f"GL({v})^{groups}", lemma="L1, L2"),
+        Term(
+            part="key_bias",
+            count=groups * plain * (attention.key_bias and not shown),
+            group=f"R^{groups * plain}, key constants of unrotated dimensions",
+            lemma="L1: softmax ignores what does not depend on the key",
+        ),
+        Term(part="norm", count=rows, group="mean direction of the rows of q, k, v", lemma="L4"),
+        Term(
+            part="norm",
+            count=heads * v * (width - written),
+            group="columns of the output matrix along 1",
+            lemma="L4: the next norm removes the mean",
+        ),
+    ]
+
+
+def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute: bool) -> list[Term]:
+    """Redundancy of queries and keys: pairs of rotated coordinates, unrotated coordinates, gains of QK-norms."""
+    heads, groups = attention.heads, attention.groups
+    n = heads // groups
+    key_constant = source.has_constant(attention.key_bias)
+    if attention.qk_norm is not None:
+        rows = (queries.seen + queries.has_constant(attention.query_bias), source.seen + key_constant)
+        return _normalised_terms(attention, attention.qk_norm, rows)
+    still, turning = frequencies(attention.rotary)
+    plain = attention.unrotated + still
+    wide = n * (queries.seen + queries.has_constant(attention.query_bias))
+    tall = source.seen + (absolute and key_constant)
+    terms = []
+    if plain:
+        count = groups * (plain * (tall + wide) - product(plain, tall, wide))
+        terms.append(Term(part="query_key", count=count, group=f"GL({plain})^{groups}", lemma="L1, L2"))
+        constants = key_constant and queries.has_constant(attention.query_bias)
+        if constants and attention.sinks and attention.softcap is None and plain >= min(tall, wide):
+            # The product of the two constants is then free and adds to the sink of the head.
+            terms.append(Term(part="query_key", count=heads, group=f"R^{heads} between scores and sinks", lemma="L1"))
+    tall = source.seen + key_constant
+    for size, number in sorted(Counter(turning.values()).items()):
+        count = groups * number * 2 * (size * (tall + wide) - product(size, tall, wide))
+        group = f"(C*)^{groups * number}" if size == 1 else f"GL({size},C)^{groups * number}"
+        terms.append(Term(part="query_key", count=count, group=group, lemma="L1, L3"))
+    return terms
+
+
+def _normalised_terms(attention: Attention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[Term]:
+    """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
+
+    ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
+    else the length does not fix each form, and the fiber can be larger (docs/models-theory.md, section 7).
+    """
+    require(qk_norm.norm.kind == "rms", "a QK-norm of kind layer given; the formula is known for rms only")
+    still, turning = frequencies(attention.rotary)
+    plain, pairs = attention.unrotated + still, sum(turning.values())
+    require(max(turning.values(), default=1) == 1, "a QK-norm with equal rotary frequencies given; not known")
+    shared = qk_norm.scope == "per_head"
+    spaces = [2] * pairs + [plain]
+    for count, seen in zip((attention.heads, attention.groups), columns, strict=True):
+        free = independent_squares(spaces * (1 if shared else count), seen)
+        require(free, f"a QK-norm over {count} heads of {attention.head_dim} rows at width {seen} given; not known")
+    if qk_norm.norm.gain:
+        owners = 1 if shared else attention.groups
+        count, group = owners * (pairs + plain), f"(R*)^{owners * (pairs + plain)} between the two gains"
+    else:
+        count = attention.groups * (pairs + plain * (plain - 1) // 2)
+        group = f"(U(1)^{pairs} x O({plain}))^{attention.groups}"
+    terms = [Term(part="query_key", count=count, group=group, lemma="L1, L5")]
+    if qk_norm.norm.eps == 0:
+        scales = attention.heads + attention.groups if shared else 2
+        terms.append(
+            Term(part="query_key", count=scales, group=f"(R+)^{scales} scales of q and k", lemma="L5, eps = 0")
+        )
+    return terms
+
+
+def _latent_terms(attention: Attention, latent: Latent, queries: Stream, written: int) -> list[Term]:
+    """Multi-head latent attention: O(r) and gain per latent, GL per head, C* of the rotated key for all heads."""
+    heads, v, plain = attention.heads, attention.value_dim, attention.unrotated
+    still, turning = frequencies(attention.rotary)
+    simple = still == 0 and max(turning.values(), default=1) == 1
+    require(simple, "latent attention with equal or zero rotary frequencies given; the formula is not known")
+    sharp = attention.softcap is not None or attention.sinks
+    flat = queries.seen == queries.width == written and not sharp
+    require(flat, "latent attention with a LayerNorm, softcap or sinks given; the formula is not known")
+    query_width = queries.seen if latent.query_rank is None else latent.query_rank
+    small = plain <= min(query_width, latent.key_rank) and v <= min(latent.key_rank, queries.width)
+    small = small and max(query_width, latent.key_rank) <= queries.seen
+    require(small, "latent ranks above the width, or below the head dimensions, given; the formula is not known")
+    many = latent.query_rank is None or latent.query_norm is not None or heads * attention.head_dim >= latent.query_rank
+    many = many and (latent.key_norm is not None or heads * (plain + v) >= latent.key_rank)
+    require(many, "a latent without norm and with fewer readers than its rank given; the formula is not known")
+    terms = [
+        _latent_term(rank, norm)
+        for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm))
+        if rank is not None
+    ]
+    turned = attention.rotated
+    return [
+        *terms,
+        Term(part="query_key", count=heads * plain**2, group=f"GL({plain})^{heads}", lemma="L1, L2"),
+        Term(part="query_key", count=turned, group=f"(C*)^{turned // 2} shared by all heads", lemma="L1, L3"),
+        Term(part="value_output", count=heads * v**2, group=f"GL({v})^{heads}", lemma="L1, L2"),
+    ]
+
+
+def _latent_term(rank: int, norm: Norm | None) -> Term:
+    if norm is None:
+        return Term(part="latents", count=rank**2, group=f"GL({rank})", lemma="L2")
+    require(norm.kind == "rms", "a latent with a LayerNorm given; the formula is known for rms only")
+    scales = norm.gain * rank + (norm.eps == 0)
+    group = f"O({rank}) x (R*)^{scales}"
+    return Term(part="latents", count=rank * (rank - 1) // 2 + scales, group=group, lemma="L5, L4")
+
+
+def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
+    """Redundancy of hidden units, of the rows that read u and of the columns that are written; biases excepted."""
+    if isinstance(mlp, Experts):
+        terms = [_repeated(term, mlp.count) for term in mlp_terms(mlp.expert, u, written)]
+        if mlp.shared is not None:
+            terms += mlp_terms(mlp.shared, u, written)
+        # One vector of the biases is a constant of the sublayer and counted there.
+        biases = mlp.expert.down_bias * (mlp.count - mlp.sums_to_constant) * (u.width - written)
+        terms.append(Term(part="norm", count=biases, group="biases of the experts along 1", lemma="L4"))
+        return terms + _router_terms(mlp, u)
+    width = mlp.width
+    scales = unit_scales(mlp, u.has_constant(mlp.up_bias))
+    reading = u.rows((2 if mlp.gated else 1) * width, mlp.up_bias, True)
+    written_rows = width * (u.width - written)
+    return [
+        Term(part="hidden_units", count=scales * width, group=f"(R*)^{scales * width} scales of units", lemma="L6"),
+        Term(part="norm", count=reading, group="mean direction of the rows of the MLP", lemma="L4"),
+        Term(part="norm", count=written_rows, group="columns of the down matrix along 1", lemma="L4"),
+    ]
+
+
+def unit_scales(mlp: MLP, constant: bool) -> int:
+    """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them.
+
+    ``constant``: rows of the MLP add a constant (an own bias, or that of a LayerNorm).
+    """
+    if mlp.limit is not None:
+        return 0
+    if mlp.activation == "swiglu_oai":
+        # up + 1 is what is multiplied: its scale needs a constant that absorbs the 1.
+        return int(constant)
+    return int(mlp.gated) + int(mlp.activation == "relu")
+
+
+def _router_terms(experts: Experts, u: Stream) -> list[Term]:
+    seen = experts.active > 1 or not experts.normalised
+    require(seen, "one active expert with normalised weights given: the router only chooses; the formula is not known")
+    common = (u.seen + u.has_constant(experts.router_bias)) * (experts.router == "softmax")
+    return [
+        Term(part="norm", count=u.rows(experts.count, experts.router_bias, True), group="router rows", lemma="L4"),
+        Term(part="hidden_units", count=common, group=f"R^{common} added to all rows of the router", lemma="softmax"),
+    ]
+
+
+def _repeated(term: Term, times: int) -> Term:
+    group = f"[{term.group}]^{times}"
+    return Term(part=term.part, count=times * term.count, group=group, lemma=term.lemma)

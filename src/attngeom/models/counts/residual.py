@@ -1,0 +1,152 @@
+"""Redundant dimensions that only a whole model has: rotations of the residual stream, its mean, shifts of tables.
+
+The function is the logits of all token sequences (the final hidden states if there is no head). Counted for tables
+of generic vectors that span the stream; a tiny vocabulary can have more (docs/models-theory.md, section 6). Weights
+of front ends (``other_parameters``) are held fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attngeom.models.counts.blocks import block_terms, sublayers
+from attngeom.models.counts.parts import Term
+from attngeom.models.specification import Attention, Block, Norm, Stack, TransformerSpec
+
+
+def residual_terms(spec: TransformerSpec) -> list[Term]:
+    """What the whole model loses beyond its layers taken one by one."""
+    terms = [_stream_term(spec, stack) for stack in spec.stacks]
+    terms += [*_table_terms(spec), _rotation_term(spec), _scale_term(spec)]
+    return [term for term in terms if term.count]
+
+
+def source_norm(spec: TransformerSpec) -> Norm | None:
+    """The norm behind which cross-attention finds the encoder's stream; None without an encoder."""
+    return last_norm(spec.stacks[0]) if len(spec.stacks) == 2 else None
+
+
+def last_norm(stack: Stack) -> Norm | None:
+    """The norm whose output leaves the stack: the final one, or the last one of a post-norm block."""
+    if stack.final_norm is not None or not stack.order:
+        return stack.final_norm
+    return sublayers(stack.block(len(stack) - 1))[-1].norms.stream
+
+
+def _is_post_norm(stack: Stack) -> bool:
+    return any(sublayer.norms.stream is not None for block in stack.blocks for sublayer in sublayers(block))
+
+
+def _reading_norms(stack: Stack) -> list[Norm | None]:
+    """The norms through which the stream of a pre-norm stack is read."""
+    found: list[Norm | None] = [stack.final_norm]
+    for block in stack.blocks:
+        for sublayer in sublayers(block):
+            shared = block.shared_norm and not isinstance(sublayer.map, Attention)
+            found.append(block.attention_norms.input if shared else sublayer.norms.input)
+    return found
+
+
+def _mean_unseen(stack: Stack) -> bool:
+    """Whether all that reads a pre-norm stream is LayerNorm."""
+    return not _is_post_norm(stack) and all(norm is not None and norm.kind == "layer" for norm in _reading_norms(stack))
+
+
+def _input_mean_unseen(stack: Stack) -> bool:
+    """Whether the mean of the sum of the tables is never seen."""
+    return _mean_unseen(stack) if stack.embedding_norm is None else stack.embedding_norm.kind == "layer"
+
+
+def _count(block: Block, width: int, **context: Any) -> int:
+    return sum(term.count for term in block_terms(block, width, **context))
+
+
+def _stream_term(spec: TransformerSpec, stack: Stack) -> Term:
+    """The blocks of a stack in place, minus the blocks alone."""
+    width, source = spec.width, source_norm(spec)
+    count, incoming = 0, stack.embedding_norm
+    if _is_post_norm(stack):
+        for block in stack.blocks:
+            count += _count(block, width, incoming=incoming, source=source) - _count(block, width, source=source)
+            incoming = sublayers(block)[-1].norms.stream
+        return Term(part="residual", count=count, group="biases and mean directions between post-norms", lemma="L4")
+    if _mean_unseen(stack):
+        for kind, block in enumerate(stack.kinds):
+            each = _count(block, width, source=source, mean_seen=False) - _count(block, width, source=source)
+            count += stack.order.count(kind) * each
+        count += stack.embedding_norm is not None and stack.embedding_norm.bias
+    return Term(part="residual", count=count, group="all that is written along 1", lemma="L4")
+
+
+def _free_embedding(spec: TransformerSpec) -> bool:
+    """Whether the token table is only written into the stream and not also read by the head."""
+    return spec.vocabulary > 0 and (spec.head is None or not spec.head.tied)
+
+
+def _table_terms(spec: TransformerSpec) -> list[Term]:
+    """Rows of tables along 1, and vectors that one table can hand to another that is always added to it."""
+    rows: dict[str, int] = {}
+    unseen: dict[str, bool] = {}
+    sums = set()
+    for index, stack in enumerate(spec.stacks):
+        own = {f"positions {index}": stack.positions, f"types {index}": stack.token_types}
+        if stack.embeds_tokens and _free_embedding(spec):
+            own["tokens"] = spec.vocabulary
+        own = {name: size for name, size in own.items() if size}
+        rows |= own
+        for name in own:
+            unseen[name] = unseen.get(name, True) and _input_mean_unseen(stack)
+        sums.add(frozenset(own))
+    along = sum(size for name, size in rows.items() if unseen[name])
+    moved = len(rows) - len(sums - {frozenset()})
+    each = spec.width - (bool(unseen) and all(unseen.values()))
+    return [
+        Term(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
+        Term(part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"),
+        _tied_shift_term(spec),
+    ]
+
+
+def _tied_shift_term(spec: TransformerSpec) -> Term:
+    """A tied table moved by the one vector that its reader, behind a LayerNorm, sees as a constant at most."""
+    norm = last_norm(spec.stack)
+    layer = spec.head is not None and spec.head.tied and norm is not None and norm.kind == "layer"
+    silent = layer and spec.head is not None and norm is not None and (spec.head.bias or not norm.bias)
+    follow = all(stack.positions or stack.token_types for stack in spec.stacks if stack.embeds_tokens)
+    group = "1/gain added to all tokens and taken from the other tables"
+    return Term(part="residual", count=int(silent and follow), group=group, lemma="L4")
+
+
+def _rotation_term(spec: TransformerSpec) -> Term:
+    """O(d) for RMS norms, O(d − 1) for LayerNorm, GL(d) without norms, if head and tables can follow."""
+    none = Term(part="residual", count=0, group="signed permutations", lemma="R")
+    stacks = [stack for stack in spec.stacks if stack.embeds_tokens]
+    if spec.head is None or spec.stack not in stacks or any(stack.embedding_norm is not None for stack in stacks):
+        return none
+    outputs = [s.norms.output for stack in stacks for block in stack.blocks for s in sublayers(block)]
+    norms = [norm for stack in stacks for norm in _reading_norms(stack)]
+    final = spec.stack.final_norm
+    held = spec.head.tied and (final is None or final.gain or final.bias)
+    if held or any(_is_post_norm(stack) for stack in stacks) or any(norm and norm.gain for norm in outputs):
+        return none
+    kinds = {norm.kind for norm in (*norms, *outputs) if norm is not None}
+    d = spec.width
+    if not kinds and not spec.head.tied:
+        return Term(part="residual", count=d * d, group=f"GL({d})", lemma="R")
+    if "layer" in kinds:
+        return Term(part="residual", count=(d - 1) * (d - 2) // 2, group=f"O({d - 1}) x O(1)", lemma="R")
+    return Term(part="residual", count=d * (d - 1) // 2, group=f"O({d})", lemma="R")
+
+
+def _scale_term(spec: TransformerSpec) -> Term:
+    """The scale of the stream, if every norm that reads it has eps = 0."""
+    norms = [norm for stack in spec.stacks for norm in _reading_norms(stack)]
+    readers_divide = all(norm is not None and norm.eps == 0 for norm in norms)
+    begins = all(stack.embeds_tokens and stack.embedding_norm is None for stack in spec.stacks)
+    post = any(_is_post_norm(stack) for stack in spec.stacks)
+    final = spec.stack.final_norm
+    follows = spec.head is None or not spec.head.tied or (final is not None and final.gain and not final.bias)
+    outputs = [part.norms.output for stack in spec.stacks for block in stack.kinds for part in sublayers(block)]
+    grow = all(norm is None or norm.gain for norm in outputs)
+    count = int(readers_divide and begins and not post and follows and grow)
+    return Term(part="residual", count=count, group="R+ scale of the stream", lemma="L5, eps = 0")

@@ -1,0 +1,70 @@
+"""BERT: LayerNorm of the residual stream after each sublayer, learned positions and segments, attention both ways."""
+
+from __future__ import annotations
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Block, Norms, Stack, TransformerSpec
+
+ATTENTION = AttentionLayout(
+    packing="split",
+    query="attention.self.query",
+    key="attention.self.key",
+    value="attention.self.value",
+    output="attention.output.dense",
+)
+
+
+def specify(config: Config) -> TransformerSpec:
+    config.refuse("add_cross_attention", False)
+    config.refuse("position_embedding_type", "absolute")
+    width = config.integer("hidden_size")
+    causal = config.flag("is_decoder", default=False)
+    mlp = MLP(
+        width=config.integer("intermediate_size"),
+        activation=config.activation("hidden_act", default="gelu"),
+        gated=False,
+        up_bias=True,
+        down_bias=True,
+    )
+    norm = config.layer_norm(default=1e-12)
+    block = Block(
+        attention=plain_attention(config.integer("num_attention_heads"), width, causal=causal),
+        mlp=mlp,
+        attention_norms=Norms(stream=norm),
+        mlp_norms=Norms(stream=norm),
+    )
+    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
+    stack = Stack(
+        name="encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=None,
+        positions=config.integer("max_position_embeddings"),
+        token_types=config.integer("type_vocab_size", default=2),
+        embedding_norm=norm,
+    )
+    # The head of masked language models has a hidden layer: the function described here is the final hidden states.
+    return TransformerSpec(
+        family="bert", width=width, stacks=(stack,), vocabulary=config.integer("vocab_size"), head=None
+    )
+
+
+def locate(config: Config) -> Places:
+    mlp = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
+    norms = {"attention.stream": "attention.output.LayerNorm", "mlp.stream": "output.LayerNorm"}
+    return Places(
+        blocks={"encoder": BlockLayout("bert.encoder.layer.{}.", ATTENTION, mlp, norms)},
+        final_norm={},
+        tokens="bert.embeddings.word_embeddings.weight",
+        positions={"encoder": "bert.embeddings.position_embeddings.weight"},
+        token_types="bert.embeddings.token_type_embeddings.weight",
+        embedding_norm="bert.embeddings.LayerNorm",
+        others=("bert.pooler.", "cls.", "classifier.", "qa_outputs."),
+        ignored=("bert.embeddings.position_ids", "cls.predictions.decoder."),
+        base="bert.",
+    )
+
+
+FAMILY = Family(("bert",), specify, locate)

@@ -1,0 +1,31 @@
+"""Cohere Command R: interleaved rotary positions, one LayerNorm without bias for parallel attention and MLP."""
+
+from __future__ import annotations
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, head_dim
+from attngeom.models.families.decoders import decoder, gated_mlp, grouped_attention, llama_places
+from attngeom.models.specification import Block, Head, Norms, TransformerSpec
+
+
+def specify(config: Config) -> TransformerSpec:
+    config.refuse("use_qk_norm", False)
+    bias = config.flag("attention_bias", default=False)
+    a = head_dim(config, config.integer("hidden_size"), config.integer("num_attention_heads"))
+    rotary = config.rotary(a, "interleaved", theta=500000.0)
+    attention = grouped_attention(config, rotary, bias=bias, output_bias=bias)
+    norm = config.layer_norm(default=1e-5, bias=False)
+    block = Block(
+        attention=attention, mlp=gated_mlp(config), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
+    )
+    head = Head(
+        tied=config.flag("tie_word_embeddings", default=True), scale=config.number("logit_scale", default=0.0625)
+    )
+    return decoder(config, "cohere", block, norm, head=head)
+
+
+def locate(config: Config) -> Places:
+    return llama_places(norms={"attention.input": "input_layernorm"})
+
+
+FAMILY = Family(("cohere",), specify, locate)

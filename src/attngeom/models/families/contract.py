@@ -1,0 +1,79 @@
+"""The contract of a family: a config.json gives a `TransformerSpec` and the places of the tensors.
+
+To add a family, write one file with a `Family`: ``specify`` reads every key that changes the function through `Config`
+and refuses variants it does not know; ``locate`` names the tensors. Then add the row to ``families/__init__.py`` and a
+reference checkpoint to the tests, which check the forward pass against the outputs of transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from attngeom.errors import InputError
+from attngeom.models.configuration import Config
+from attngeom.models.layout import BlockLayout
+from attngeom.models.specification import Attention, Block, TransformerSpec
+
+Front = Literal["tokens", "patches", "audio"]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Names of all tensors. Mappings are keyed by the name of the stack (``decoder``, ``encoder``).
+
+    ``base``: prefix that some files have and others lack (``bert.``). ``head`` is the output matrix, ``head_bias`` its
+    bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
+    entry and never moved. ``position_offset`` rows of a position table are skipped (OPT: 2). ``ignored`` are prefixes
+    of buffers that are no weights.
+    """
+
+    blocks: Mapping[str, BlockLayout]
+    final_norm: Mapping[str, str]
+    tokens: str = ""
+    head: str = ""
+    head_bias: str = ""
+    positions: Mapping[str, str] = field(default_factory=dict)
+    position_offset: int = 0
+    token_types: str = ""
+    embedding_norm: str = ""
+    relative: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    base: str = ""
+    front: Front = "tokens"
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row of the table of families."""
+
+    model_types: tuple[str, ...]
+    specify: Callable[[Config], TransformerSpec]
+    locate: Callable[[Config], Places]
+
+
+def order_kinds(blocks: list[Block]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+    """The different blocks and the order in which the layers use them."""
+    kinds = list(dict.fromkeys(blocks))
+    return tuple(kinds), tuple(kinds.index(block) for block in blocks)
+
+
+def head_dim(config: Config, width: int, heads: int) -> int:
+    """``head_dim`` if the config has it, else width / heads."""
+    given = config.optional_integer("head_dim")
+    if given is None and width % heads:
+        raise InputError(f"width {width} and {heads} heads given; heads must divide the width, or give head_dim")
+    return given or width // heads
+
+
+def plain_attention(heads: int, width: int, *, causal: bool, scale: float | None = None) -> Attention:
+    """Attention with biases everywhere and no positions, as in GPT-2 and BERT."""
+    if width % heads:
+        raise InputError(f"width {width} and {heads} heads given; heads must divide the width")
+    a = width // heads
+    return Attention(
+        heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale, causal=causal,
+        query_bias=True, key_bias=True, value_bias=True, output_bias=True,
+    )  # fmt: skip

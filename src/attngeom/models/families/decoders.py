@@ -1,0 +1,88 @@
+"""What the decoders that descend from Llama share: names, grouped heads, windows, a gated MLP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Places, head_dim, order_kinds
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Attention, Block, Head, Norm, Norms, Rotary, Stack, TransformerSpec
+
+ATTENTION = AttentionLayout(
+    packing="split",
+    query="self_attn.q_proj",
+    key="self_attn.k_proj",
+    value="self_attn.v_proj",
+    output="self_attn.o_proj",
+)
+GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
+PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
+
+
+def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool) -> Attention:
+    """Grouped-query attention with the keys of Llama."""
+    heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")
+    a = head_dim(config, width, heads)
+    return Attention(
+        heads=heads, groups=config.integer("num_key_value_heads", default=heads), head_dim=a, value_dim=a,
+        scale=a**-0.5, causal=True, rotary=rotary, query_bias=bias, key_bias=bias, value_bias=bias,
+        output_bias=output_bias,
+    )  # fmt: skip
+
+
+def rotary(config: Config, **defaults: float) -> Rotary | None:
+    """Half-split rotary positions over the head."""
+    heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")
+    return config.rotary(head_dim(config, width, heads), "half", **defaults)
+
+
+def gated_mlp(config: Config, *, bias: bool = False) -> MLP:
+    return MLP(
+        width=config.integer("intermediate_size"),
+        activation=config.activation("hidden_act", "hidden_activation", default="silu"),
+        gated=True,
+        up_bias=bias,
+        down_bias=bias,
+    )
+
+
+def pre_norm_block(attention: Attention, mlp: MLP, norm: Norm) -> Block:
+    return Block(attention=attention, mlp=mlp, attention_norms=Norms(input=norm), mlp_norms=Norms(input=norm))
+
+
+def decoder(
+    config: Config, family: str, block: Block, norm: Norm, *, windows: list[int | None] | None = None,
+    head: Head | None = None, embedding_scale: float = 1.0,
+) -> TransformerSpec:  # fmt: skip
+    """A stack of equal blocks that differ by their window, with a final norm and a head."""
+    layers = config.integer("num_hidden_layers")
+    blocks = []
+    for window in windows if windows is not None else [None] * layers:
+        assert block.attention is not None
+        blocks.append(replace(block, attention=replace(block.attention, window=window)))
+    kinds, order = order_kinds(blocks)
+    return TransformerSpec(
+        family=family,
+        width=config.integer("hidden_size"),
+        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        vocabulary=config.integer("vocab_size"),
+        head=head or Head(tied=config.flag("tie_word_embeddings", default=False)),
+        embedding_scale=embedding_scale,
+    )
+
+
+def llama_places(
+    attention: AttentionLayout = ATTENTION,
+    mlp: MLPLayout = GATED,
+    norms: dict[str, str] = PRE_NORMS,
+    experts: MLPLayout | None = None,
+) -> Places:
+    return Places(
+        blocks={"decoder": BlockLayout("model.layers.{}.", attention, mlp, norms, experts=experts)},
+        final_norm={"decoder": "model.norm"},
+        tokens="model.embed_tokens.weight",
+        head="lm_head.weight",
+        ignored=("model.rotary_emb.", "rotary_emb."),
+        base="model.",
+    )

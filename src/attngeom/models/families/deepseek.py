@@ -1,0 +1,142 @@
+"""DeepSeek-V2 and V3: multi-head latent attention, dense layers first, then routed experts with a shared one."""
+
+from __future__ import annotations
+
+from attngeom.models.configuration import Config, as_number, yarn_scale
+from attngeom.models.families.contract import Family, Places, order_kinds
+from attngeom.models.families.decoders import GATED, gated_mlp, llama_places
+from attngeom.models.layout import AttentionLayout, MLPLayout
+from attngeom.models.specification import (
+    MLP,
+    Attention,
+    Block,
+    Experts,
+    Head,
+    Latent,
+    Layout,
+    Norm,
+    Norms,
+    Stack,
+    TransformerSpec,
+)
+
+ATTENTION = AttentionLayout(
+    packing="latent",
+    query="self_attn.q_proj",
+    query_down="self_attn.q_a_proj",
+    query_norm="self_attn.q_a_layernorm",
+    fused="self_attn.q_b_proj",
+    key_down="self_attn.kv_a_proj_with_mqa",
+    key_norm="self_attn.kv_a_layernorm",
+    value="self_attn.kv_b_proj",
+    output="self_attn.o_proj",
+)
+EXPERTS = MLPLayout(
+    packing="experts",
+    gate="gate_proj",
+    up="up_proj",
+    down="down_proj",
+    router="mlp.gate",
+    correction="mlp.gate.e_score_correction_bias",
+    expert="mlp.experts.{}.",
+    shared="mlp.shared_experts.",
+)
+LATENT_NORM = Norm(kind="rms", eps=1e-6)
+
+
+def _attention(config: Config, layout: Layout) -> Attention:
+    config.refuse("attention_bias", False)
+    heads, plain, turned = (
+        config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
+    )
+    query_rank = config.optional_integer("q_lora_rank")
+    scale = (plain + turned) ** -0.5
+    rope = config.raw("rope_parameters", "rope_scaling") or {}
+    if isinstance(rope, dict) and (rope.get("rope_type") or rope.get("type") or "default") != "default":
+        every = as_number(rope.get("mscale_all_dim") or 0, "mscale_all_dim")
+        if every:
+            scale *= yarn_scale(as_number(rope.get("factor", 1.0), "factor"), every) ** 2
+    return Attention(
+        heads=heads, groups=heads, head_dim=plain + turned, value_dim=config.integer("v_head_dim"), scale=scale,
+        causal=True, rotary=config.rotary(turned, layout),
+        latent=Latent(
+            query_rank=query_rank, key_rank=config.integer("kv_lora_rank"),
+            query_norm=None if query_rank is None else LATENT_NORM, key_norm=LATENT_NORM,
+        ),
+    )  # fmt: skip
+
+
+def _specify(config: Config, family: str, attention: Attention, experts: Experts | None, first: int) -> TransformerSpec:
+    norm = config.rms(default=1e-6)
+    norms = Norms(input=norm)
+    dense = gated_mlp(config)
+    blocks = []
+    for i in range(config.integer("num_hidden_layers")):
+        mlp: MLP | Experts = experts if experts is not None and i >= first else dense
+        blocks.append(Block(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
+    kinds, order = order_kinds(blocks)
+    return TransformerSpec(
+        family=family,
+        width=config.integer("hidden_size"),
+        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        vocabulary=config.integer("vocab_size"),
+        head=Head(tied=config.flag("tie_word_embeddings", default=False)),
+    )
+
+
+def _expert(config: Config, count: int = 1) -> MLP:
+    width = config.integer("moe_intermediate_size") * count
+    return MLP(width=width, activation=config.activation("hidden_act", default="silu"), gated=True)
+
+
+def specify_v2(config: Config) -> TransformerSpec:
+    config.refuse("mlp_bias", False)
+    config.refuse("moe_layer_freq", 1)
+    config.refuse("norm_topk_prob", False)
+    method = config.raw("topk_method") or "greedy"
+    config.refuse("topk_method", "greedy", "group_limited_greedy")
+    grouped = method == "group_limited_greedy"
+    count = config.optional_integer("n_routed_experts", "num_experts")
+    experts = None
+    if count is not None:
+        experts = Experts(
+            expert=_expert(config),
+            count=count,
+            active=config.integer("num_experts_per_tok"),
+            router="softmax",
+            shared=_expert(config, config.integer("n_shared_experts", default=2)),
+            expert_groups=config.integer("n_group", default=1) if grouped else 1,
+            active_groups=config.integer("topk_group", default=1) if grouped else 1,
+            normalised=False,
+            factor=config.number("routed_scaling_factor", default=1.0),
+        )
+    first = config.integer("first_k_dense_replace", default=0, least=0)
+    return _specify(config, "deepseek_v2", _attention(config, "interleaved"), experts, first)
+
+
+def specify_v3(config: Config) -> TransformerSpec:
+    config.refuse("moe_layer_freq", 1)
+    config.refuse("scoring_func", "sigmoid")
+    experts = Experts(
+        expert=_expert(config),
+        count=config.integer("n_routed_experts", "num_local_experts", default=256),
+        active=config.integer("num_experts_per_tok", default=8),
+        router="sigmoid",
+        correction=True,
+        shared=_expert(config, config.integer("n_shared_experts", default=1)),
+        expert_groups=config.integer("n_group", default=8),
+        active_groups=config.integer("topk_group", default=4),
+        normalised=config.flag("norm_topk_prob", default=True),
+        factor=config.number("routed_scaling_factor", default=2.5),
+    )
+    layout: Layout = "interleaved" if config.flag("rope_interleave", default=True) else "half"
+    first = config.integer("first_k_dense_replace", default=3, least=0)
+    return _specify(config, "deepseek_v3", _attention(config, layout), experts, first)
+
+
+def locate(config: Config) -> Places:
+    return llama_places(ATTENTION, GATED, experts=EXPERTS)
+
+
+V2 = Family(("deepseek_v2",), specify_v2, locate)
+V3 = Family(("deepseek_v3",), specify_v3, locate)

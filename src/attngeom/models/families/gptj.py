@@ -1,0 +1,60 @@
+"""GPT-J: interleaved partial rotary positions, one LayerNorm for parallel attention and MLP, a head with a bias."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config, rotary_of
+from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+
+
+def specify(config: Config) -> TransformerSpec:
+    width, heads = config.integer("n_embd", "hidden_size"), config.integer("n_head", "num_attention_heads")
+    attention = plain_attention(heads, width, causal=True)
+    dims = config.integer("rotary_dim", default=attention.head_dim)
+    attention = replace(
+        attention,
+        rotary=rotary_of({"rope_theta": 10000.0}, dims, "interleaved", None, config),
+        query_bias=False,
+        key_bias=False,
+        value_bias=False,
+        output_bias=False,
+    )
+    mlp = MLP(
+        width=config.integer("n_inner", default=4 * width),
+        activation=config.activation("activation_function", default="gelu_new"),
+        gated=False,
+        up_bias=True,
+        down_bias=True,
+    )
+    norm = config.layer_norm(default=1e-5)
+    block = Block(attention=attention, mlp=mlp, attention_norms=Norms(input=norm), parallel=True, shared_norm=True)
+    kinds, order = order_kinds([block] * config.integer("n_layer", "num_hidden_layers"))
+    return TransformerSpec(
+        family="gptj",
+        width=width,
+        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        vocabulary=config.integer("vocab_size"),
+        head=Head(tied=config.flag("tie_word_embeddings", default=False), bias=True),
+    )
+
+
+def locate(config: Config) -> Places:
+    attention = AttentionLayout(
+        packing="split", query="attn.q_proj", key="attn.k_proj", value="attn.v_proj", output="attn.out_proj"
+    )
+    mlp = MLPLayout(packing="split", up="mlp.fc_in", down="mlp.fc_out")
+    return Places(
+        blocks={"decoder": BlockLayout("transformer.h.{}.", attention, mlp, {"attention.input": "ln_1"})},
+        final_norm={"decoder": "transformer.ln_f"},
+        tokens="transformer.wte.weight",
+        head="lm_head.weight",
+        head_bias="lm_head.bias",
+        ignored=(".attn.bias", ".attn.masked_bias", ".attn.embed_positions"),
+        base="transformer.",
+    )
+
+
+FAMILY = Family(("gptj",), specify, locate)

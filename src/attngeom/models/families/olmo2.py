@@ -1,0 +1,36 @@
+"""OLMo-2: norms of the outputs of the sublayers instead of their inputs, and a norm over all query or key heads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.decoders import ATTENTION, decoder, gated_mlp, grouped_attention, llama_places, rotary
+from attngeom.models.specification import Block, Norms, QKNorm, TransformerSpec
+
+NORMS = {"attention.output": "post_attention_layernorm", "mlp.output": "post_feedforward_layernorm"}
+
+
+def specify(config: Config) -> TransformerSpec:
+    bias = config.flag("attention_bias", default=False)
+    norm = config.rms(default=1e-5)
+    attention = replace(
+        grouped_attention(config, rotary(config), bias=bias, output_bias=bias),
+        qk_norm=QKNorm(scope="all_heads", norm=norm),
+    )
+    block = Block(
+        attention=attention,
+        mlp=gated_mlp(config),
+        attention_norms=Norms(output=norm),
+        mlp_norms=Norms(output=norm),
+    )
+    return decoder(config, "olmo2", block, norm)
+
+
+def locate(config: Config) -> Places:
+    attention = replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
+    return llama_places(attention, norms=NORMS)
+
+
+FAMILY = Family(("olmo2",), specify, locate)

@@ -1,0 +1,69 @@
+"""OPT: ReLU, learned positions that start at row 2, LayerNorm before each sublayer (350m: after)."""
+
+from __future__ import annotations
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+
+ATTENTION = AttentionLayout(
+    packing="split",
+    query="self_attn.q_proj",
+    key="self_attn.k_proj",
+    value="self_attn.v_proj",
+    output="self_attn.out_proj",
+)
+
+
+def specify(config: Config) -> TransformerSpec:
+    config.refuse("enable_bias", True)
+    config.refuse("layer_norm_elementwise_affine", True)
+    config.refuse("_remove_final_layer_norm", False)
+    width = config.integer("hidden_size")
+    config.refuse("word_embed_proj_dim", width)
+    before = config.flag("do_layer_norm_before", default=True)
+    norm = config.layer_norm(default=1e-5)
+    norms = Norms(input=norm) if before else Norms(stream=norm)
+    mlp = MLP(
+        width=config.integer("ffn_dim"),
+        activation=config.activation("activation_function", default="relu"),
+        gated=False,
+        up_bias=True,
+        down_bias=True,
+    )
+    attention = plain_attention(config.integer("num_attention_heads"), width, causal=True)
+    block = Block(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
+    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
+    stack = Stack(
+        name="decoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm if before else None,
+        positions=config.integer("max_position_embeddings") + 2,
+    )
+    return TransformerSpec(
+        family="opt",
+        width=width,
+        stacks=(stack,),
+        vocabulary=config.integer("vocab_size"),
+        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+    )
+
+
+def locate(config: Config) -> Places:
+    place = "input" if config.flag("do_layer_norm_before", default=True) else "stream"
+    norms = {f"attention.{place}": "self_attn_layer_norm", f"mlp.{place}": "final_layer_norm"}
+    mlp = MLPLayout(packing="split", up="fc1", down="fc2")
+    return Places(
+        blocks={"decoder": BlockLayout("model.decoder.layers.{}.", ATTENTION, mlp, norms)},
+        final_norm={"decoder": "model.decoder.final_layer_norm"},
+        tokens="model.decoder.embed_tokens.weight",
+        head="lm_head.weight",
+        positions={"decoder": "model.decoder.embed_positions.weight"},
+        position_offset=2,
+        base="model.",
+    )
+
+
+FAMILY = Family(("opt",), specify, locate)

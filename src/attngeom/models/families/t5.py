@@ -1,0 +1,94 @@
+"""T5: encoder and decoder, RMSNorm, no biases, unscaled scores plus a table of relative positions per stack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, order_kinds
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Attention, Block, Head, Norm, Norms, Stack, TransformerSpec
+
+
+def _mlp(config: Config) -> MLP:
+    words = str(config.raw("feed_forward_proj") or "relu").split("-")
+    gated = words[0] == "gated"
+    name = "gelu_new" if words == ["gated", "gelu"] else words[-1]
+    activation = Config({"dense_act_fn": name}).activation("dense_act_fn", default="relu")
+    config.raw("dense_act_fn", "is_gated_act")
+    return MLP(width=config.integer("d_ff"), activation=activation, gated=gated)
+
+
+def _stack(config: Config, name: str, layers: int, attention: Attention, mlp: MLP, norm: Norm) -> Stack:
+    decoder = name == "decoder"
+    block = Block(
+        attention=replace(attention, causal=decoder),
+        mlp=mlp,
+        attention_norms=Norms(input=norm),
+        mlp_norms=Norms(input=norm),
+        cross=attention if decoder else None,
+        cross_norms=Norms(input=norm) if decoder else Norms(),
+    )
+    kinds, order = order_kinds([block] * layers)
+    return Stack(
+        name="decoder" if decoder else "encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm,
+        relative_buckets=config.integer("relative_attention_num_buckets", default=32),
+        relative_distance=config.integer("relative_attention_max_distance", default=128),
+    )
+
+
+def specify(config: Config) -> TransformerSpec:
+    width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
+    attention = Attention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
+    norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-6))
+    layers = config.integer("num_layers")
+    below = config.integer("num_decoder_layers", default=layers)
+    tied = config.flag("tie_word_embeddings", default=True) and config.flag("scale_decoder_outputs", default=True)
+    mlp = _mlp(config)
+    return TransformerSpec(
+        family="t5",
+        width=width,
+        stacks=(
+            _stack(config, "encoder", layers, attention, mlp, norm),
+            _stack(config, "decoder", below, attention, mlp, norm),
+        ),
+        vocabulary=config.integer("vocab_size"),
+        head=Head(tied=tied, scale=width**-0.5 if tied else 1.0),
+    )
+
+
+def _block(config: Config, name: str, last: int) -> BlockLayout:
+    def attention(module: str) -> AttentionLayout:
+        query, key, value, output = (f"{module}.{part}" for part in "qkvo")
+        return AttentionLayout(packing="split", query=query, key=key, value=value, output=output)
+
+    module = f"layer.{last}.DenseReluDense"
+    gated = str(config.raw("feed_forward_proj") or "relu").startswith("gated")
+    mlp = MLPLayout(
+        packing="split", gate=f"{module}.wi_0", up=f"{module}.{'wi_1' if gated else 'wi'}", down=f"{module}.wo"
+    )
+    norms = {"attention.input": "layer.0.layer_norm", "mlp.input": f"layer.{last}.layer_norm"}
+    cross = None
+    if name == "decoder":
+        norms["cross.input"] = "layer.1.layer_norm"
+        cross = attention("layer.1.EncDecAttention")
+    return BlockLayout(f"{name}.block.{{}}.", attention("layer.0.SelfAttention"), mlp, norms, cross)
+
+
+def locate(config: Config) -> Places:
+    stacks = {"encoder": 1, "decoder": 2}
+    table = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    return Places(
+        blocks={name: _block(config, name, last) for name, last in stacks.items()},
+        final_norm={name: f"{name}.final_layer_norm" for name in stacks},
+        tokens="shared.weight",
+        head="lm_head.weight",
+        relative={name: f"{name}.{table}" for name in stacks},
+        ignored=("encoder.embed_tokens.", "decoder.embed_tokens."),
+    )
+
+
+FAMILY = Family(("t5",), specify, locate)

@@ -1,0 +1,72 @@
+"""ViT: image patches, a class token, learned positions, LayerNorm before each sublayer, attention both ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Block, Norms, Stack, TransformerSpec
+
+ATTENTION = AttentionLayout(
+    packing="split",
+    query="attention.attention.query",
+    key="attention.attention.key",
+    value="attention.attention.value",
+    output="attention.output.dense",
+)
+
+
+def specify(config: Config) -> TransformerSpec:
+    width, channels = config.integer("hidden_size"), config.integer("num_channels", default=3)
+    patch, image = config.integer("patch_size", default=16), config.integer("image_size", default=224)
+    bias = config.flag("qkv_bias", default=True)
+    attention = plain_attention(config.integer("num_attention_heads"), width, causal=False)
+    mlp = MLP(
+        width=config.integer("intermediate_size"),
+        activation=config.activation("hidden_act", default="gelu"),
+        gated=False,
+        up_bias=True,
+        down_bias=True,
+    )
+    norm = config.layer_norm(default=1e-12)
+    block = Block(
+        attention=replace(attention, query_bias=bias, key_bias=bias, value_bias=bias),
+        mlp=mlp,
+        attention_norms=Norms(input=norm),
+        mlp_norms=Norms(input=norm),
+    )
+    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
+    stack = Stack(
+        name="encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm,
+        positions=(image // patch) ** 2 + 1,
+        embeds_tokens=False,
+    )
+    return TransformerSpec(
+        family="vit",
+        width=width,
+        stacks=(stack,),
+        vocabulary=0,
+        head=None,
+        other_parameters=width * (channels * patch * patch + 2),
+    )
+
+
+def locate(config: Config) -> Places:
+    mlp = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
+    norms = {"attention.input": "layernorm_before", "mlp.input": "layernorm_after"}
+    return Places(
+        blocks={"encoder": BlockLayout("vit.encoder.layer.{}.", ATTENTION, mlp, norms)},
+        final_norm={"encoder": "vit.layernorm"},
+        positions={"encoder": "vit.embeddings.position_embeddings"},
+        others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler.", "classifier."),
+        base="vit.",
+        front="patches",
+    )
+
+
+FAMILY = Family(("vit",), specify, locate)

@@ -1,0 +1,94 @@
+"""Whisper: an audio encoder and a text decoder with cross-attention, LayerNorm, biases on all projections but keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attngeom.models.configuration import Config
+from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.specification import MLP, Block, Head, Norm, Norms, Stack, TransformerSpec
+
+EPS = 1e-5
+
+
+def _stack(config: Config, name: str, positions: int) -> Stack:
+    decoder = name == "decoder"
+    width = config.integer("d_model")
+    attention = replace(plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False), key_bias=False)
+    mlp = MLP(
+        width=config.integer(f"{name}_ffn_dim"),
+        activation=config.activation("activation_function", default="gelu"),
+        gated=False,
+        up_bias=True,
+        down_bias=True,
+    )
+    norm = Norm(kind="layer", eps=EPS, bias=True)
+    block = Block(
+        attention=replace(attention, causal=decoder),
+        mlp=mlp,
+        attention_norms=Norms(input=norm),
+        mlp_norms=Norms(input=norm),
+        cross=attention if decoder else None,
+        cross_norms=Norms(input=norm) if decoder else Norms(),
+    )
+    kinds, order = order_kinds([block] * config.integer(f"{name}_layers"))
+    return Stack(
+        name="decoder" if decoder else "encoder",
+        kinds=kinds,
+        order=order,
+        final_norm=norm,
+        positions=positions,
+        embeds_tokens=decoder,
+    )
+
+
+def specify(config: Config) -> TransformerSpec:
+    width = config.integer("d_model")
+    encoder = _stack(config, "encoder", config.integer("max_source_positions", default=1500))
+    decoder = _stack(config, "decoder", config.integer("max_target_positions", default=448))
+    return TransformerSpec(
+        family="whisper",
+        width=width,
+        stacks=(encoder, decoder),
+        vocabulary=config.integer("vocab_size"),
+        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        embedding_scale=width**0.5 if config.flag("scale_embedding", default=False) else 1.0,
+        other_parameters=width * (3 * config.integer("num_mel_bins", default=80) + 3 * width + 2),
+    )
+
+
+def _attention(module: str) -> AttentionLayout:
+    return AttentionLayout(
+        packing="split",
+        query=f"{module}.q_proj",
+        key=f"{module}.k_proj",
+        value=f"{module}.v_proj",
+        output=f"{module}.out_proj",
+    )
+
+
+def locate(config: Config) -> Places:
+    norms = {"attention.input": "self_attn_layer_norm", "mlp.input": "final_layer_norm"}
+    crossed = {**norms, "cross.input": "encoder_attn_layer_norm"}
+    mlp = MLPLayout(packing="split", up="fc1", down="fc2")
+    own, cross = _attention("self_attn"), _attention("encoder_attn")
+    return Places(
+        blocks={
+            "encoder": BlockLayout("model.encoder.layers.{}.", own, mlp, norms),
+            "decoder": BlockLayout("model.decoder.layers.{}.", own, mlp, crossed, cross),
+        },
+        final_norm={"encoder": "model.encoder.layer_norm", "decoder": "model.decoder.layer_norm"},
+        tokens="model.decoder.embed_tokens.weight",
+        head="proj_out.weight",
+        positions={
+            "encoder": "model.encoder.embed_positions.weight",
+            "decoder": "model.decoder.embed_positions.weight",
+        },
+        others=("model.encoder.conv1.", "model.encoder.conv2."),
+        base="model.",
+        front="audio",
+    )
+
+
+FAMILY = Family(("whisper",), specify, locate)

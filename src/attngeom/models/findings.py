@@ -1,0 +1,249 @@
+"""What stands out in the weights of a model: a table of its heads, invisible weights, degenerate cases.
+
+Ranks and singular values are numerical statements about the stored floats (standing: estimate), thresholds are given
+with them. Each finding names the layer, the part and a value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.models.folding import input_norms
+from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.matching import head_features
+from attngeom.models.model import Model
+from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.reading import ROUNDOFF
+from attngeom.models.specification import Attention, Block
+from attngeom.models.views import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that a reader should know."""
+
+    layer: int | None
+    part: str
+    text: str
+    value: float | int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"layer": self.layer, "part": self.part, "text": self.text, "value": self.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadRow:
+    """One query head: ranks of K and V, condition of the gauge, singular values of KᵀQ and O V, a twin if any."""
+
+    layer: int
+    part: str
+    head: int
+    key_rank: int
+    value_rank: int
+    condition: float
+    query_key: tuple[float, ...]
+    value_output: tuple[float, ...]
+    twin: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer, "part": self.part, "head": self.head, "key_rank": self.key_rank,
+            "value_rank": self.value_rank, "condition": self.condition, "query_key": list(self.query_key),
+            "value_output": list(self.value_output), "twin": self.twin,
+        }  # fmt: skip
+
+
+def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Finding]]:
+    """The table of heads and the findings of one layer."""
+    block = model.block(layer)
+    unit = max(ROUNDOFF[model.dtype], 1e-12)
+    stored, folded = model.layer(layer), View(model).layer(layer)
+    rows: list[HeadRow] = []
+    found: list[Finding] = []
+    sublayers = [("attention", block.attention, stored.attention, folded.attention)]
+    if block.cross is not None and stored.cross is not None and folded.cross is not None:
+        sublayers.append(("cross", block.cross, stored.cross, folded.cross))
+    for part, spec, before, after in sublayers:
+        assert spec is not None
+        table = _head_rows(layer, part, after, unit)
+        rows += table
+        found += _head_findings(layer, part, table, after)
+        found += _constant_findings(layer, part, spec, before)
+        found += _rotary_findings(layer, part, spec, before)
+    found += _norm_findings(layer, block, stored)
+    found += _unit_findings(layer, block, folded)
+    return rows, found
+
+
+def _values(inner: Array, outer: Array, share: int) -> Array:
+    """Singular values of outer_h inner_g, all heads."""
+    if not inner.shape[1]:
+        return np.zeros((len(outer), 0))
+    small = np.linalg.qr(inner.transpose(0, 2, 1), mode="r")
+    cores = np.linalg.qr(outer, mode="r") @ np.repeat(small, share, axis=0).transpose(0, 2, 1)
+    return np.linalg.svd(cores, compute_uv=False)
+
+
+def _real_rows(turned: Array, plain: Array) -> Array:
+    return np.concatenate([turned.real, turned.imag, plain], axis=1)
+
+
+def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float) -> list[HeadRow]:
+    heads, share = weights.heads, weights.heads // weights.groups
+    turned = np.repeat(weights.turned_key.weight, weights.groups // weights.turned_groups, axis=0)
+    same_input = turned.shape[-1] == weights.key.weight.shape[-1]
+    keys = _real_rows(turned, weights.key.weight) if same_input else weights.key.weight
+    key_values = np.linalg.svd(keys, compute_uv=False)
+    value_values = np.linalg.svd(weights.value.weight, compute_uv=False)
+    plain = _values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), share)
+    pairs = np.sqrt((np.abs(weights.turned_query.weight) ** 2).sum(axis=-1))
+    pairs = pairs * np.repeat(
+        np.sqrt((np.abs(weights.turned_key.weight) ** 2).sum(axis=-1)), heads // weights.turned_groups, axis=0
+    )
+    scores = -np.sort(-np.concatenate([plain, pairs], axis=1), axis=1)
+    outputs = _values(weights.value.weight, weights.output, share)
+    twins = _twins(weights, unit)
+
+    def rank(values: Array) -> int:
+        return int((values > 4 * unit * max(values[0], 1e-300)).sum())
+
+    rows = []
+    for h in range(heads):
+        g = h // share
+        condition = max(_ratio(key_values[g]), _ratio(value_values[g]))
+        rows.append(
+            HeadRow(
+                layer=layer, part=part, head=h, key_rank=rank(key_values[g]), value_rank=rank(value_values[g]),
+                condition=condition, query_key=tuple(map(float, scores[h])),
+                value_output=tuple(map(float, outputs[h])), twin=twins.get(h),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _ratio(values: Array) -> float:
+    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+
+def _twins(weights: AttentionWeights, unit: float) -> dict[int, int]:
+    """Heads with equal scores: their features of KᵀQ agree, and so do KᵀQ themselves."""
+    if weights.query_gain is not None or weights.key_latent is not None:
+        return {}
+    features = head_features(weights)
+    heads, share = weights.heads, weights.heads // weights.groups
+    found: dict[int, int] = {}
+    scale = max(float(np.abs(features).max()), 1e-300)
+    count = features.shape[1] - weights.value.weight.shape[1]
+    for i in range(heads):
+        gaps = np.abs(features[i + 1 :, :count] - features[i, :count]).max(axis=1, initial=0.0)
+        for j in i + 1 + np.flatnonzero(gaps <= 16 * unit * scale):
+            if j not in found and _score_gap(weights, i, int(j), share) <= 16 * unit:
+                found[int(j)] = i
+    return found
+
+
+def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
+    turned_share = weights.heads // weights.turned_groups
+
+    def scores(h: int) -> tuple[Array, Array]:
+        plain = weights.key.weight[h // share].T @ weights.query.weight[h]
+        keys, queries = weights.turned_key.weight[h // turned_share], weights.turned_query.weight[h]
+        return plain, np.einsum("fd,fe->fde", keys.conj(), queries)
+
+    gaps = [float(np.linalg.norm((a - b).reshape(-1))) for a, b in zip(scores(i), scores(j))]
+    sizes = [float(np.linalg.norm(a.reshape(-1))) for a in scores(i)]
+    return math.hypot(*gaps) / max(math.hypot(*sizes), 1e-300)
+
+
+def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights) -> list[Finding]:
+    found = []
+    a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1]
+    if weights.key_latent is not None:
+        a = weights.key.weight.shape[1]
+    v = weights.value.weight.shape[1]
+    for row in rows:
+        if row.key_rank < a:
+            text = f"keys of head {row.head} have rank {row.key_rank} of {a}: a larger group acts on them"
+            found.append(Finding(layer=layer, part=f"{part} key", text=text, value=row.key_rank))
+        if row.value_rank < v:
+            text = f"values of head {row.head} have rank {row.value_rank} of {v}"
+            found.append(Finding(layer=layer, part=f"{part} value", text=text, value=row.value_rank))
+        if not row.value_output or row.value_output[0] == 0:
+            text = f"head {row.head} writes nothing: its queries and keys are invisible"
+            found.append(Finding(layer=layer, part=f"{part} output", text=text, value=0))
+        if row.twin is not None:
+            text = f"heads {row.twin} and {row.head} have equal scores: only the sum of their outputs is seen"
+            found.append(Finding(layer=layer, part=f"{part} heads", text=text, value=row.twin))
+    return found
+
+
+def _constant_findings(layer: int, part: str, spec: Attention, weights: AttentionWeights) -> list[Finding]:
+    found = []
+    if spec.key_bias and key_bias_is_invisible(spec) and np.any(weights.key.bias):
+        size = float(np.linalg.norm(weights.key.bias))
+        text = f"key biases on {spec.unrotated} unrotated coordinates are invisible and can be set to zero"
+        found.append(Finding(layer=layer, part=f"{part} key bias", text=text, value=size))
+    if spec.value_bias and value_bias_is_constant(spec) and np.any(weights.value.bias):
+        home = "the output bias" if spec.output_bias else "one constant of the output"
+        size = float(np.linalg.norm(weights.value.bias))
+        text = f"value biases are seen only as {home}"
+        found.append(Finding(layer=layer, part=f"{part} value bias", text=text, value=size))
+    return found
+
+
+def _rotary_findings(layer: int, part: str, spec: Attention, weights: AttentionWeights) -> list[Finding]:
+    if spec.rotary is None:
+        return []
+    found = []
+    if min(spec.rotary.frequencies) == 0:
+        count = sum(1 for f in spec.rotary.frequencies if f == 0)
+        text = f"{count} rotary frequencies are zero: those pairs have the group of unrotated coordinates"
+        found.append(Finding(layer=layer, part=f"{part} rotary", text=text, value=count))
+    if len(set(spec.rotary.frequencies)) < len(spec.rotary.frequencies):
+        text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
+        found.append(Finding(layer=layer, part=f"{part} rotary", text=text, value=None))
+    if weights.query_gain is not None and weights.key_gain is not None:
+        f = weights.turned_key.weight.shape[1]
+        equal = (weights.query_gain[:, :f] == weights.query_gain[:, f : 2 * f]).all(axis=0)
+        equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)
+        if equal.any():
+            text = f"{int(equal.sum())} pairs have equal QK-norm gains: a phase of each is free"
+            found.append(Finding(layer=layer, part=f"{part} QK-norm", text=text, value=int(equal.sum())))
+    return found
+
+
+def _norm_findings(layer: int, block: Block, stored: LayerWeights) -> list[Finding]:
+    found = []
+    for name in input_norms(block):
+        zeros = int((stored.norms[name].gain == 0).sum())
+        if zeros:
+            text = f"{zeros} gains are zero: those columns of all readers are invisible"
+            found.append(Finding(layer=layer, part=f"norm {name}", text=text, value=zeros))
+    return found
+
+
+def _unit_findings(layer: int, block: Block, folded: LayerWeights) -> list[Finding]:
+    mlps = [folded.mlp] if isinstance(folded.mlp, MLPWeights) else []
+    if isinstance(folded.mlp, ExpertsWeights):
+        mlps = [*folded.mlp.experts, *([folded.mlp.shared] if folded.mlp.shared is not None else [])]
+    found = []
+    for number, mlp in enumerate(mlps):
+        part = "mlp" if isinstance(folded.mlp, MLPWeights) else f"expert {number}"
+        dead = int((~np.any(mlp.down, axis=0)).sum())
+        if dead:
+            text = f"{dead} hidden units write nothing: their rows are invisible"
+            found.append(Finding(layer=layer, part=part, text=text, value=dead))
+        reader = mlp.gate if mlp.gate is not None else mlp.up
+        rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
+        probe = rows @ np.asarray(np.random.default_rng(0).normal(size=rows.shape[1]), dtype=rows.dtype)
+        order = np.argsort(probe, kind="stable")
+        close = np.flatnonzero(np.diff(probe[order]) == 0)
+        twice = sum(1 for i in close if np.array_equal(rows[order[i]], rows[order[i + 1]]))
+        if twice:
+            text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
+            found.append(Finding(layer=layer, part=part, text=text, value=twice))
+    return found

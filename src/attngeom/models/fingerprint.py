@@ -1,0 +1,188 @@
+"""An exact fingerprint: values of gauge-invariant polynomials of the weights at random residues mod 2^61 − 1.
+
+Equal functions related by the symmetries of the layers have equal fingerprints, exactly: orders, signs, powers of two,
+moved gains, half or interleaved pairs, fused or split tensors, shared or repeated keys and values. Different invariants
+collide with probability at most 3/p each. Cost: a few exact products with every weight matrix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.files import to_json
+from attngeom.models.invariants import LayerEvaluator, Vectors
+from attngeom.models.layer import Array
+from attngeom.models.model import Model
+from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
+from attngeom.models.settings import block_settings, flatten
+from attngeom.models.specification import Stack
+
+DEGREE = 3
+"""Largest total degree of an invariant in the random residues."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerPrint:
+    """SHA-256 of the sorted invariants of a layer; ``is_generic``: no invariant of a head or unit is zero or twice."""
+
+    digest: str
+    heads: tuple[str, ...]
+    units: tuple[str, ...]
+    is_generic: bool
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fingerprint:
+    """Digests of all layers, of what lies outside them, and of the whole model."""
+
+    layers: tuple[LayerPrint, ...]
+    outside: str
+    seed: int
+    digest: str
+    error_probability: float
+    standing: str = "probabilistic"
+
+    @property
+    def is_generic(self) -> bool:
+        return all(layer.is_generic for layer in self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "fingerprint": self.digest,
+            "layers": [layer.digest for layer in self.layers],
+            "outside": self.outside,
+            "is_generic": self.is_generic,
+            "seed": self.seed,
+            "prime": P,
+            "error_probability": self.error_probability,
+            "standing": self.standing,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
+        return "\n".join([*lines, f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"])
+
+
+def digest_of(values: Any) -> str:
+    """SHA-256 of a JSON value; integers of any size as they are."""
+    return hashlib.sha256(to_json(values).encode()).hexdigest()
+
+
+def fingerprint(model: Model, seed: int = 0) -> Fingerprint:
+    """The fingerprint of a whole model, layer by layer."""
+    return gather(model, [layer_fingerprint(model, layer, seed) for layer in range(model.layers)], seed)
+
+
+def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint:
+    """The fingerprint of a model whose layers are done."""
+    outside, count = _outside(model, seed)
+    total = digest_of([[layer.digest for layer in layers], outside])
+    number = count + sum(layer.count for layer in layers)
+    return Fingerprint(
+        layers=tuple(layers), outside=outside, seed=seed, digest=total, error_probability=min(1.0, DEGREE * number / P)
+    )
+
+
+def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
+    """The fingerprint of one layer."""
+    stack, _ = model.place(layer)
+    memory = None
+    if model.block(layer).cross is not None:
+        encoder = model.spec.stacks[0]
+        norm = model.final_norm(encoder)
+        if encoder.final_norm is not None and norm is not None:
+            memory = (encoder.final_norm, norm)
+    evaluator = LayerEvaluator(
+        model.block(layer), model.layer(layer), Vectors(seed), memory=memory, ordered=bool(stack.relative_buckets)
+    )
+    heads, units, rest = evaluator.heads(), evaluator.units(), evaluator.constants()
+    settings = digest_of(block_settings(model.block(layer)))
+    head_digests = tuple(digest_of(head) for head in heads)
+    unit_digests = tuple(digest_of(unit) for unit in units)
+    seen = evaluator.sort_heads(head_digests)
+    summary = [settings, seen, evaluator.sort_units(unit_digests), rest]
+    distinct = len(set(seen)) == len(seen) and len(set(unit_digests)) == len(unit_digests)
+    return LayerPrint(
+        digest=digest_of(summary),
+        heads=head_digests,
+        units=unit_digests,
+        is_generic=distinct and evaluator.is_generic,
+        count=sum(map(_size, heads)) + sum(map(_size, units)) + _size(rest),
+    )
+
+
+def _size(value: Any) -> int:
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 1
+
+
+def _rows(matrix: Array, vector: Array) -> list[int]:
+    return [int(x) for x in apply(matrix, [vector])[:, 0]]
+
+
+def _outside(model: Model, seed: int) -> tuple[str, int]:
+    """Invariants of embeddings, final norms, head and everything that no symmetry of a layer moves."""
+    spec, width = model.spec, model.spec.width
+    values: list[Any] = []
+    x = random_residues(width, f"{seed}/embedding")
+    if spec.vocabulary:
+        factor = residue(spec.embedding_scale)
+        values.append([value * factor % P for value in _rows(model.embedding(), x)])
+    for stack in spec.stacks:
+        values.append(_stack_values(model, stack, x, seed, is_last=stack is spec.stacks[-1]))
+    if spec.head is not None and spec.head.bias:
+        values.append([int(b) for b in integers(model.load(model.places.head_bias, (spec.vocabulary,)))])
+    unread = model.unread()
+    for name in sorted(unread):
+        if unread[name].startswith("outside"):
+            values.append([name, hashlib.sha256(model.tensors.raw(name).astype(np.float64).tobytes()).hexdigest()])
+    constants = flatten({"head": None if spec.head is None else {"scale": spec.head.scale, "cap": spec.head.softcap}})
+    values.append([constants, [stack.name for stack in spec.stacks]])
+    return digest_of(values), _size(values)
+
+
+def _stack_values(model: Model, stack: Stack, x: Array, seed: int, *, is_last: bool) -> list[Any]:
+    values: list[Any] = [stack.embedding_norm.eps if stack.embedding_norm else None]
+    values.append(stack.final_norm.eps if stack.final_norm else None)
+    positions = model.positions(stack)
+    if positions is not None:
+        values.append(_rows(positions, x))
+    if stack.token_types:
+        values.append(_rows(model.load(model.places.token_types, (stack.token_types, model.spec.width)), x))
+    norm = model.embedding_norm(stack)
+    if norm is not None:
+        values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
+    table = model.relative(stack)
+    if table is not None:
+        attention = stack.block(0).attention
+        used = np.ones(len(table), bool)
+        if attention is not None and not attention.causal:
+            # The bucket of a positive distance zero is never asked for.
+            used[len(table) // 2] = False
+        rows = integers(table)[used]
+        values.append([[int((a - b) % P) for a, b in zip(row, rows[0])] for row in rows[1:]])
+    values += _final_values(model, stack, seed, is_last)
+    return values
+
+
+def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[Any]:
+    """The final norm with its reader: the head, the cross-attention (whose layers have it), or nobody."""
+    final = model.final_norm(stack)
+    if final is None or stack.final_norm is None:
+        return []
+    head = model.spec.head
+    gain = (integers(final.stored) + residue(final.offset)) % P
+    if not is_last:
+        return []
+    if head is None:
+        probe = random_residues(len(gain), f"{seed}/final")
+        return [dot(gain, probe), dot(integers(final.bias), probe)]
+    centred = stack.final_norm.kind == "layer"
+    x = random_residues(len(gain), f"{seed}/head", total_zero=centred)
+    found = apply(model.head(), [gain * x % P, integers(final.bias)])
+    return [[int(a) for a in found[:, 0]], [int(b) for b in found[:, 1]]]

@@ -1,0 +1,319 @@
+"""The function of a transformer in float64: norms, attention of every kind, MLPs, experts, embeddings, logits.
+
+Written for checking and for small models: all tokens at once, no cache, no batches. Tokens are rows (t, d), as in the
+checkpoints' own code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import erf, expit
+
+from attngeom.errors import InputError
+from attngeom.models.layer import (
+    Array,
+    AttentionWeights,
+    ExpertsWeights,
+    LatentWeights,
+    LayerWeights,
+    MLPWeights,
+    NormWeights,
+)
+from attngeom.models.model import Model
+from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Stack
+
+MAX_SCORES = 2**26
+
+
+def normalise(x: Array, norm: Norm) -> Array:
+    """n(x) of every row: divided by its root mean square, for ``layer`` after subtraction of its mean."""
+    if norm.kind == "layer":
+        x = x - x.mean(axis=-1, keepdims=True)
+    scaled: Array = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + norm.eps)
+    return scaled
+
+
+def apply_norm(x: Array, norm: Norm | None, weights: NormWeights | None) -> Array:
+    if norm is None or weights is None:
+        return x
+    return normalise(x, norm) * weights.gain + weights.bias
+
+
+def activate(x: Array, name: str) -> Array:
+    """The activation functions by name."""
+    if name == "gelu":
+        return np.asarray(0.5 * x * (1 + erf(x / math.sqrt(2))))
+    if name == "gelu_tanh":
+        return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    if name == "quick_gelu":
+        return np.asarray(x * expit(1.702 * x))
+    if name == "silu":
+        return np.asarray(x * expit(x))
+    if name == "relu":
+        return np.maximum(x, 0)
+    return np.asarray(np.tanh(x) if name == "tanh" else expit(x))
+
+
+def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
+    up = weights.up(x.T)
+    if spec.activation == "swiglu_oai":
+        assert weights.gate is not None and spec.limit is not None
+        gate = np.minimum(weights.gate(x.T), spec.limit)
+        hidden = (np.clip(up, -spec.limit, spec.limit) + 1) * gate * expit(1.702 * gate)
+    elif weights.gate is not None:
+        hidden = activate(weights.gate(x.T), spec.activation) * up
+    else:
+        hidden = activate(up, spec.activation)
+    return np.asarray((weights.down @ hidden).T + weights.down_bias)
+
+
+def _route(scores: Array, spec: Experts, correction: Array | None) -> Array:
+    """Weight of every expert for one token, zero for those that are not chosen."""
+    chance = expit(scores) if spec.router == "sigmoid" else np.exp(scores - scores.max())
+    if spec.router == "softmax":
+        chance = chance / chance.sum()
+    choice = chance if correction is None else chance + correction
+    if spec.expert_groups > 1:
+        shares = choice.reshape(spec.expert_groups, -1)
+        best = np.sort(shares, axis=1)[:, -2:].sum(axis=1) if spec.router == "sigmoid" else shares.max(axis=1)
+        kept = np.argsort(-best, kind="stable")[: spec.active_groups]
+        masked = np.full(shares.shape, -np.inf)
+        masked[kept] = shares[kept]
+        choice = masked.reshape(-1)
+    chosen = np.argsort(-choice, kind="stable")[: spec.active]
+    weights = np.zeros_like(chance)
+    weights[chosen] = chance[chosen]
+    if spec.normalised:
+        weights /= weights.sum()
+    return np.asarray(weights * spec.factor)
+
+
+def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
+    scores = weights.router(x.T).T
+    routed = np.stack([_route(row, spec, weights.correction) for row in scores])
+    y = sum(routed[:, e : e + 1] * apply_mlp(x, spec.expert, expert) for e, expert in enumerate(weights.experts))
+    if spec.shared is not None and weights.shared is not None:
+        y = y + apply_mlp(x, spec.shared, weights.shared)
+    return np.asarray(y)
+
+
+def alibi_slopes(heads: int) -> Array:
+    """2^(−8k/n) for n the power of two below the number of heads, then every other one of the next power."""
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
+    slopes += [2.0 ** (-8 * (2 * k + 1) / (2 * power)) for k in range(heads - power)]
+    return np.array(slopes)
+
+
+def relative_buckets(queries: int, keys: int, stack: Stack, causal: bool) -> Array:
+    """T5's bucket of the distance j − i: exact when small, logarithmic when large."""
+    distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
+    buckets, offset = stack.relative_buckets, np.zeros_like(distance)
+    if causal:
+        distance = -np.minimum(distance, 0)
+    else:
+        buckets //= 2
+        offset = (distance > 0) * buckets
+        distance = np.abs(distance)
+    exact = buckets // 2
+    ratio = np.log(np.maximum(distance, 1) / exact) / math.log(stack.relative_distance / exact)
+    large = np.minimum(exact + (ratio * (buckets - exact)).astype(int), buckets - 1)
+    return np.asarray(offset + np.where(distance < exact, distance, large))
+
+
+def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
+    if latent is None:
+        return x
+    y = latent.down(x.T).T
+    return y * latent.gain if norm is None else normalise(y, norm) * latent.gain
+
+
+def _qk_normalised(turned: Array, plain: Array, spec: Attention, gain: Array) -> tuple[Array, Array]:
+    """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains."""
+    assert spec.qk_norm is not None
+    f, t = turned.shape[1:]
+    values = np.concatenate([turned.real, turned.imag, plain], axis=1)
+    if spec.qk_norm.scope == "all_heads":
+        flat = normalise(values.reshape(-1, t).T, spec.qk_norm.norm).T
+        values = flat.reshape(values.shape)
+    else:
+        values = normalise(values.transpose(0, 2, 1), spec.qk_norm.norm).transpose(0, 2, 1)
+    values = values * gain[:, :, None]
+    return values[:, :f] + 1j * values[:, f : 2 * f], values[:, 2 * f :]
+
+
+def scores_of(x: Array, source: Array, spec: Attention, weights: AttentionWeights) -> Array:
+    """Scaled and capped scores (H, queries, keys) before masks and tables of positions."""
+    heads, latent = weights.heads, spec.latent
+    query_in = _latent(x, weights.query_latent, latent.query_norm if latent else None).T
+    key_in = _latent(source, weights.key_latent, latent.key_norm if latent else None).T
+    turned_q, plain_q = weights.turned_query(query_in), weights.query(query_in)
+    turned_k, plain_k = weights.turned_key(source.T), weights.key(key_in)
+    if weights.query_gain is not None and weights.key_gain is not None:
+        turned_q, plain_q = _qk_normalised(turned_q, plain_q, spec, weights.query_gain)
+        turned_k, plain_k = _qk_normalised(turned_k, plain_k, spec, weights.key_gain)
+    plain_k = np.repeat(plain_k, heads // len(plain_k), axis=0)
+    scores = plain_q.transpose(0, 2, 1) @ plain_k
+    if spec.rotary is not None:
+        angles = np.exp(1j * np.outer(spec.rotary.frequencies, np.arange(max(len(x), len(source)))))
+        turned_q = turned_q * angles[:, : len(x)]
+        turned_k = np.repeat(turned_k * angles[:, : len(source)], heads // len(turned_k), axis=0)
+        scores = scores + spec.rotary.amplitude**2 * (turned_q.transpose(0, 2, 1) @ turned_k.conj()).real
+    scores = scores * spec.scale
+    if spec.softcap is not None:
+        scores = spec.softcap * np.tanh(scores / spec.softcap)
+    return np.asarray(scores)
+
+
+def apply_attention(
+    x: Array, source: Array, spec: Attention, weights: AttentionWeights, table: Array | None = None
+) -> Array:
+    """Attention from x to source (the same rows for self-attention); ``table`` (H, i, j) is added to the scores."""
+    heads = weights.heads
+    if heads * len(x) * len(source) > MAX_SCORES:
+        raise InputError(f"{len(x)} tokens and {heads} heads given; the float64 pass is for short inputs")
+    scores = scores_of(x, source, spec, weights)
+    i, j = np.arange(len(x))[:, None], np.arange(len(source))[None, :]
+    if spec.alibi:
+        scores = scores + alibi_slopes(heads)[:, None, None] * j
+    if table is not None:
+        scores = scores + table
+    visible = np.ones((len(x), len(source)), bool)
+    if spec.causal:
+        visible &= j <= i
+    if spec.window is not None:
+        visible &= i - j < spec.window
+    scores = np.where(visible, scores, -np.inf)
+    sinks = None if weights.sinks is None else weights.sinks[:, None, None]
+    top = scores.max(axis=-1, keepdims=True)
+    top = top if sinks is None else np.maximum(top, sinks)
+    shares = np.exp(scores - top)
+    total = shares.sum(axis=-1, keepdims=True)
+    shares = shares / (total if sinks is None else total + np.exp(sinks - top))
+    latent = spec.latent.key_norm if spec.latent else None
+    values = weights.value(_latent(source, weights.key_latent, latent).T)
+    values = np.repeat(values, heads // len(values), axis=0)
+    mixed = np.einsum("hdv,hvj,hij->id", weights.output, values, shares, optimize=True)
+    return np.asarray(mixed + weights.output_bias)
+
+
+def apply_layer(
+    x: Array, block: Block, layer: LayerWeights, memory: Array | None = None, table: Array | None = None
+) -> Array:
+    """One layer of the residual stream x (t, d); ``memory`` are the encoder's states for cross-attention."""
+    assert block.attention is not None and block.mlp is not None
+    norms = layer.norms
+    u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
+    branch = apply_attention(u, u, block.attention, layer.attention, table)
+    branch = apply_norm(branch, block.attention_norms.output, norms.get("attention.output"))
+    if block.parallel:
+        if not block.shared_norm:
+            u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
+        return x + branch + _feed_forward(u, block, layer)
+    x = apply_norm(x + branch, block.attention_norms.stream, norms.get("attention.stream"))
+    if block.cross is not None and layer.cross is not None:
+        assert memory is not None
+        u = apply_norm(x, block.cross_norms.input, norms.get("cross.input"))
+        x = x + apply_attention(u, memory, block.cross, layer.cross)
+    u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
+    return apply_norm(x + _feed_forward(u, block, layer), block.mlp_norms.stream, norms.get("mlp.stream"))
+
+
+def _feed_forward(u: Array, block: Block, layer: LayerWeights) -> Array:
+    if isinstance(block.mlp, Experts):
+        assert isinstance(layer.mlp, ExpertsWeights)
+        y = apply_experts(u, block.mlp, layer.mlp)
+    else:
+        assert isinstance(layer.mlp, MLPWeights) and block.mlp is not None
+        y = apply_mlp(u, block.mlp, layer.mlp)
+    return apply_norm(y, block.mlp_norms.output, layer.norms.get("mlp.output"))
+
+
+def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None) -> Array:
+    """The final hidden states of a stack from its embedded inputs."""
+    start = 0 if stack is model.spec.stacks[0] else len(model.spec.stacks[0])
+    relative, table = model.relative(stack), None
+    for index in range(len(stack)):
+        block = stack.block(index)
+        if relative is not None and table is None:
+            assert block.attention is not None
+            buckets = relative_buckets(len(x), len(x), stack, block.attention.causal)
+            table = relative[buckets].transpose(2, 0, 1)
+        x = apply_layer(x, block, model.layer(start + index), memory, table)
+    return apply_norm(x, stack.final_norm, model.final_norm(stack))
+
+
+def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None = None) -> Array:
+    x = np.asarray(model.embedding()[tokens], dtype=np.float64) * model.spec.embedding_scale
+    positions = model.positions(stack)
+    if positions is not None:
+        x = x + positions[: len(tokens)]
+    if stack.token_types:
+        table = model.load(model.places.token_types, (stack.token_types, model.spec.width))
+        x = x + table[np.zeros(len(tokens), int) if types is None else types]
+    return apply_norm(x, stack.embedding_norm, model.embedding_norm(stack))
+
+
+def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
+    """Patches of an image (channels, height, width) with the class token in front."""
+    kernel, bias = (_any(model, f"vit.embeddings.patch_embeddings.projection.{part}") for part in ("weight", "bias"))
+    d, channels, size, _ = kernel.shape
+    rows, columns = image.shape[1] // size, image.shape[2] // size
+    patches = image.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
+    x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + bias
+    positions = model.positions(stack)
+    assert positions is not None
+    return np.asarray(np.concatenate([_any(model, "vit.embeddings.cls_token").reshape(1, d), x]) + positions)
+
+
+def embed_audio(model: Model, stack: Stack, features: Array) -> Array:
+    """Two convolutions of width 3 with GELU, the second of stride 2, and the position table."""
+    x = features
+    for name, stride in (("conv1", 1), ("conv2", 2)):
+        kernel, bias = (_any(model, f"model.encoder.{name}.{part}") for part in ("weight", "bias"))
+        padded = np.pad(x, ((0, 0), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, 3, axis=1)[:, ::stride]
+        x = activate(np.einsum("ock,ctk->ot", kernel, windows) + bias[:, None], "gelu")
+    positions = model.positions(stack)
+    assert positions is not None
+    return np.asarray(x.T + positions)
+
+
+def _any(model: Model, name: str) -> Array:
+    stored = model.stored(name)
+    if stored not in model.tensors:
+        raise InputError(f"tensor {stored} is missing; the front end of the model is required for a forward pass")
+    return model.load(name, model.tensors.headers[stored].shape)
+
+
+def forward(model: Model, inputs: Mapping[str, Any]) -> Array:
+    """Logits (t, vocabulary) for one input, or final hidden states (t, width) where the spec has no head.
+
+    ``inputs`` has ``input_ids`` (t), and where the family needs them ``token_type_ids``, ``decoder_input_ids``,
+    ``pixel_values`` (channels, height, width) or ``input_features`` (bins, frames).
+    """
+    first, last = model.spec.stacks[0], model.spec.stacks[-1]
+    if model.places.front == "patches":
+        x = embed_patches(model, first, np.asarray(inputs["pixel_values"], dtype=np.float64))
+    elif model.places.front == "audio":
+        x = embed_audio(model, first, np.asarray(inputs["input_features"], dtype=np.float64))
+    else:
+        types = inputs.get("token_type_ids")
+        x = embed_tokens(model, first, np.asarray(inputs["input_ids"]), None if types is None else np.asarray(types))
+    x = run_stack(model, first, x)
+    if last is not first:
+        memory = x
+        x = run_stack(model, last, embed_tokens(model, last, np.asarray(inputs["decoder_input_ids"])), memory)
+    head = model.spec.head
+    if head is None:
+        return x
+    logits = x @ np.asarray(model.head(), dtype=np.float64).T
+    if head.bias:
+        logits = logits + model.load(model.places.head_bias, (model.spec.vocabulary,))
+    if head.softcap is not None:
+        logits = head.softcap * np.tanh(logits / head.softcap)
+    return np.asarray(logits * head.scale)

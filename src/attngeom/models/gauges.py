@@ -1,0 +1,284 @@
+"""Canonical forms: one representative of every orbit of a folded layer, in three gauges.
+
+balanced: KᵀQ and OV split by their singular values, pairs and units with equal norms on both sides, signs by the
+largest entry, heads and units sorted by invariants. rotated: balanced, then Hadamard matrices on the plain coordinates
+(for quantisation). echelon: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+from scipy.linalg import hadamard, qr
+
+from attngeom.errors import InputError
+from attngeom.models.layer import (
+    Affine,
+    Array,
+    AttentionWeights,
+    ExpertsWeights,
+    LatentWeights,
+    LayerWeights,
+    MLPWeights,
+    pick_columns,
+)
+from attngeom.models.readers import has_unit_scale
+from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.symmetry import HeadOrder, QKNormTurn
+from attngeom.models.tall import tall_qr
+
+Gauge = Literal["balanced", "rotated", "echelon"]
+SWAP_ABOVE = 1.05
+
+
+def canonical(block: Block, layer: LayerWeights, gauge: Gauge = "balanced", *, ordered: bool = False) -> LayerWeights:
+    """The canonical form of a folded layer; ``ordered`` keeps the order of heads (tables of relative positions)."""
+    if gauge not in get_args(Gauge):
+        raise InputError(f"gauge {str(gauge)[:40]!r} given; balanced, rotated or echelon is required")
+    assert block.attention is not None
+    keep = ordered or block.attention.alibi
+    layer = layer.with_(attention=_fix_attention(block.attention, layer.attention, gauge, keep))
+    if layer.cross is not None and block.cross is not None:
+        layer = layer.with_(cross=_fix_attention(block.cross, layer.cross, gauge, False))
+    if isinstance(layer.mlp, MLPWeights):
+        assert isinstance(block.mlp, MLP)
+        return layer.with_(mlp=fix_units(block.mlp, layer.mlp, gauge))
+    assert isinstance(block.mlp, Experts)
+    return layer.with_(mlp=_fix_experts(block.mlp, layer.mlp, gauge))
+
+
+def _fix_attention(spec: Attention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
+    weights = _fix_latents(weights)
+    if spec.qk_norm is not None:
+        weights = _fix_qk_norm(weights)
+    else:
+        weights = _fix_turned(weights, gauge)
+        weights = _fix_plain(weights, gauge)
+    weights = _fix_values(weights, gauge)
+    return weights if keep else _sort_heads(weights)
+
+
+def pivot_signs(rows: Array) -> Array:
+    """±1 per row so that the entry of largest modulus becomes positive; the first one decides ties."""
+    if not rows.shape[-1]:
+        return np.ones(rows.shape[:-1])
+    places = np.abs(rows).argmax(axis=-1)
+    values = np.take_along_axis(rows, places[..., None], axis=-1)[..., 0]
+    return np.where(values < 0, -1.0, 1.0).astype(rows.dtype)
+
+
+def balance(left: Array, right: Array) -> tuple[Array, Array]:
+    """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing."""
+    q_left, r_left = tall_qr(left.T)
+    q_right, r_right = tall_qr(right.T)
+    u, values, w = np.linalg.svd(r_left @ r_right.T)
+    root = np.sqrt(values)[:, None]
+    new_left, new_right = root * (q_left @ u).T, root * (q_right @ w.T).T
+    signs = pivot_signs(new_left)[:, None]
+    if len(values) < len(left):
+        # Fewer columns than rows: the missing rows are zero.
+        rest = len(left) - len(values)
+        new_left = np.pad(new_left * signs, ((0, rest), (0, 0)))
+        return new_left, np.pad(new_right * signs, ((0, rest), (0, 0)))
+    return new_left * signs, new_right * signs
+
+
+def turn(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
+    """The chosen gauge of a pair with leftᵀ right kept."""
+    left, right = balance(left, right)
+    if gauge == "rotated":
+        matrix = rotation(len(left))
+        return matrix @ left, matrix @ right
+    if gauge == "echelon":
+        pivots = choose_pivots(left)
+        square = left[:, pivots]
+        if np.linalg.cond(square) < 1e12:
+            return np.linalg.solve(square, left), square.T @ right
+    return left, right
+
+
+def rotation(size: int) -> Array:
+    """An orthogonal matrix that spreads coordinates: Hadamard blocks of the largest power of two that divides size."""
+    power = size & -size
+    return np.kron(np.eye(size // power), hadamard(power) / np.sqrt(power)) if size else np.zeros((0, 0))
+
+
+def choose_pivots(left: Array) -> Array:
+    """Columns of nearly largest volume: start with a pivoted QR, swap while an entry exceeds 1.05."""
+    a = len(left)
+    pivots = np.asarray(qr(left, mode="r", pivoting=True)[1][:a])
+    for _ in range(10 * a + 10):
+        ratios = np.linalg.lstsq(left[:, pivots], left, rcond=None)[0]
+        row, column = np.unravel_index(np.abs(ratios).argmax(), ratios.shape)
+        if abs(ratios[row, column]) <= SWAP_ABOVE:
+            break
+        pivots[row] = column
+    return np.sort(pivots)
+
+
+def _fix_turned(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+    """|k_f| = (Σ_h |q_hf|²)^½ and a real positive pivot; echelon: pivot 1."""
+    key, query = weights.turned_key, weights.turned_query
+    if not key.bias.size:
+        return weights
+    share = weights.heads // weights.turned_groups
+    sizes = (np.abs(query.weight) ** 2).sum(axis=-1) + np.abs(query.bias) ** 2
+    right = np.sqrt(sizes.reshape(weights.turned_groups, share, -1).sum(axis=1))
+    left = np.sqrt((np.abs(key.weight) ** 2).sum(axis=-1) + np.abs(key.bias) ** 2)
+    places = np.abs(key.weight).argmax(axis=-1)
+    pivots = np.take_along_axis(key.weight, places[..., None], axis=-1)[..., 0]
+    alive = (left > 0) & (right > 0) & (np.abs(pivots) > 0)
+    safe = np.where(alive, pivots, 1.0)
+    size = np.where(alive, left, 1.0) / np.where(alive, right, 1.0)
+    factors = np.sqrt(size) * safe.conj() / np.abs(safe)
+    if gauge == "echelon":
+        factors = safe.conj()
+    factors = np.where(alive, factors, 1.0)
+    return weights.with_(
+        turned_key=key.scaled(1 / factors.conj()),
+        turned_query=query.scaled(np.repeat(factors, share, axis=0)),
+    )
+
+
+def _augmented(affine: Affine) -> Array:
+    return np.concatenate([affine.weight, affine.bias[..., None]], axis=-1)
+
+
+def _fix_plain(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+    groups, share, a = weights.groups, weights.heads // weights.groups, weights.key.weight.shape[1]
+    if not a:
+        return weights
+    keys, queries = _augmented(weights.key), _augmented(weights.query)
+    new_keys, new_queries = np.empty_like(keys), np.empty_like(queries)
+    for g in range(groups):
+        heads = slice(g * share, (g + 1) * share)
+        right = queries[heads].transpose(1, 0, 2).reshape(a, -1)
+        left, right = turn(keys[g], right, gauge)
+        new_keys[g], new_queries[heads] = left, right.reshape(a, share, -1).transpose(1, 0, 2)
+    key, query = Affine(new_keys[..., :-1], new_keys[..., -1]), Affine(new_queries[..., :-1], new_queries[..., -1])
+    if not np.any(weights.key.bias):
+        key = Affine.linear(key.weight)
+    return weights.with_(key=key, query=query)
+
+
+def _fix_values(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+    groups, share = weights.groups, weights.heads // weights.groups
+    values = _augmented(weights.value)
+    new_values, output = np.empty_like(values), np.empty_like(weights.output)
+    d, v = weights.output.shape[1:]
+    for g in range(groups):
+        heads = slice(g * share, (g + 1) * share)
+        right = weights.output[heads].reshape(share * d, v).T
+        left, right = turn(values[g], right, gauge)
+        new_values[g], output[heads] = left, right.T.reshape(share, d, v)
+    value = Affine(new_values[..., :-1], new_values[..., -1])
+    if not np.any(weights.value.bias):
+        value = Affine.linear(value.weight)
+    return weights.with_(value=value, output=output)
+
+
+def head_sizes(weights: AttentionWeights) -> Array:
+    """‖O_h V_g‖ of every head, by Gram matrices."""
+    values = _augmented(weights.value)
+    gram = np.repeat(values @ values.transpose(0, 2, 1), weights.heads // weights.groups, axis=0)
+    outer = weights.output.transpose(0, 2, 1) @ weights.output
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0)))
+
+
+def _sort_heads(weights: AttentionWeights) -> AttentionWeights:
+    sizes, share = head_sizes(weights), weights.heads // weights.groups
+    table = sizes.reshape(weights.groups, share)
+    groups = np.argsort(-(table**2).sum(axis=1), kind="stable")
+    heads = np.concatenate([g * share + np.argsort(-table[g], kind="stable") for g in groups])
+    return HeadOrder(heads, groups).pick(weights)
+
+
+def _fix_qk_norm(weights: AttentionWeights) -> AttentionWeights:
+    """Equal norms of query and key gains per pair, larger query gain first, pivot of every key row positive."""
+    assert weights.query_gain is not None and weights.key_gain is not None
+    f, groups = weights.turned_key.weight.shape[1], weights.groups
+    query_gain, key_gain = weights.query_gain, weights.key_gain
+    rows = len(key_gain)
+    grouped = query_gain.reshape(rows, -1, query_gain.shape[1])
+    first, second = (grouped[..., :f] ** 2).sum(axis=1), (grouped[..., f : 2 * f] ** 2).sum(axis=1)
+    turns = second > first
+    query_sizes = np.concatenate([first + second, (grouped[..., 2 * f :] ** 2).sum(axis=1)], axis=1)
+    key_pairs = key_gain[:, :f] ** 2 + key_gain[:, f : 2 * f] ** 2
+    key_sizes = np.concatenate([key_pairs, key_gain[:, 2 * f :] ** 2], axis=1)
+    alive = (query_sizes > 0) & (key_sizes > 0)
+    scales = (np.where(alive, key_sizes, 1.0) / np.where(alive, query_sizes, 1.0)) ** 0.25
+    turned = weights.turned_key.weight * np.where(turns, 1j, 1.0)[..., None]
+    stacked = np.concatenate([turned.real, turned.imag], axis=-1)
+    signs = np.concatenate([pivot_signs(stacked), pivot_signs(weights.key.weight)], axis=1)
+    signs = np.broadcast_to(signs, (groups, signs.shape[1]))
+    part = QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain))
+    return part.turn(weights)
+
+
+def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
+    """Latents along the left singular vectors of their down-projection, signs by the pivot; gains are folded."""
+    changes: dict[str, object] = {}
+    sides = (("key_latent", ("key", "value")), ("query_latent", ("query", "turned_query")))
+    for name, readers in sides:
+        latent: LatentWeights | None = getattr(weights, name)
+        if latent is None:
+            continue
+        u = np.linalg.svd(latent.down.weight, full_matrices=False)[0]
+        if u.shape[1] < u.shape[0]:
+            u = np.linalg.svd(latent.down.weight, full_matrices=True)[0]
+        u = u * pivot_signs(u.T @ latent.down.weight)
+        changes[name] = replace(latent, down=latent.down.then(u.T))
+        for reader in readers:
+            affine: Affine = getattr(weights, reader)
+            changes[reader] = Affine(affine.weight @ u, affine.bias)
+    return weights.with_(**changes)
+
+
+def unit_scales(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> Array:
+    """Factors of up that fix the scale of every unit, where the unit has one."""
+    if not has_unit_scale(spec):
+        return np.ones(mlp.units, mlp.up.weight.dtype)
+    dtype = mlp.up.weight.dtype
+    left = np.sqrt(np.einsum("ij,ij->i", mlp.up.weight, mlp.up.weight) + mlp.up.bias**2)
+    right = np.sqrt(np.einsum("ij,ij->j", mlp.down, mlp.down))
+    alive = (left > 0) & (right > 0)
+    scales = np.sqrt(np.where(alive, right, 1.0) / np.where(alive, left, 1.0))
+    if gauge == "echelon":
+        scales = 1 / np.where(alive, np.abs(mlp.up.weight).max(axis=1), 1.0)
+    if spec.gated:
+        scales = scales * pivot_signs(mlp.up.weight)
+    return scales.astype(dtype)
+
+
+def fix_units(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> MLPWeights:
+    """Scales of the units fixed and units sorted by the norm of the row that no scale changes."""
+    scales = unit_scales(spec, mlp, gauge)
+    reader = mlp.gate if mlp.gate is not None else mlp.up
+    sizes = np.einsum("ij,ij->i", reader.weight, reader.weight) + reader.bias**2
+    if mlp.gate is None:
+        sizes = sizes * scales**2
+    order = np.argsort(-sizes, kind="stable")
+    up, down = mlp.up.pick(order), pick_columns(mlp.down, order)
+    if has_unit_scale(spec):
+        # Both arrays are fresh: scale them in place.
+        up.weight[...] *= scales[order, None]
+        down /= scales[order]
+        up = Affine(up.weight, up.bias * scales[order])
+    return mlp.with_(gate=None if mlp.gate is None else mlp.gate.pick(order), up=up, down=down)
+
+
+def _fix_experts(spec: Experts, weights: ExpertsWeights, gauge: Gauge) -> ExpertsWeights:
+    """Units of every expert fixed; experts sorted by the norms of their router rows, inside their groups."""
+    sizes = (weights.router.weight**2).sum(axis=1) + weights.router.bias**2
+    table = sizes.reshape(spec.expert_groups, -1)
+    size = table.shape[1]
+    groups = np.argsort(-table.max(axis=1), kind="stable")
+    order = np.concatenate([g * size + np.argsort(-table[g], kind="stable") for g in groups])
+    experts = tuple(fix_units(spec.expert, weights.experts[e], gauge) for e in order)
+    shared = None
+    if spec.shared is not None and weights.shared is not None:
+        shared = fix_units(spec.shared, weights.shared, gauge)
+    correction = None if weights.correction is None else weights.correction[order]
+    return ExpertsWeights(weights.router.pick(order), correction, experts, shared)

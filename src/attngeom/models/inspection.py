@@ -1,0 +1,98 @@
+"""Describe a model: its kind, its redundancy by symmetry, its heads, what is invisible, and what was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from attngeom.errors import AttnGeomError
+from attngeom.models.findings import Finding, HeadRow, inspect_layer
+from attngeom.models.model import Model
+from attngeom.models.redundancy import Redundancy, redundancy
+from attngeom.models.specification import Norms, TransformerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What can be said of a configuration, and of weights where they are given."""
+
+    spec: TransformerSpec
+    redundancy: Redundancy | None
+    reason: str
+    heads: tuple[HeadRow, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    proven: str = "formula"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "family": self.spec.family,
+            "parameters": self.spec.parameters,
+            "layers": self.spec.layers,
+            "kind": kind_of(self.spec),
+            "redundancy": None if self.redundancy is None else self.redundancy.to_json(),
+            "group": [] if self.redundancy is None else self.redundancy.group,
+            "proven": self.proven if self.redundancy is not None else None,
+            "reason": self.reason,
+            "heads": [row.to_json() for row in self.heads],
+            "findings": [finding.to_json() for finding in self.findings],
+            "unread": dict(self.unread),
+        }
+
+
+def inspect_spec(spec: TransformerSpec) -> Inspection:
+    """From the configuration alone."""
+    try:
+        found, reason = redundancy(spec), "dimension of the group that acts, for generic weights"
+        return Inspection(spec=spec, redundancy=found, reason=reason)
+    except AttnGeomError as error:
+        return Inspection(spec=spec, redundancy=None, reason=f"undecided: {error}")
+
+
+def inspect_model(model: Model, progress: Callable[[int, int], None] | None = None) -> Inspection:
+    """From configuration and weights, layer by layer."""
+    base = inspect_spec(model.spec)
+    rows: list[HeadRow] = []
+    findings: list[Finding] = []
+    for layer in range(model.layers):
+        heads, found = inspect_layer(model, layer)
+        rows += heads
+        findings += found
+        if progress is not None:
+            progress(layer + 1, model.layers)
+    for name, reason in model.unread().items():
+        if reason.startswith("not known"):
+            text = f"tensor {name} is not part of this family and is not read"
+            findings.append(Finding(layer=None, part="unread", text=text, value=None))
+    return Inspection(
+        spec=base.spec, redundancy=base.redundancy, reason=base.reason, heads=tuple(rows), findings=tuple(findings),
+        unread=model.unread(),
+    )  # fmt: skip
+
+
+def kind_of(spec: TransformerSpec) -> dict[str, Any]:
+    """The kind of the last stack's first block, in the words of the interface."""
+    block = spec.stack.kinds[0]
+    attention = block.attention
+    assert attention is not None
+    rotary = attention.rotary
+    biases = ("query", "key", "value", "output")
+    return {
+        "heads": attention.heads,
+        "kv_heads": attention.groups,
+        "head_dim": attention.head_dim,
+        "rotary": None if rotary is None else {"layout": rotary.layout, "dims": rotary.dims},
+        "norm": _norm_words(block.attention_norms),
+        "qk_norm": None if attention.qk_norm is None else attention.qk_norm.scope,
+        "softcap": attention.softcap,
+        "sinks": attention.sinks,
+        "bias": [name for name in biases if getattr(attention, f"{name}_bias")],
+        "latent": None if attention.latent is None else attention.latent.key_rank,
+        "parallel": block.parallel,
+    }
+
+
+def _norm_words(norms: Norms) -> list[str]:
+    places = {"before": norms.input, "behind": norms.output, "post": norms.stream}
+    return [f"{norm.kind} {place}" for place, norm in places.items() if norm is not None]

@@ -1,0 +1,23 @@
+"""Where the weights of a layer lie in a checkpoint: names and packings, read and written by the same tables.
+
+A `BlockLayout` names the tensors of one block; `read_layer` turns them into `LayerWeights` and `write_layer` turns them
+back, so a family is a table of names and not code. Rows of projections are outputs unless ``transposed`` (Conv1D).
+"""
+
+from __future__ import annotations
+
+from attngeom.models.layout.block import norm_specs, read_layer, write_layer
+from attngeom.models.layout.linear import read_norm, write_norm
+from attngeom.models.layout.tables import AttentionLayout, BlockLayout, Load, MLPLayout
+
+__all__ = [
+    "AttentionLayout",
+    "BlockLayout",
+    "Load",
+    "MLPLayout",
+    "norm_specs",
+    "read_layer",
+    "read_norm",
+    "write_layer",
+    "write_norm",
+]

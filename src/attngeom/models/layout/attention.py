@@ -1,0 +1,170 @@
+"""Attention as tensors: split, stacked or grouped projections, rotary pairs in both layouts, latents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.models.layer import Affine, Array, AttentionWeights, LatentWeights
+from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
+from attngeom.models.layout.tables import AttentionLayout, Load
+from attngeom.models.specification import Attention
+
+
+def pair_rows(attention: Attention, rotated_last: bool = False) -> tuple[Array, Array, Array]:
+    """Rows of a head that are first and second in the rotated pairs, and the rows that are not rotated."""
+    r, a = attention.rotated, attention.head_dim
+    start = a - r if rotated_last else 0
+    plain = np.arange(0, a - r) if rotated_last else np.arange(r, a)
+    if attention.rotary is not None and attention.rotary.layout == "interleaved":
+        return start + np.arange(0, r, 2), start + np.arange(1, r, 2), plain
+    return start + np.arange(r // 2), start + np.arange(r // 2, r), plain
+
+
+def _turn(affine: Affine, rows: tuple[Array, Array, Array]) -> tuple[Affine, Affine]:
+    """Split heads (H, a, ·) into complex rotated rows and plain rows."""
+    first, second, plain = rows
+    weight = affine.weight[:, first] + 1j * affine.weight[:, second]
+    turned = Affine(weight, affine.bias[:, first] + 1j * affine.bias[:, second])
+    return turned, Affine(affine.weight[:, plain], affine.bias[:, plain])
+
+
+def _unturn(turned: Affine, plain: Affine, rows: tuple[Array, Array, Array]) -> Affine:
+    first, second, rest = rows
+    heads, a = plain.weight.shape[0], len(first) + len(second) + len(rest)
+    weight = np.zeros((heads, a, turned.weight.shape[-1]))
+    bias = np.zeros((heads, a))
+    weight[:, first], weight[:, second], weight[:, rest] = turned.weight.real, turned.weight.imag, plain.weight
+    bias[:, first], bias[:, second], bias[:, rest] = turned.bias.real, turned.bias.imag, plain.bias
+    return Affine(weight, bias)
+
+
+def read_attention(spec: Attention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
+    if layout.packing == "latent":
+        return _read_latent(spec, layout, width, load)
+    heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
+    flags = (spec.query_bias, spec.key_bias, spec.value_bias)
+    sizes = (heads * a, groups * a, groups * v)
+    if layout.packing == "split":
+        names = (layout.query, layout.key, layout.value)
+        query, key, value = (
+            read_linear(load, name, rows, width, flag, layout.transposed)
+            for name, rows, flag in zip(names, sizes, flags)
+        )
+    else:
+        if len(set(flags)) > 1 or (layout.packing == "grouped" and v != a):
+            raise InputError("a fused projection with different biases or widths of q, k, v given; not known")
+        fused = read_linear(load, layout.fused, sum(sizes), width, flags[0], layout.transposed)
+        query, key, value = (fused.pick(rows) for rows in _fused_rows(spec, layout.packing))
+    rows = pair_rows(spec)
+    turned_query, plain_query = _turn(split_heads(query, heads), rows)
+    turned_key, plain_key = _turn(split_heads(key, groups), rows)
+    output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
+    query_gain = key_gain = None
+    if spec.qk_norm is not None:
+        shared, offset = spec.qk_norm.scope == "per_head", spec.qk_norm.norm.offset
+        order = np.concatenate(rows)
+        gains = [
+            load(f"{name}.weight", (a if shared else count * a,)).reshape(-1, a)[:, order] + offset
+            for name, count in ((layout.query_norm, heads), (layout.key_norm, groups))
+        ]
+        query_gain, key_gain = gains
+    return AttentionWeights(
+        turned_query, turned_key, plain_query, plain_key, split_heads(value, groups),
+        output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
+        query_gain, key_gain, load(layout.sinks, (heads,)) if spec.sinks else None,
+    )  # fmt: skip
+
+
+def _fused_rows(spec: Attention, packing: str) -> tuple[Array, Array, Array]:
+    """Rows of q, k, v in a fused projection."""
+    heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
+    every = np.arange(heads * a + groups * (a + v))
+    if packing == "stacked":
+        q, k, v_rows = np.split(every, [heads * a, (heads + groups) * a])
+        return q, k, v_rows
+    share = every.reshape(groups, heads // groups + 2, a)
+    return share[:, :-2].reshape(-1), share[:, -2].reshape(-1), share[:, -1].reshape(-1)
+
+
+def write_attention(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+    if layout.packing == "latent":
+        return _write_latent(spec, layout, weights)
+    rows = pair_rows(spec)
+    query = join_heads(_unturn(weights.turned_query, weights.query, rows))
+    key = join_heads(_unturn(weights.turned_key, weights.key, rows))
+    value = join_heads(weights.value)
+    flags = (spec.query_bias, spec.key_bias, spec.value_bias)
+    tensors: dict[str, Array] = {}
+    if layout.packing == "split":
+        for name, affine, flag in zip((layout.query, layout.key, layout.value), (query, key, value), flags):
+            tensors |= store_linear(name, affine, flag, layout.transposed)
+    else:
+        count = sum(len(affine.bias) for affine in (query, key, value))
+        weight, bias = np.zeros((count, query.weight.shape[1])), np.zeros(count)
+        for place, affine in zip(_fused_rows(spec, layout.packing), (query, key, value)):
+            weight[place], bias[place] = affine.weight, affine.bias
+        tensors |= store_linear(layout.fused, Affine(weight, bias), flags[0], layout.transposed)
+    tensors |= _store_output(spec, layout, weights)
+    if spec.qk_norm is not None and weights.query_gain is not None and weights.key_gain is not None:
+        back = np.argsort(np.concatenate(rows))
+        offset = spec.qk_norm.norm.offset
+        tensors[f"{layout.query_norm}.weight"] = weights.query_gain[:, back].reshape(-1) - offset
+        tensors[f"{layout.key_norm}.weight"] = weights.key_gain[:, back].reshape(-1) - offset
+    if weights.sinks is not None:
+        tensors[layout.sinks] = weights.sinks
+    return tensors
+
+
+def _store_output(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+    output = weights.output.transpose(1, 0, 2).reshape(weights.output.shape[1], -1)
+    return store_linear(layout.output, Affine(output, weights.output_bias), spec.output_bias, layout.transposed)
+
+
+def _read_latent(spec: Attention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
+    assert spec.latent is not None
+    heads, v, r, plain = spec.heads, spec.value_dim, spec.rotated, spec.unrotated
+    rank, query_rank = spec.latent.key_rank, spec.latent.query_rank
+    rows = pair_rows(spec, rotated_last=True)
+    down = load(f"{layout.key_down}.weight", (rank + r, width))
+    key_latent = LatentWeights(Affine.linear(down[:rank]), load(f"{layout.key_norm}.weight", (rank,)))
+    first, second, _ = rows
+    turned_key = Affine.linear((down[rank + first - plain] + 1j * down[rank + second - plain])[None])
+    query_latent = None
+    if query_rank is None:
+        query = load(f"{layout.query}.weight", (heads * spec.head_dim, width))
+    else:
+        query_down = Affine.linear(load(f"{layout.query_down}.weight", (query_rank, width)))
+        query_latent = LatentWeights(query_down, load(f"{layout.query_norm}.weight", (query_rank,)))
+        query = load(f"{layout.fused}.weight", (heads * spec.head_dim, query_rank))
+    turned_query, plain_query = _turn(split_heads(Affine.linear(query), heads), rows)
+    both = load(f"{layout.value}.weight", (heads * (plain + v), rank)).reshape(heads, plain + v, rank)
+    output = read_linear(load, layout.output, width, heads * v, spec.output_bias, False)
+    return AttentionWeights(
+        turned_query, turned_key, plain_query, Affine.linear(both[:, :plain]), Affine.linear(both[:, plain:]),
+        output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
+        query_latent=query_latent, key_latent=key_latent,
+    )  # fmt: skip
+
+
+def _write_latent(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+    assert weights.key_latent is not None
+    rows = pair_rows(spec, rotated_last=True)
+    first, second, _ = rows
+    turned = np.zeros((spec.rotated, weights.turned_key.weight.shape[-1]))
+    turned[first - spec.unrotated] = weights.turned_key.weight[0].real
+    turned[second - spec.unrotated] = weights.turned_key.weight[0].imag
+    query = join_heads(_unturn(weights.turned_query, weights.query, rows)).weight
+    both = np.concatenate([weights.key.weight, weights.value.weight], axis=1)
+    tensors = {
+        f"{layout.key_down}.weight": np.concatenate([weights.key_latent.down.weight, turned]),
+        f"{layout.key_norm}.weight": weights.key_latent.gain,
+        f"{layout.value}.weight": both.reshape(-1, both.shape[-1]),
+    }
+    if weights.query_latent is None:
+        tensors[f"{layout.query}.weight"] = query
+    else:
+        tensors[f"{layout.query_down}.weight"] = weights.query_latent.down.weight
+        tensors[f"{layout.query_norm}.weight"] = weights.query_latent.gain
+        tensors[f"{layout.fused}.weight"] = query
+    return tensors | _store_output(spec, layout, weights)

@@ -1,0 +1,58 @@
+"""Tables of tensor names of one block: where attention, MLP and norms lie and how they are packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from attngeom.models.layer import Array
+
+Load = Callable[[str, tuple[int, ...]], Array]
+"""load(name, shape): the tensor as float64; the reader refuses another shape in one line."""
+
+
+@dataclass(frozen=True)
+class AttentionLayout:
+    """``split``: query, key, value; ``stacked``: all q rows, all k, all v; ``grouped``: per group its q, k, v rows."""
+
+    packing: Literal["split", "stacked", "grouped", "latent"]
+    output: str
+    query: str = ""
+    key: str = ""
+    value: str = ""
+    fused: str = ""
+    transposed: bool = False
+    query_norm: str = ""
+    key_norm: str = ""
+    sinks: str = ""
+    query_down: str = ""
+    key_down: str = ""
+    rotated_last: bool = False
+
+
+@dataclass(frozen=True)
+class MLPLayout:
+    """``split``: up, down and gate if gated; ``fused``: gate rows over up rows; experts: one by one, or ``packed``."""
+
+    packing: Literal["split", "fused", "experts", "packed_experts"]
+    up: str
+    down: str
+    gate: str = ""
+    transposed: bool = False
+    router: str = ""
+    correction: str = ""
+    expert: str = ""
+    shared: str = ""
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """Tensor names of one block below ``prefix``, which holds ``{}`` for the number of the layer."""
+
+    prefix: str
+    attention: AttentionLayout
+    mlp: MLPLayout
+    norms: Mapping[str, str] = field(default_factory=dict)
+    cross: AttentionLayout | None = None
+    experts: MLPLayout | None = None

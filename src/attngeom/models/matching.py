@@ -1,0 +1,105 @@
+"""Which head is which and which unit is which: matchings by features that no gauge changes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
+
+from attngeom.models.layer import Array, AttentionWeights, MLPWeights
+from attngeom.models.specification import MLP
+
+PROJECTIONS = 12
+SEED = 20240229
+
+
+def head_features(weights: AttentionWeights) -> Array:
+    """Per query head: |k_f||q_hf| of the pairs, singular values of K_gᵀ Q_h and of O_h V_g."""
+    heads = weights.heads
+    key_share, turned_share = heads // weights.groups, heads // weights.turned_groups
+    queries, keys = np.abs(weights.turned_query.weight), np.abs(weights.turned_key.weight)
+    columns = []
+    if weights.query_gain is None:
+        sizes = np.sqrt((keys**2).sum(axis=-1))
+        columns.append(np.sqrt((queries**2).sum(axis=-1)) * np.repeat(sizes, turned_share, axis=0))
+        columns.append(_core_values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), key_share))
+    else:
+        # Under a QK-norm the rows are fixed up to signs and quarter turns: their norms are features.
+        columns.append(np.sqrt((queries**2).sum(axis=-1)))
+        columns.append(np.repeat(np.sqrt((keys**2).sum(axis=-1)), turned_share, axis=0))
+    columns.append(_core_values(weights.value.weight, weights.output, key_share))
+    return np.concatenate(columns, axis=1)
+
+
+def _core_values(inner: Array, outer: Array, share: int) -> Array:
+    """Singular values of outer_h inner_g for inner (G, a, ·) and outer (H, ·, a)."""
+    if not inner.shape[1]:
+        return np.zeros((len(outer), 0))
+    # Singular values of outer inner are those of the product of Cholesky factors of the two Gram matrices. That costs
+    # half the digits, which a feature does not need.
+    factors = []
+    for gram in (inner @ inner.transpose(0, 2, 1), outer.transpose(0, 2, 1) @ outer):
+        ridge = 1e-14 * np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
+        factors.append(np.linalg.cholesky(gram + ridge * np.eye(gram.shape[-1])))
+    cores = factors[1].transpose(0, 2, 1) @ np.repeat(factors[0], share, axis=0)
+    return np.linalg.svd(cores, compute_uv=False)
+
+
+def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, Array]:
+    """Orders (heads, groups) of ``other`` that bring it next to ``one``: Hungarian on groups, Hungarian inside."""
+    left, right = head_features(one), head_features(other)
+    groups, share = one.groups, one.heads // one.groups
+    scale = np.maximum(np.linalg.norm(left, axis=0), 1e-300) / np.sqrt(len(left))
+    left, right = (left / scale).reshape(groups, share, -1), (right / scale).reshape(groups, share, -1)
+    costs = np.empty((groups, groups))
+    inside: dict[tuple[int, int], Array] = {}
+    for g in range(groups):
+        for h in range(groups):
+            table = np.linalg.norm(left[g][:, None] - right[h][None], axis=-1)
+            rows, columns = linear_sum_assignment(table)
+            inside[g, h] = columns
+            costs[g, h] = table[rows, columns].sum()
+    order = linear_sum_assignment(costs)[1]
+    heads = np.concatenate([h * share + inside[g, h] for g, h in enumerate(order)])
+    return heads, order
+
+
+def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
+    """Order of the units of ``other`` that brings them next to ``one``, by projections of rows that no scale moves."""
+    rng = np.random.default_rng(SEED)
+    left, right = _unit_rows(spec, one), _unit_rows(spec, other)
+    width = left[0].shape[1]
+    directions = rng.normal(size=(width, PROJECTIONS)).astype(left[0].dtype)
+    offsets = rng.normal(size=PROJECTIONS).astype(left[0].dtype)
+
+    def project(rows: tuple[Array, Array]) -> Array:
+        weight, bias = rows
+        points = weight @ directions + bias[:, None] * offsets
+        if not spec.gated and spec.activation == "relu":
+            size = np.sqrt(np.einsum("ij,ij->i", weight, weight) + bias**2)
+            points = points / np.maximum(size, 1e-300)[:, None]
+        return np.asarray(points, dtype=np.float64)
+
+    return assign_points(project(left), project(right))
+
+
+def _unit_rows(spec: MLP, mlp: MLPWeights) -> tuple[Array, Array]:
+    reader = mlp.gate if mlp.gate is not None else mlp.up
+    return reader.weight, reader.bias
+
+
+def assign_points(left: Array, right: Array) -> Array:
+    """A permutation that pairs points: nearest neighbours where they are mutual, an optimal assignment of the rest."""
+    nearest = cKDTree(right).query(left)[1]
+    back = cKDTree(left).query(right)[1]
+    mutual = back[nearest] == np.arange(len(left))
+    order = np.where(mutual, nearest, -1)
+    rows = np.flatnonzero(~mutual)
+    columns = np.setdiff1d(np.arange(len(right)), order[mutual])
+    if len(rows) > 4096:
+        # A table of that size is out of reach, and so many unmatched units say that the MLPs differ: keep the order.
+        order[rows] = columns
+    elif len(rows):
+        table = np.linalg.norm(left[rows][:, None] - right[columns][None], axis=-1)
+        order[rows] = columns[linear_sum_assignment(table)[1]]
+    return np.asarray(order)

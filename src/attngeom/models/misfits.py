@@ -1,0 +1,304 @@
+"""How far two aligned layers differ, per head and per unit, and how far rounding of their files would let them differ.
+
+Global norms hide one bad head; every head and every hidden unit is measured on its own. The expected misfit of a head
+is rounding noise pushed through the alignment: random relative errors of the files' unit roundoff in keys and values,
+their effect on the matrices that least squares finds, and so on queries and outputs. `folding_noise` adds the loss of
+digits by folding (cancellation of mean directions and of constants).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.models.folding import input_norms
+from attngeom.models.layer import Affine, Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.readers import map_readers
+from attngeom.models.recovery import Recovered
+from attngeom.models.specification import Block
+from attngeom.models.symmetry import QueryKey, ValueOutput
+
+FLOOR = 1e-12
+"""In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
+PLAIN = 1.4
+"""Expected misfit of a tensor that no matrix aligns, in units of the roundoff."""
+ROUNDING = 0.42
+"""Root mean square of the relative error of rounding to nearest, in units of the roundoff."""
+MARGIN = 1.6
+BLOCK = 2**18
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """Relative difference of one tensor in one head or unit, and what rounding explains."""
+
+    part: str
+    index: int | None
+    value: float
+    expected: float
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.expected
+
+
+def layer_misfits(
+    block: Block, target: LayerWeights, found: Recovered, unit: float, noise: dict[str, float]
+) -> list[Misfit]:
+    """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
+    result: list[Misfit] = []
+
+    def add(part: str, values: Array, growth: Array | float = PLAIN) -> None:
+        limits = np.broadcast_to(growth, values.shape) * max(1.0, noise.get(part, 1.0))
+        expected = np.maximum(limits * unit, limits * FLOOR)
+        for index, (value, limit) in enumerate(zip(values, expected)):
+            place = index if len(values) > 1 else None
+            result.append(Misfit(part=part, index=place, value=float(value), expected=float(limit)))
+
+    _add_attention(
+        add, "", target.attention, found.moved.attention, _growth("attention", target.attention, found, noise)
+    )
+    if target.cross is not None and found.moved.cross is not None:
+        growth = _growth("cross", target.cross, found, noise)
+        _add_attention(add, "cross.", target.cross, found.moved.cross, growth)
+    _add_mlp(add, "", target.mlp, found.moved.mlp)
+    for name, norm in target.norms.items():
+        other = found.moved.norms[name]
+        add(f"norm {name}", _whole(norm.gain, other.gain))
+        if np.any(norm.bias) or np.any(other.bias):
+            add(f"norm bias {name}", _whole(norm.bias, other.bias))
+    return result
+
+
+def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
+    """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
+    prefix = "" if which == "attention" else "cross."
+    groups = target.groups
+    plain = np.tile(np.eye(target.key.weight.shape[1]), (groups, 1, 1))
+    matrices = np.tile(np.eye(target.value.weight.shape[1]), (groups, 1, 1))
+    for part in found.symmetry:
+        if isinstance(part, QueryKey) and part.which == which and part.plain.size:
+            plain = part.plain
+        elif isinstance(part, ValueOutput) and part.which == which:
+            matrices = part.matrices
+    keys = max(1.0, noise.get(f"{prefix}key", 1.0))
+    values = max(1.0, noise.get(f"{prefix}value", 1.0))
+    queries = target.query.weight.transpose(0, 2, 1)
+    inner_key, outer_query = _pushed(target.key.weight, queries, plain, keys)
+    inner_value, outer_output = _pushed(target.value.weight, target.output, matrices, values)
+
+    def whole(plain_errors: Array, plain_rows: Array, turned: Array) -> Array:
+        """Errors of plain and rotated rows together, relative to both."""
+        sizes = np.hypot(_norms(plain_rows), _norms(turned))
+        own = np.sqrt(2.0) * ROUNDING * _norms(turned)
+        return np.asarray(np.hypot(plain_errors * _norms(plain_rows), own) / np.where(sizes > 0, sizes, 1.0))
+
+    turned_key = target.turned_key.weight if target.turned_groups == groups else np.zeros((groups, 1))
+    latent = 2.0 if target.key_latent is not None else 1.0
+    return {
+        "query": MARGIN * latent * whole(outer_query, target.query.weight, target.turned_query.weight),
+        "key": MARGIN * latent * whole(inner_key, target.key.weight, turned_key),
+        "value": MARGIN * latent * inner_value,
+        "output": MARGIN * latent * outer_output,
+    }
+
+
+def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[Array, Array]:
+    """Relative errors of inner (G, a, ·) and outer (H, ·, a) after alignment by least squares on inner, for u = 1.
+
+    With C from least squares, independent errors N of inner give C (1 + X), X = N inner⁺: the outer side moves by −X,
+    the inner side keeps the part of N outside its row space. Expected squares are sums of squares, so nothing is drawn.
+    """
+    groups, a, width = inner.shape
+    if not a:
+        return np.zeros(groups), np.zeros(len(outer))
+    back = np.linalg.inv(matrices)
+    source = back @ inner
+    # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it.
+    variances = (noise * ROUNDING) ** 2 * (inner**2 + matrices**2 @ source**2)
+    spread = np.linalg.pinv(inner @ inner.transpose(0, 2, 1), rcond=1e-13, hermitian=True) @ inner
+    shift = variances @ (spread**2).transpose(0, 2, 1)
+    share = len(outer) // groups
+    squares = (outer**2).sum(axis=1)
+    moved = (squares * np.repeat(shift.sum(axis=2), share, axis=0)).sum(axis=1)
+    carried = ((outer @ np.repeat(matrices, share, axis=0)) ** 2).sum(axis=1)
+    own = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
+    left = variances.sum(axis=(1, 2)) * max(1 - a / width, 1 / width)
+    sizes_in, sizes_out = (inner**2).sum(axis=(1, 2)), squares.sum(axis=1)
+    safe_in, safe_out = np.where(sizes_in > 0, sizes_in, 1.0), np.where(sizes_out > 0, sizes_out, 1.0)
+    return np.sqrt(left / safe_in), np.sqrt((moved + ROUNDING**2 * own) / safe_out)
+
+
+def _norms(array: Array) -> Array:
+    """Root of the sum of squares of every entry of the first axis."""
+    return np.sqrt(_squares(array))
+
+
+def _squares(array: Array, other: Array | None = None) -> Array:
+    """Sum of squares of every entry of the first axis, of the difference if another array is given, block by block."""
+    count = len(array)
+    flat = array.reshape(count, -1)
+    right = None if other is None else other.reshape(count, -1)
+    found = np.empty(count)
+    step = max(1, BLOCK // max(flat.shape[1], 1))
+    for start in range(0, count, step):
+        rows = flat[start : start + step]
+        rows = rows if right is None else rows - right[start : start + step]
+        if np.iscomplexobj(rows):
+            rows = np.concatenate([rows.real, rows.imag], axis=1)
+        found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+    return found
+
+
+def relative(a: Array, b: Array) -> Array:
+    """‖a_i − b_i‖ / ‖a_i‖ per entry of the first axis; 0 where both vanish, 1 where only a vanishes."""
+    if a is b or (a.flags.c_contiguous and np.array_equal(a, b)):
+        return np.zeros(len(a))
+    sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
+    return np.where(sizes > 0, gaps / np.where(sizes > 0, sizes, 1.0), np.where(gaps > 0, 1.0, 0.0))
+
+
+def _columns(a: Array, b: Array) -> Array:
+    """The same per column, without transposing what lies by rows."""
+    if a.T.flags.c_contiguous:
+        return relative(a.T, b.T)
+    step = max(1, BLOCK // max(a.shape[1], 1))
+    sizes, gaps = np.zeros(a.shape[1]), np.zeros(a.shape[1])
+    for start in range(0, len(a), step):
+        rows, gap = a[start : start + step], a[start : start + step] - b[start : start + step]
+        sizes += np.einsum("ij,ij->j", rows, rows)
+        gaps += np.einsum("ij,ij->j", gap, gap)
+    safe = np.where(sizes > 0, sizes, 1.0)
+    return np.where(sizes > 0, np.sqrt(gaps / safe), np.where(gaps > 0, 1.0, 0.0))
+
+
+def _shared(a: Array, b: Array) -> Array:
+    """‖a_i − b_i‖ over the root mean square of all ‖a_i‖: for biases, of which single ones may be tiny."""
+    sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
+    size = np.sqrt((sizes**2).mean())
+    return gaps / size if size else np.where(gaps > 0, 1.0, 0.0)
+
+
+def _whole(a: Array, b: Array) -> Array:
+    return relative(a[None], b[None])
+
+
+def _stacked(turned: Array, plain: Array) -> Array:
+    return np.concatenate([turned.real, turned.imag, plain], axis=1)
+
+
+def _add_attention(add, prefix: str, a: AttentionWeights, b: AttentionWeights, growth: dict[str, Array]) -> None:  # type: ignore[no-untyped-def]
+    add(f"{prefix}query", _side(relative, a, b, "query"), growth["query"])
+    if a.turned_groups == a.groups:
+        add(f"{prefix}key", _side(relative, a, b, "key"), growth["key"])
+        add(f"{prefix}key_bias", _bias_side(a, b, "key"), np.maximum(PLAIN, growth["key"]))
+    else:
+        add(f"{prefix}turned_key", relative(a.turned_key.weight, b.turned_key.weight))
+        add(f"{prefix}key", relative(a.key.weight, b.key.weight), growth["key"])
+    add(f"{prefix}query_bias", _bias_side(a, b, "query"), np.maximum(PLAIN, growth["query"]))
+    add(f"{prefix}value", relative(a.value.weight, b.value.weight), growth["value"])
+    add(f"{prefix}value_bias", _shared(a.value.bias, b.value.bias), np.maximum(PLAIN, growth["value"]))
+    add(f"{prefix}output", relative(a.output, b.output), growth["output"])
+    add(f"{prefix}output_bias", _whole(a.output_bias, b.output_bias))
+    for name in ("query_gain", "key_gain", "sinks"):
+        if getattr(a, name) is not None:
+            add(f"{prefix}{name}", relative(getattr(a, name), getattr(b, name)))
+    for name in ("query_latent", "key_latent"):
+        if getattr(a, name) is not None:
+            add(f"{prefix}{name}", _whole(getattr(a, name).down.weight, getattr(b, name).down.weight))
+
+
+def _side(measure, a: AttentionWeights, b: AttentionWeights, side: str) -> Array:  # type: ignore[no-untyped-def]
+    left, right = (_stacked(getattr(w, f"turned_{side}").weight, getattr(w, side).weight) for w in (a, b))
+    return np.asarray(measure(left, right))
+
+
+def _bias_side(a: AttentionWeights, b: AttentionWeights, side: str) -> Array:
+    left, right = (_stacked(getattr(w, f"turned_{side}").bias, getattr(w, side).bias) for w in (a, b))
+    return _shared(left, right)
+
+
+def _add_mlp(add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:  # type: ignore[no-untyped-def]
+    if isinstance(a, MLPWeights):
+        assert isinstance(b, MLPWeights)
+        if a.gate is not None and b.gate is not None:
+            add(f"{prefix}gate", relative(a.gate.weight, b.gate.weight))
+            add(f"{prefix}gate_bias", _shared(a.gate.bias[:, None], b.gate.bias[:, None]))
+        add(f"{prefix}up", relative(a.up.weight, b.up.weight))
+        add(f"{prefix}up_bias", _shared(a.up.bias[:, None], b.up.bias[:, None]))
+        add(f"{prefix}down", _columns(a.down, b.down))
+        add(f"{prefix}down_bias", _whole(a.down_bias, b.down_bias))
+        return
+    assert isinstance(b, ExpertsWeights)
+    add(f"{prefix}router", relative(a.router.weight, b.router.weight))
+    add(f"{prefix}router_bias", _shared(a.router.bias[:, None], b.router.bias[:, None]))
+    if a.correction is not None and b.correction is not None:
+        add(f"{prefix}correction", _whole(a.correction, b.correction))
+    for e, (one, other) in enumerate(zip(a.experts, b.experts)):
+        _add_mlp(add, f"experts.{e}.", one, other)
+    if a.shared is not None and b.shared is not None:
+        _add_mlp(add, "shared.", a.shared, b.shared)
+
+
+def folding_noise(block: Block, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
+    """Per part, the size of what was summed over the size of what is left: 1 means that folding lost no digits."""
+    noise: dict[str, float] = {}
+
+    def note(part: str, before: float, after: float) -> None:
+        if after > 0:
+            noise[part] = max(noise.get(part, 1.0), before / after)
+
+    after: dict[str, Affine] = {}
+    constants: dict[str, Array] = {}
+    for name, norm in input_norms(block).items():
+        prefix = "cross." if name.startswith("cross") else ""
+        weights = stored.norms[name]
+
+        def keep(reader: str, affine: Affine, prefix: str = prefix) -> Affine:
+            after[prefix + reader] = affine
+            return affine
+
+        def measure(reader: str, affine: Affine, prefix: str = prefix, norm=norm, weights=weights) -> Affine:  # type: ignore[no-untyped-def]
+            part = prefix + reader.removeprefix("turned_")
+            left = after[prefix + reader]
+            dtype = affine.weight.real.dtype
+            if norm.kind == "layer":
+                note(part, _size(affine.weight * weights.gain.astype(dtype)), _size(left.weight))
+            if np.any(weights.bias) or np.any(affine.bias):
+                spread = np.abs(affine.weight) ** 2 @ (weights.bias.astype(dtype) ** 2) + np.abs(affine.bias) ** 2
+                note(f"{part}_bias", float(np.sqrt(spread.sum())), _size(left.bias))
+                if reader == "value":
+                    constants[prefix] = np.sqrt(spread)
+            return affine
+
+        map_readers(block, folded, name, keep)
+        map_readers(block, stored, name, measure)
+    for prefix, before, left in (("", stored.attention, folded.attention), ("cross.", stored.cross, folded.cross)):
+        if before is None or left is None:
+            continue
+        spread = constants.get(prefix, np.abs(before.value.bias))
+        sizes = np.repeat(_norms(spread), before.heads // before.groups) * _norms(before.output)
+        total = float(np.hypot(np.linalg.norm(sizes), np.linalg.norm(before.output_bias)))
+        note(f"{prefix}output_bias", total, _size(left.output_bias))
+        note(f"{prefix}output", _size(before.output), _size(left.output))
+        if isinstance(stored.mlp, MLPWeights) and isinstance(folded.mlp, MLPWeights):
+            whole = float(np.hypot(total, np.linalg.norm(stored.mlp.down_bias)))
+            note("down_bias", whole, _size(folded.mlp.down_bias))
+            note("down", _size(stored.mlp.down), _size(folded.mlp.down))
+            if "attention.stream" in stored.norms:
+                shift, up = stored.norms["attention.stream"].bias, stored.mlp.up
+                note("up", _size(up.weight), _size(folded.mlp.up.weight))
+                spread = up.weight**2 @ shift**2 + up.bias**2
+                note("up_bias", float(np.sqrt(spread.sum())), _size(folded.mlp.up.bias))
+                note(
+                    "down_bias", float(np.hypot(_size(shift), _size(stored.mlp.down_bias))), _size(folded.mlp.down_bias)
+                )
+    return noise
+
+
+def _size(array: Array) -> float:
+    return float(np.linalg.norm(array.reshape(-1)))
+
+
+__all__ = ["FLOOR", "Misfit", "folding_noise", "layer_misfits", "relative"]

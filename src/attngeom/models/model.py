@@ -1,0 +1,241 @@
+"""A transformer with its weights: `open_model` reads a folder, a state dict or a module, one layer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.files import read_json
+from attngeom.models.configuration import Config
+from attngeom.models.families import Places, family_of
+from attngeom.models.layer import Array, LayerWeights, NormWeights
+from attngeom.models.layout import read_layer, read_norm
+from attngeom.models.module_names import to_disk_names
+from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
+from attngeom.models.specification import Block, Stack, TransformerSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Specification, places and tensors of a transformer; layers are numbered through all stacks, encoder first."""
+
+    spec: TransformerSpec
+    places: Places
+    tensors: Tensors
+    config: Mapping[str, Any]
+    path: Path | None = None
+    shift: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Name in the family's table of every tensor of the description → name in this checkpoint."""
+
+    @property
+    def layers(self) -> int:
+        return self.spec.layers
+
+    def place(self, layer: int) -> tuple[Stack, int]:
+        """The stack of a layer and its number in it."""
+        for stack in self.spec.stacks:
+            if layer < len(stack):
+                return stack, layer
+            layer -= len(stack)
+        raise InputError(f"layer {layer} given; the model has {self.layers} layers")
+
+    def block(self, layer: int) -> Block:
+        stack, index = self.place(layer)
+        return stack.block(index)
+
+    def layer(self, layer: int) -> LayerWeights:
+        """The weights of one layer in normal form, float64."""
+        stack, index = self.place(layer)
+        layout = self.places.blocks[stack.name]
+        return read_layer(stack.block(index), layout, index, self.spec.width, self.load, self.load_large)
+
+    def stored(self, name: str) -> str:
+        """The name in the checkpoint of a name of the family's table."""
+        if self.shift and name.startswith(self.places.base):
+            return name[len(self.places.base) :]
+        return name
+
+    def load(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self.tensors.load(self.stored(name), shape)
+
+    def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self.tensors.load_large(self.stored(name), shape)
+
+    def has(self, name: str) -> bool:
+        return bool(name) and self.stored(name) in self.tensors
+
+    def embedding(self) -> Array:
+        """E, vocabulary × width, without the embedding scale."""
+        return self.load_large(self.places.tokens, (self.spec.vocabulary, self.spec.width))
+
+    def head(self) -> Array:
+        """The output matrix, vocabulary × width."""
+        assert self.spec.head is not None
+        return self.embedding() if self.spec.head.tied else self.load_large(self.places.head, self._table)
+
+    @property
+    def _table(self) -> tuple[int, int]:
+        return self.spec.vocabulary, self.spec.width
+
+    def final_norm(self, stack: Stack) -> NormWeights | None:
+        if stack.final_norm is None:
+            return None
+        return read_norm(stack.final_norm, self.places.final_norm[stack.name], self.spec.width, self.load)
+
+    def embedding_norm(self, stack: Stack) -> NormWeights | None:
+        if stack.embedding_norm is None:
+            return None
+        return read_norm(stack.embedding_norm, self.places.embedding_norm, self.spec.width, self.load)
+
+    def positions(self, stack: Stack) -> Array | None:
+        """The learned position table, rows that the family skips removed."""
+        if not stack.positions:
+            return None
+        name = self.places.positions[stack.name]
+        shape: tuple[int, ...] = (stack.positions, self.spec.width)
+        batched = self.tensors.headers.get(self.stored(name))
+        if batched is not None and len(batched.shape) == 3:
+            shape = (1, *shape)
+        table = self.load(name, shape).reshape(stack.positions, self.spec.width)
+        return table[self.places.position_offset :]
+
+    def relative(self, stack: Stack) -> Array | None:
+        """The table of relative positions, buckets × heads."""
+        if not stack.relative_buckets:
+            return None
+        return self.load(self.places.relative[stack.name], (stack.relative_buckets, stack.relative_heads))
+
+    @property
+    def dtype(self) -> str:
+        """The coarsest type of the stored tensors."""
+        types = {header.dtype for header in self.tensors.headers.values()}
+        return next((name for name in ("BF16", "F16", "F32") if name in types), "F64")
+
+    def outer_names(self) -> dict[str, tuple[int, ...]]:
+        """Tensors of the description outside the layers, with their shapes."""
+        return dict(_outer(self))
+
+    def layer_names(self, layer: int) -> dict[str, tuple[int, ...]]:
+        """Tensors of one layer, names of the family's table, with their shapes."""
+        stack, index = self.place(layer)
+        asked: dict[str, tuple[int, ...]] = {}
+
+        def note(name: str, shape: tuple[int, ...]) -> Array:
+            asked[name] = shape
+            return np.broadcast_to(np.float64(0), shape)
+
+        layout = self.places.blocks[stack.name]
+        read_layer(stack.block(index), layout, index, self.spec.width, note, note)
+        return asked
+
+    def unread(self) -> dict[str, str]:
+        """Tensors of the checkpoint that the description does not read, each with the reason."""
+        known = set(self.names.values())
+        found = {}
+        for name in self.tensors:
+            if name in known:
+                continue
+            if any(part in name for part in self.places.ignored):
+                found[name] = "a buffer or a copy, no weight"
+            elif name == self.stored(self.places.head):
+                found[name] = "the config ties the head to the embedding"
+            elif name.startswith(tuple(self.stored(part) for part in self.places.others) or ("\0",)):
+                found[name] = "outside the transformer; compared entry by entry, never moved"
+            else:
+                found[name] = "not known to this family"
+        return found
+
+
+def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
+    spec, places, d = model.spec, model.places, model.spec.width
+    if spec.vocabulary:
+        yield places.tokens, (spec.vocabulary, d)
+    for stack in spec.stacks:
+        if stack.positions:
+            name = places.positions[stack.name]
+            header = model.tensors.headers.get(model.stored(name))
+            batched = header is not None and len(header.shape) == 3
+            yield name, (1, stack.positions, d) if batched else (stack.positions, d)
+        if stack.token_types:
+            yield places.token_types, (stack.token_types, d)
+        if stack.relative_buckets:
+            yield places.relative[stack.name], (stack.relative_buckets, stack.relative_heads)
+        norms = [(stack.final_norm, places.final_norm.get(stack.name, ""))]
+        norms.append((stack.embedding_norm, places.embedding_norm))
+        for norm, name in norms:
+            if norm is not None:
+                yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
+    if spec.head is not None:
+        if not spec.head.tied:
+            yield places.head, (spec.vocabulary, d)
+        if spec.head.bias:
+            yield places.head_bias, (spec.vocabulary,)
+
+
+def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
+    """A transformer from a folder or safetensors file, a state dict with its config, or a module with both.
+
+    A folder needs config.json and safetensors weights, in one file or in shards with an index. A module is anything
+    with ``state_dict()`` and ``config`` (torch is not imported). Every tensor that the config asks for is checked for
+    its name, shape and type before the function returns; values are loaded later, layer by layer.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        folder = path if path.is_dir() else path.parent
+        if not path.exists():
+            raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
+        tensors = open_folder(path) if path.is_dir() else open_file(path)
+        return _assemble(tensors, read_config(folder) if config is None else config, folder)
+    if isinstance(source, Mapping):
+        if config is None:
+            raise InputError("a state dict without config given; pass the config of the model as well")
+        return _assemble(wrap_state(to_disk_names(source, config.get("model_type"))), config, None)
+    if hasattr(source, "state_dict") and hasattr(source, "config"):
+        settings = source.config.to_dict() if hasattr(source.config, "to_dict") else dict(source.config)
+        state = to_disk_names(source.state_dict(), settings.get("model_type"))
+        return _assemble(wrap_state(state), settings, None)
+    raise InputError(f"{type(source).__name__} given; a folder, a state dict or a module with a config is required")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a folder."""
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder} has no config.json; the config of the checkpoint is required")
+    config = read_json(safe_path(folder, "config.json"))
+    if not isinstance(config, dict):
+        raise InputError(f"{folder / 'config.json'}: a JSON object is required")
+    return config
+
+
+def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
+    family = family_of(config)
+    spec, places = family.specify(Config(config)), family.locate(Config(config))
+    bare = bool(places.base) and not any(name.startswith(places.base) for name in tensors)
+    model = Model(spec, places, tensors, config, path, "bare" if bare else "")
+    names = {name: model.stored(name) for name in _asked(model, lambda n, s: tensors.check(model.stored(n), s))}
+    return Model(spec, places, tensors, config, path, model.shift, names)
+
+
+def _asked(model: Model, check: Callable[[str, tuple[int, ...]], Header]) -> Iterator[str]:
+    """Every tensor that the description asks for, checked; one layer per kind is laid out, the others are renamed."""
+    for name, shape in model.outer_names().items():
+        check(name, shape)
+        yield name
+    start = 0
+    for stack in model.spec.stacks:
+        prefix = model.places.blocks[stack.name].prefix
+        kinds: dict[int, dict[str, tuple[int, ...]]] = {}
+        for index, kind in enumerate(stack.order):
+            own = prefix.format(index)
+            if kind not in kinds:
+                kinds[kind] = {n[len(own) :]: shape for n, shape in model.layer_names(start + index).items()}
+            for name, shape in kinds[kind].items():
+                check(own + name, shape)
+                yield own + name
+        start += len(stack)

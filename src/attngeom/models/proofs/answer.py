@@ -1,0 +1,80 @@
+"""The formula of a model checked by proof: every kind of its blocks at small width, and the whole model if it fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from attngeom.errors import AttnGeomError
+from attngeom.models.proofs.block_proof import prove_block
+from attngeom.models.proofs.evidence import RankProof
+from attngeom.models.proofs.model_proof import prove_model
+from attngeom.models.proofs.shrink import shrink
+from attngeom.models.specification import TransformerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedundancyProof:
+    """Proofs by rank for a small model of the same kind: one per kind of block, and one of the whole.
+
+    ``whole`` None: not tried, ``whole_reason`` says why. What is proven is the formula at the small sizes; at the
+    sizes of the model it is the theorem of docs/models-theory.md.
+    """
+
+    small: TransformerSpec
+    blocks: tuple[RankProof, ...]
+    whole: RankProof | None
+    whole_reason: str
+    seed: int
+
+    @property
+    def proofs(self) -> tuple[RankProof, ...]:
+        return self.blocks if self.whole is None else (*self.blocks, self.whole)
+
+    @property
+    def standing(self) -> Literal["proven", "undecided"]:
+        """proven: all bounds meet and agree with the formula."""
+        return "proven" if all(proof.agrees for proof in self.proofs) else "undecided"
+
+    @property
+    def reason(self) -> str:
+        open_cases = [str(proof) for proof in self.proofs if not proof.agrees]
+        if open_cases:
+            return "; ".join(open_cases)
+        scope = "the blocks and the whole model" if self.whole is not None else "the blocks"
+        text = f"formula = rank mod p = symmetries for {scope} at width {self.small.width}"
+        return text if self.whole is not None else f"{text}; whole model: {self.whole_reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "standing": self.standing,
+            "reason": self.reason,
+            "width": self.small.width,
+            "seed": self.seed,
+            "blocks": [proof.to_json() for proof in self.blocks],
+            "model": None if self.whole is None else self.whole.to_json(),
+            "model_reason": self.whole_reason,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.standing}: {self.reason}", *(f"  {proof}" for proof in self.proofs)])
+
+
+def prove_redundancy(spec: TransformerSpec, *, seed: int = 0) -> RedundancyProof:
+    """Whether formula, rank mod p and symmetries agree for a small model of the same kind.
+
+    The blocks are always tried; the whole model if it has one stream of tokens and few square roots.
+    """
+    small = shrink(spec)
+    blocks = []
+    for stack in small.stacks:
+        for kind, block in enumerate(stack.kinds):
+            buckets = stack.relative_buckets if block.attention is not None else 0
+            subject = f"{stack.name} block, kind {kind + 1}"
+            blocks.append(prove_block(block, small.width, seed=seed, buckets=buckets, subject=subject))
+    whole, reason = None, ""
+    try:
+        whole = prove_model(small, seed=seed)
+    except AttnGeomError as error:
+        reason = str(error)
+    return RedundancyProof(small=small, blocks=tuple(blocks), whole=whole, whole_reason=reason, seed=seed)

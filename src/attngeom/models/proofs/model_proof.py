@@ -1,0 +1,62 @@
+"""Proof of the redundancy of a small whole model by rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.modular import rank_mod_p
+from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
+from attngeom.models.proofs.formal import PRIME, RootsMissing
+from attngeom.models.proofs.model_moves import model_moves
+from attngeom.models.proofs.models import ModelFunction, check_model
+from attngeom.models.redundancy import redundancy
+from attngeom.models.specification import TransformerSpec
+
+MAX_POINTS = 4
+
+
+def prove_model(spec: TransformerSpec, *, seed: int = 0, subject: str = "model") -> RankProof:
+    """Bounds of the dimension of the functions (logits) of a whole model by rank mod p; equal bounds are a proof.
+
+    For one stack of token embeddings and at most 4,096 weights. The vocabulary has to be large enough for its pairs
+    of tokens to show the model: a small one can have a larger fiber, which ends as undecided.
+    """
+    check_model(spec)
+    if spec.parameters > MAX_PARAMETERS:
+        raise SizeError(f"a model of {spec.parameters} weights given; at most {MAX_PARAMETERS} are proved by rank")
+    try:
+        formula = redundancy(spec).total
+    except InputError:
+        formula = None
+    rng = np.random.default_rng(seed)
+    for _ in range(MAX_POINTS):
+        try:
+            lower, upper, samples = _bounds(ModelFunction(spec, rng))
+            break
+        except RootsMissing:
+            continue
+    else:
+        lower, upper, samples = 0, spec.parameters, 0
+    return RankProof(
+        subject=subject,
+        parameters=spec.parameters,
+        lower=lower,
+        upper=upper,
+        formula=formula,
+        prime=PRIME,
+        seed=seed,
+        samples=samples,
+    )
+
+
+def _bounds(function: ModelFunction) -> tuple[int, int, int]:
+    """Rank of the derivative, bound by the symmetries, and the number of pairs of tokens."""
+    spec, size = function.spec, function.point.size
+    derivative = function.rows(16 + 3 * size // (2 * spec.width))
+    upper = checked_upper_bound(model_moves(spec, function.point), derivative)
+    lower = rank_mod_p(derivative, PRIME)
+    if lower < upper:
+        derivative = function.rows(spec.vocabulary**2)
+        lower = rank_mod_p(derivative, PRIME)
+    return lower, upper, len(derivative) // (spec.vocabulary if spec.head else spec.width)

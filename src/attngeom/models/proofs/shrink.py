@@ -1,0 +1,126 @@
+"""A small model of the same kind: the same options everywhere, sizes of a few units."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from attngeom.models.counts.blocks import sublayers
+from attngeom.models.specification import MLP, Attention, Block, Experts, Latent, Norms, Rotary, Stack, TransformerSpec
+
+SMALL_WIDTH = 6
+WIDTH_FOR_JOINT_NORMS = 10
+VOCABULARY = 20
+
+
+def shrink(spec: TransformerSpec) -> TransformerSpec:
+    """A description with every kind of block of ``spec`` once (one kind: twice) and a handful of dimensions each.
+
+    Kept are all options, equal and zero rotary frequencies, whether heads share keys, and whether the values of all
+    groups fill the stream; a front end is left out.
+
+    >>> from attngeom.models.presets import published
+    >>> small = shrink(published("llama-3-8b"))
+    >>> small.width, small.layers, small.parameters
+    (6, 2, 846)
+    """
+    width = small_width(spec)
+    stacks = tuple(_shrink_stack(stack, spec.width, width) for stack in spec.stacks)
+    vocabulary = min(spec.vocabulary, VOCABULARY)
+    return replace(spec, width=width, stacks=stacks, vocabulary=vocabulary, other_parameters=0)
+
+
+def small_width(spec: TransformerSpec) -> int:
+    """6, or 10 if one norm covers all heads: its rows have to fit into the width."""
+    joint = any(
+        part.map.qk_norm is not None and part.map.qk_norm.scope == "all_heads"
+        for stack in spec.stacks
+        for block in stack.kinds
+        for part in sublayers(block)
+        if isinstance(part.map, Attention)
+    )
+    return min(spec.width, WIDTH_FOR_JOINT_NORMS if joint else SMALL_WIDTH)
+
+
+def _shrink_stack(stack: Stack, width: int, small: int) -> Stack:
+    """Kinds that become equal are merged."""
+    used = dict.fromkeys(shrink_block(stack.kinds[kind], width, small) for kind in stack.order)
+    kinds = tuple(used)
+    layers = len(kinds) if len(kinds) > 1 else min(2, len(stack))
+    return replace(
+        stack,
+        kinds=kinds,
+        order=tuple(index % len(kinds) for index in range(layers)) if kinds else (),
+        positions=min(stack.positions, 3),
+        token_types=min(stack.token_types, 2),
+        relative_buckets=min(stack.relative_buckets, 4),
+    )
+
+
+def shrink_block(block: Block, width: int, small: int) -> Block:
+    """The block with small sizes at the small width."""
+    return replace(
+        block,
+        attention=None if block.attention is None else _shrink_attention(block.attention, width, small),
+        cross=None if block.cross is None else _shrink_attention(block.cross, width, small),
+        mlp=None if block.mlp is None else _shrink_mlp(block.mlp, block.mlp_norms),
+    )
+
+
+def _shrink_attention(attention: Attention, width: int, small: int) -> Attention:
+    rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary)
+    plain = min(attention.unrotated, 2)
+    shared = min(attention.heads // attention.groups, 2)
+    groups = min(attention.groups, 2)
+    if attention.qk_norm is not None and attention.qk_norm.scope == "all_heads" and shared > 1:
+        groups = 1
+    fill = attention.groups * attention.value_dim >= width
+    value_dim = -(-small // groups) if fill else min(attention.value_dim, 2)
+    latent = attention.latent
+    if latent is not None:
+        shared, groups, value_dim = 1, min(attention.heads, 2), min(attention.value_dim, 2)
+        query_rank = None if latent.query_rank is None else min(latent.query_rank, 4)
+        latent = Latent(
+            query_rank=query_rank,
+            key_rank=min(latent.key_rank, 3),
+            query_norm=latent.query_norm,
+            key_norm=latent.key_norm,
+        )
+    return replace(
+        attention,
+        heads=shared * groups,
+        groups=groups,
+        head_dim=plain + (0 if rotary is None else rotary.dims),
+        value_dim=value_dim,
+        rotary=rotary,
+        latent=latent,
+        window=None,
+    )
+
+
+def _shrink_rotary(rotary: Rotary) -> Rotary:
+    """Two frequencies, one of them twice if there are equal ones, and 0 if it occurs."""
+    counts = Counter(rotary.frequencies)
+    still = [0.0] if counts.pop(0.0, 0) else []
+    kept = sorted(counts, key=lambda frequency: (-counts[frequency], -frequency))[:2]
+    if kept and counts[kept[0]] > 1:
+        kept.insert(0, kept[0])
+    frequencies = tuple(kept + still)
+    return replace(rotary, dims=2 * len(frequencies), frequencies=frequencies)
+
+
+def _shrink_mlp(mlp: MLP | Experts, norms: Norms) -> MLP | Experts:
+    """Four hidden units, or three experts; after an output norm the units have to fix its gains."""
+    if isinstance(mlp, MLP):
+        return replace(mlp, width=min(mlp.width, 4))
+    width = 2 if norms.output is None else 4
+    count = min(mlp.count, 3)
+    return replace(
+        mlp,
+        expert=replace(mlp.expert, width=min(mlp.expert.width, width)),
+        shared=None if mlp.shared is None else replace(mlp.shared, width=min(mlp.shared.width, width)),
+        count=count,
+        active=count if mlp.active == mlp.count else min(mlp.active, 2),
+        expert_groups=1,
+        active_groups=1,
+    )

@@ -1,0 +1,45 @@
+"""Which tensors of a sublayer read the residual stream, and which write into it."""
+
+from __future__ import annotations
+
+from attngeom.models.proofs.coordinates import Point
+from attngeom.models.specification import MLP, Attention, Experts
+
+Matrices = list[tuple[str, str]]
+"""(matrix, bias) by name; the bias need not exist."""
+
+
+def mlps_of(name: str, part: MLP | Experts) -> list[str]:
+    """The names of the MLPs of a sublayer: itself, or its experts and the shared one."""
+    if isinstance(part, MLP):
+        return [name]
+    return [f"{name}.{index}" for index in range(part.count)] + ([f"{name}.shared"] if part.shared is not None else [])
+
+
+def readers_of(name: str, part: Attention | MLP | Experts, point: Point, is_cross: bool = False) -> Matrices:
+    """All that reads the stream; of cross-attention only the queries do."""
+    if isinstance(part, Attention):
+        queries, sources = _attention_readers(name, part)
+        return queries if is_cross else queries + sources
+    found = [(f"{name}.router", f"{name}.router_bias")] if isinstance(part, Experts) else []
+    for one in mlps_of(name, part):
+        found += [(f"{one}.{row}", f"{one}.{row}_bias") for row in ("gate", "up") if f"{one}.{row}" in point]
+    return found
+
+
+def _attention_readers(name: str, attention: Attention) -> tuple[Matrices, Matrices]:
+    if attention.latent is not None:
+        queries = "query" if attention.latent.query_rank is None else "query_latent"
+        sources = ["key_latent", *(["key_turned"] if attention.rotated else [])]
+        return [(f"{name}.{queries}", "")], [(f"{name}.{part}", "") for part in sources]
+    first = [(f"{name}.query", f"{name}.query_bias")]
+    return first, [(f"{name}.{part}", f"{name}.{part}_bias") for part in ("key", "value")]
+
+
+def writers_of(name: str, part: Attention | MLP | Experts, point: Point) -> list[str]:
+    """All tensors that the output of a sublayer is proportional to."""
+    if isinstance(part, Attention):
+        names = [f"{name}.output", f"{name}.output_bias"]
+    else:
+        names = [f"{one}.{row}" for one in mlps_of(name, part) for row in ("down", "down_bias")]
+    return [tensor for tensor in names if tensor in point]

@@ -1,0 +1,110 @@
+"""Which maps of a layer read a norm, and which biases cancel: the bookkeeping that folding and symmetries share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from attngeom.models.layer import (
+    Affine,
+    AttentionWeights,
+    ExpertsWeights,
+    LayerWeights,
+    MLPWeights,
+)
+from attngeom.models.specification import MLP, Attention, Block, Experts
+
+Change = Callable[[str, Affine], Affine]
+"""change(reader, map): the new map of a reader named query, key, value, gate, up, router, latent …"""
+
+Norms = Mapping[str, tuple[str, ...]]
+
+
+def map_attention(weights: AttentionWeights, change: Change) -> AttentionWeights:
+    """Change every map of self-attention that reads the residual stream."""
+    if weights.key_latent is not None:
+        changes: dict[str, object] = {
+            "key_latent": replace(weights.key_latent, down=change("latent", weights.key_latent.down)),
+            "turned_key": change("turned_key", weights.turned_key),
+        }
+        if weights.query_latent is not None:
+            changes["query_latent"] = replace(weights.query_latent, down=change("latent", weights.query_latent.down))
+        else:
+            changes["query"] = change("query", weights.query)
+            changes["turned_query"] = change("turned_query", weights.turned_query)
+        return weights.with_(**changes)
+    names = ("turned_query", "turned_key", "query", "key", "value")
+    return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
+
+
+def map_cross_queries(weights: AttentionWeights, change: Change) -> AttentionWeights:
+    """Change the maps of cross-attention that read the decoder's stream."""
+    names = ("turned_query", "query")
+    return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
+
+
+def map_cross_memory(weights: AttentionWeights, change: Change) -> AttentionWeights:
+    """Change the maps of cross-attention that read the encoder's states."""
+    names = ("turned_key", "key", "value")
+    return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
+
+
+def map_mlp(weights: MLPWeights | ExpertsWeights, change: Change) -> MLPWeights | ExpertsWeights:
+    """Change every map of the MLP or of the experts that reads the residual stream."""
+    if isinstance(weights, MLPWeights):
+        return _map_units(weights, change)
+    return weights.with_(
+        router=change("router", weights.router),
+        experts=tuple(_map_units(expert, change) for expert in weights.experts),
+        shared=None if weights.shared is None else _map_units(weights.shared, change),
+    )
+
+
+def _map_units(weights: MLPWeights, change: Change) -> MLPWeights:
+    gate = None if weights.gate is None else change("gate", weights.gate)
+    return weights.with_(gate=gate, up=change("up", weights.up))
+
+
+def map_readers(block: Block, layer: LayerWeights, norm: str, change: Change) -> LayerWeights:
+    """Change every map that reads the norm ``attention.input``, ``cross.input`` or ``mlp.input``."""
+    if norm == "cross.input":
+        assert layer.cross is not None
+        return layer.with_(cross=map_cross_queries(layer.cross, change))
+    if norm == "mlp.input":
+        return layer.with_(mlp=map_mlp(layer.mlp, change))
+    layer = layer.with_(attention=map_attention(layer.attention, change))
+    return layer.with_(mlp=map_mlp(layer.mlp, change)) if block.shared_norm else layer
+
+
+def has_bias(block: Block, norm: str, reader: str) -> bool:
+    """Whether the file has a place for the bias of a reader of the norm."""
+    if reader in ("gate", "up", "router", "down"):
+        mlp = block.mlp
+        if isinstance(mlp, Experts):
+            unit = mlp.expert.up_bias if reader != "down" else mlp.expert.down_bias
+            return mlp.router_bias if reader == "router" else unit
+        assert isinstance(mlp, MLP)
+        return mlp.down_bias if reader == "down" else mlp.up_bias
+    attention = block.cross if norm.startswith("cross") else block.attention
+    assert attention is not None
+    if attention.latent is not None:
+        return False
+    flags = {"query": attention.query_bias, "key": attention.key_bias, "value": attention.value_bias}
+    return flags[reader.removeprefix("turned_")]
+
+
+def key_bias_is_invisible(attention: Attention) -> bool:
+    """A constant added to the plain keys adds the same to all scores of a token, which softmax forgets."""
+    return attention.softcap is None and not attention.sinks and attention.qk_norm is None
+
+
+def value_bias_is_constant(attention: Attention) -> bool:
+    """The shares of a token sum to one, so value biases only add a constant to the output."""
+    return not attention.sinks
+
+
+def has_unit_scale(spec: MLP) -> bool:
+    """Whether a hidden unit has a scale between up and down: gated units without clamp, and ReLU units (L6)."""
+    if spec.limit is not None or spec.activation == "swiglu_oai":
+        return False
+    return spec.gated or spec.activation == "relu"

@@ -1,0 +1,220 @@
+"""Tensors of a checkpoint, loaded one at a time: a folder of safetensors files, one file, a state dict or a module.
+
+Nothing is unpickled. Headers, the index of shards and every size are checked before a tensor is loaded; a tensor is
+refused if its shape, type or entries are not what the configuration needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from attngeom.errors import FormatError, InputError
+from attngeom.files import read_json
+from attngeom.models.layer import Array
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+MAX_ENTRIES = 2**33
+LARGE = 2**24
+"""Tensors of MLPs and vocabularies with more entries stay in float32 if they are stored in at most 32 bits."""
+
+DTYPES: Mapping[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
+ROUNDOFF: Mapping[str, float] = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
+
+
+@dataclass(frozen=True)
+class Header:
+    """Shape and type of a tensor, known without loading it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    home: str
+
+
+class Tensors:
+    """Named tensors: headers of all of them, values on demand."""
+
+    def __init__(self, headers: Mapping[str, Header], fetch: Callable[[str], Array], name: str) -> None:
+        self.headers = headers
+        self.name = name
+        self._fetch = fetch
+        largest = max((int(np.prod(h.shape, dtype=object)) for h in headers.values()), default=0)
+        if largest > MAX_ENTRIES:
+            raise InputError(f"{name}: a tensor of {largest:,} entries given; at most {MAX_ENTRIES:,} are read")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.headers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.headers)
+
+    def check(self, name: str, shape: tuple[int, ...]) -> Header:
+        """The header of a tensor that must exist with this shape and a real type."""
+        header = self.headers.get(name)
+        if header is None:
+            raise InputError(f"{self.name}: tensor {name[:80]} is missing; config.json asks for it")
+        if header.shape != shape:
+            given, needed = list(header.shape), list(shape)
+            raise InputError(f"{self.name}: tensor {name[:80]} has shape {given}; config.json asks for {needed}")
+        if header.dtype not in DTYPES:
+            raise InputError(
+                f"{self.name}: tensor {name[:80]} has type {header.dtype[:20]}; {', '.join(DTYPES)} are read"
+            )
+        return header
+
+    def raw(self, name: str) -> Array:
+        """The tensor in its stored type; entries must be finite."""
+        header = self.headers[name]
+        try:
+            array = self._fetch(name)
+        except SafetensorError as error:
+            raise FormatError(f"{self.name}: tensor {name[:80]} cannot be read: {str(error)[:80]}") from None
+        if header.dtype in DTYPES and not _is_finite(array):
+            raise InputError(
+                f"{self.name}: tensor {name[:80]} has NaN or infinite entries; finite numbers are required"
+            )
+        return array
+
+    def load(self, name: str, shape: tuple[int, ...]) -> Array:
+        """The tensor as float64."""
+        self.check(name, shape)
+        return np.asarray(_widened(self.raw(name)).astype(np.float64, copy=False))
+
+    def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
+        """The tensor as float64, or as float32 if it is large and stored in at most 32 bits."""
+        header = self.check(name, shape)
+        short = header.dtype != "F64" and int(np.prod(shape)) > LARGE
+        return np.asarray(_widened(self.raw(name)).astype(np.float32 if short else np.float64, copy=False))
+
+
+def _is_finite(array: Array) -> bool:
+    """Whether all entries are finite: for half types no exponent of all ones, else block by block."""
+    flat, step = array.reshape(-1), 2**20
+    exponents = {"bfloat16": 0x7F80, "float16": 0x7C00}.get(array.dtype.name)
+    if exponents is not None:
+        bits, mask = np.ascontiguousarray(flat).view(np.uint16), np.uint16(exponents)
+        return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
+    return all(bool(np.isfinite(flat[i : i + step]).all()) for i in range(0, flat.size, step))
+
+
+def _widened(array: Array) -> Array:
+    """bfloat16 as float32, by its bits: the upper half of a float32."""
+    if array.dtype.name != "bfloat16":
+        return array
+    bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
+    bits <<= np.uint32(16)
+    return bits.view(np.float32)
+
+
+def open_folder(folder: Path) -> Tensors:
+    """The tensors of a folder: ``model.safetensors``, or the shards of ``model.safetensors.index.json``."""
+    if (folder / INDEX).exists():
+        return _open_shards(folder, _read_index(folder))
+    if (folder / SINGLE).exists():
+        return _open_shards(folder, {SINGLE: None})
+    files = sorted(path.name for path in folder.glob("*.safetensors"))
+    if len(files) == 1:
+        return _open_shards(folder, {files[0]: None})
+    if any(folder.glob("*.bin")) or any(folder.glob("*.pt*")):
+        raise InputError(f"{folder}: only pickled weights found, which can run code; convert them to safetensors")
+    raise InputError(f"{folder}: {SINGLE} and {INDEX} are missing; a folder with safetensors weights is required")
+
+
+def open_file(path: Path) -> Tensors:
+    """The tensors of one safetensors file."""
+    return _open_shards(path.parent, {path.name: None})
+
+
+def is_inside(home: Path, target: Path) -> bool:
+    """Whether a resolved file lies in the resolved folder, or in the blobs of the hub cache that the folder is of."""
+    homes = [home]
+    if home.parent.name == "snapshots":
+        homes.append(home.parent.parent / "blobs")
+    return target.parent in homes
+
+
+def safe_path(folder: Path, name: str) -> Path:
+    """A file of the folder; links may lead to the blobs of a hub cache, else not out of the folder."""
+    path = folder / name
+    if Path(name).name != name or name in (".", ".."):
+        raise InputError(f"{folder}: file name {name[:60]!r} in the index; a plain name inside the folder is required")
+    try:
+        target, home = path.resolve(strict=True), folder.resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise InputError(f"{path} is missing; the checkpoint is not complete") from None
+    if not is_inside(home, target):
+        raise InputError(f"{path} is a link that leaves the folder; give a folder that holds its own files")
+    if not target.is_file():
+        raise InputError(f"{path} is not a regular file; a safetensors file is required")
+    return path
+
+
+def _read_index(folder: Path) -> dict[str, set[str] | None]:
+    index = read_json(safe_path(folder, INDEX))
+    table = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
+        raise FormatError(f"{folder / INDEX}: weight_map from tensor names to file names is required")
+    shards: dict[str, set[str] | None] = {}
+    for tensor, shard in table.items():
+        names = shards.setdefault(shard, set())
+        assert names is not None
+        names.add(tensor)
+    return shards
+
+
+def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors:
+    headers: dict[str, Header] = {}
+    streams: dict[str, Any] = {}
+    for shard, listed in shards.items():
+        path = safe_path(folder, shard)
+        try:
+            stream: Any = safe_open(str(path), framework="numpy")
+            names = set(stream.keys())
+            found = {name: stream.get_slice(name) for name in names}
+        except (SafetensorError, OSError) as error:
+            raise FormatError(f"{path}: not a whole safetensors file: {str(error)[:80]}") from None
+        if listed is not None and listed != names:
+            odd = sorted(listed ^ names)[0]
+            raise FormatError(f"{path}: the index and the shard disagree about tensor {odd[:80]}; rewrite the index")
+        for name, part in found.items():
+            if name in headers:
+                raise FormatError(f"{path}: tensor {name[:80]} lies in two shards; each must lie in one")
+            headers[name] = Header(tuple(part.get_shape()), str(part.get_dtype()), shard)
+        streams[shard] = stream
+
+    def fetch(name: str) -> Array:
+        return np.asarray(streams[headers[name].home].get_tensor(name))
+
+    return Tensors(headers, fetch, str(folder))
+
+
+def wrap_state(state: Mapping[str, Any]) -> Tensors:
+    """The tensors of a state dict of NumPy arrays or torch tensors; torch is not imported."""
+    headers = {}
+    for name, tensor in state.items():
+        if not isinstance(name, str) or not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
+            raise InputError(f"state dict entry {str(name)[:60]!r} given; names of arrays or tensors are required")
+        headers[name] = Header(tuple(int(n) for n in tensor.shape), _dtype_name(tensor), "")
+    return Tensors(headers, lambda name: _to_numpy(state[name]), "state dict")
+
+
+def _dtype_name(tensor: Any) -> str:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}.get(name, name)
+
+
+def _to_numpy(tensor: Any) -> Array:
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+        if _dtype_name(tensor) == "BF16":
+            # NumPy has no bfloat16 of its own; float32 holds it exactly.
+            tensor = tensor.float()
+        tensor = tensor.numpy()
+    return np.asarray(tensor)

@@ -1,0 +1,197 @@
+"""Recover the symmetry between two folded layers: orders by matching, matrices by least squares, all per head.
+
+`recover(block, L, M)` returns parts s with act(M, s) ≈ L where one exists; it never fails, the misfit decides. The
+condition numbers of the matrices say how far rounding in the files may show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.matching import assign_points, match_heads, match_units
+from attngeom.models.readers import has_unit_scale
+from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.symmetry import (
+    ExpertOrder,
+    HeadOrder,
+    LatentTurn,
+    Part,
+    QKNormTurn,
+    QueryKey,
+    Symmetry,
+    Units,
+    ValueOutput,
+    Which,
+    act,
+)
+
+SMALL = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """The symmetry, the moved layer, and the largest condition number of its matrices."""
+
+    symmetry: Symmetry
+    moved: LayerWeights
+    condition: float
+
+
+def recover(block: Block, target: LayerWeights, source: LayerWeights, *, ordered: bool = False) -> Recovered:
+    """Parts that move the folded ``source`` onto the folded ``target``; ``ordered`` keeps the order of heads."""
+    symmetry: list[Part] = []
+    condition = 1.0
+    moved = source
+    sublayers: list[tuple[Which, Attention | None]] = [("attention", block.attention), ("cross", block.cross)]
+    for which, spec in sublayers:
+        goal: AttentionWeights | None = getattr(target, which)
+        if spec is None or goal is None:
+            continue
+
+        def take(part: Part) -> None:
+            nonlocal moved
+            symmetry.append(part)
+            moved = part.act(block, moved)
+
+        if goal.key_latent is not None:
+            take(_latent_part(goal, getattr(moved, which)))
+        if not (spec.alibi or (ordered and which == "attention")):
+            take(HeadOrder(*match_heads(goal, getattr(moved, which)), which))
+        if spec.qk_norm is not None:
+            take(_qk_norm_part(goal, getattr(moved, which)))
+        else:
+            take(_query_key_part(goal, getattr(moved, which), which))
+            condition = max(condition, _condition(symmetry[-1].plain))  # type: ignore[attr-defined]
+        take(_value_part(goal, getattr(moved, which), which))
+        condition = max(condition, _condition(symmetry[-1].matrices))  # type: ignore[attr-defined]
+    units = _unit_parts(block, target, moved)
+    return Recovered((*symmetry, *units), act(block, moved, units), condition)
+
+
+def _condition(matrices: Array) -> float:
+    if not matrices.size:
+        return 1.0
+    values = np.linalg.svd(matrices, compute_uv=False)
+    return float((values[:, 0] / np.maximum(values[:, -1], SMALL)).max())
+
+
+def _map_rows(goal: Array, rows: Array) -> Array:
+    """C with C rows ≈ goal in least squares, batched; the identity where rows has no full rank."""
+    gram = rows @ rows.transpose(0, 2, 1)
+    mixed = goal @ rows.transpose(0, 2, 1)
+    found = np.empty_like(gram)
+    for g in range(len(gram)):
+        singular = np.linalg.cond(gram[g]) > 1e13 or np.linalg.cond(mixed[g]) > 1e13
+        if singular:
+            solution = np.linalg.lstsq(rows[g].T, goal[g].T, rcond=None)[0].T
+            usable = np.linalg.matrix_rank(solution) == len(solution)
+            found[g] = solution if usable else np.eye(len(solution))
+        else:
+            # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
+            first = np.linalg.solve(gram[g], mixed[g].T).T
+            rest = (goal[g] - first @ rows[g]) @ rows[g].T
+            found[g] = first + np.linalg.solve(gram[g], rest.T).T
+    return found
+
+
+def _query_key_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> QueryKey:
+    keys, wanted = weights.turned_key.weight, goal.turned_key.weight
+    inner = (keys.conj() * wanted).sum(axis=-1)
+    size = (np.abs(keys) ** 2).sum(axis=-1)
+    ratio = np.where((size > 0) & (np.abs(inner) > 0), inner / np.where(size > 0, size, 1.0), 1.0)
+    plain = _map_rows(goal.key.weight, weights.key.weight) if weights.key.weight.size else _eyes(weights.key.weight)
+    return QueryKey(1 / ratio.conj(), plain, which)
+
+
+def _eyes(weight: Array) -> Array:
+    groups, a = weight.shape[:2]
+    return np.tile(np.eye(a), (groups, 1, 1))
+
+
+def _value_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> ValueOutput:
+    return ValueOutput(_map_rows(goal.value.weight, weights.value.weight), which)
+
+
+def _latent_part(goal: AttentionWeights, weights: AttentionWeights) -> LatentTurn:
+    """Orthogonal Procrustes between the down-projections; gains are folded to one."""
+    assert goal.key_latent is not None and weights.key_latent is not None
+
+    def polar(wanted: Array, rows: Array) -> Array:
+        u, _, w = np.linalg.svd(wanted @ rows.T)
+        return np.asarray(u @ w)
+
+    key = polar(goal.key_latent.down.weight, weights.key_latent.down.weight)
+    query = None
+    if goal.query_latent is not None and weights.query_latent is not None:
+        query = polar(goal.query_latent.down.weight, weights.query_latent.down.weight)
+    ones = None if query is None else np.ones(len(query))
+    return LatentTurn(query, key, ones, np.ones(len(key)))
+
+
+def _qk_norm_part(goal: AttentionWeights, weights: AttentionWeights) -> QKNormTurn:
+    """Quarter turns that fit best, signs of the rows, scales between the gains."""
+    assert goal.query_gain is not None and goal.key_gain is not None
+    assert weights.query_gain is not None and weights.key_gain is not None
+    f, rows = goal.turned_key.weight.shape[1], len(weights.key_gain)
+    share = weights.heads // weights.groups
+
+    def fits(turned: Array) -> Array:
+        """Re⟨goal, turned⟩ per group and pair, over keys and the queries of the group, without the sign."""
+        keys = (goal.turned_key.weight.conj() * weights.turned_key.weight * turned).real.sum(axis=-1)
+        queries = (goal.turned_query.weight.conj() * weights.turned_query.weight * turned).real.sum(axis=-1)
+        return np.asarray(np.abs(keys) + np.abs(queries).reshape(-1, share, f).sum(axis=1))
+
+    straight, quarter = fits(np.array(1.0)), fits(np.array(1j))
+    if rows == 1:
+        straight, quarter = straight.sum(axis=0, keepdims=True), quarter.sum(axis=0, keepdims=True)
+    turns = quarter > straight
+    factors = np.where(turns, 1j, 1.0)
+    inner = (goal.turned_key.weight.conj() * weights.turned_key.weight).sum(axis=-1) * factors
+    plain = (goal.key.weight * weights.key.weight).sum(axis=-1)
+    signs = np.where(np.concatenate([inner.real, plain], axis=1) < 0, -1.0, 1.0)
+    pair = np.concatenate([turns, turns], axis=1)
+
+    def swapped(gain: Array) -> Array:
+        spread = np.repeat(pair, len(gain) // rows, axis=0)
+        other = np.concatenate([gain[:, f : 2 * f], gain[:, :f]], axis=1)
+        return np.concatenate([np.where(spread, other, gain[:, : 2 * f]), gain[:, 2 * f :]], axis=1)
+
+    have, want = swapped(weights.key_gain), goal.key_gain
+    top = np.concatenate([(have * have)[:, :f] + (have * have)[:, f : 2 * f], (have * have)[:, 2 * f :]], axis=1)
+    bottom = np.concatenate([(have * want)[:, :f] + (have * want)[:, f : 2 * f], (have * want)[:, 2 * f :]], axis=1)
+    scales = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 1.0)
+    return QKNormTurn(signs, scales, turns, np.ones_like(weights.query_gain), np.ones_like(weights.key_gain))
+
+
+def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Units:
+    order = match_units(spec, goal, mlp)
+    if not has_unit_scale(spec):
+        return Units(order, np.ones(mlp.units), expert)
+    rows, bias = mlp.up.weight[order], mlp.up.bias[order]
+    inner = np.einsum("ij,ij->i", rows, goal.up.weight, dtype=np.float64) + bias * goal.up.bias
+    size = np.einsum("ij,ij->i", rows, rows, dtype=np.float64) + bias**2
+    good = (size > 0) & ((inner > 0) | ((inner != 0) & spec.gated))
+    return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), expert)
+
+
+def _unit_parts(block: Block, target: LayerWeights, layer: LayerWeights) -> list[Part]:
+    if isinstance(layer.mlp, MLPWeights):
+        assert isinstance(block.mlp, MLP) and isinstance(target.mlp, MLPWeights)
+        return [_unit_part(block.mlp, target.mlp, layer.mlp, -1)]
+    assert isinstance(block.mlp, Experts) and isinstance(target.mlp, ExpertsWeights)
+    spec, goal, mlp = block.mlp, target.mlp, layer.mlp
+    left = np.concatenate([goal.router.weight, goal.router.bias[:, None]], axis=1)
+    right = np.concatenate([mlp.router.weight, mlp.router.bias[:, None]], axis=1)
+    order = assign_points(left, right)
+    size = spec.count // spec.expert_groups
+    if spec.expert_groups > 1 and any(len(set(order[g : g + size] // size)) > 1 for g in range(0, spec.count, size)):
+        order = np.arange(spec.count)
+    found: list[Part] = [ExpertOrder(order, np.zeros(left.shape[1] - 1), 0.0)]
+    for e, old in enumerate(order):
+        found.append(_unit_part(spec.expert, goal.experts[e], mlp.experts[old], e))
+    if spec.shared is not None and goal.shared is not None and mlp.shared is not None:
+        found.append(_unit_part(spec.shared, goal.shared, mlp.shared, -2))
+    return found

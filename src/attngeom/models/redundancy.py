@@ -1,0 +1,189 @@
+"""How many weights of a transformer its function does not show: parameters minus dimension, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from attngeom.models.checked import require
+from attngeom.models.counts.blocks import block_terms, sublayers
+from attngeom.models.counts.parts import PART_NAMES, PartName, Term
+from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
+from attngeom.models.counts.streams import stream
+from attngeom.models.specification import Block, Stack, TransformerSpec
+
+HYPOTHESES = (
+    "weights generic; any number of tokens",
+    "layer scope: every layer receives arbitrary residual vectors",
+    "rotary frequencies between 0 and pi; equal ones are counted as equal",
+    "heads with different scores, hidden units with different rows, no zero gains",
+    "whole model: token vectors generic and spanning the stream, front ends fixed",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redundancy:
+    """parameters − dimension of the set of functions, as a sum of terms; ``layer_scope`` leaves the residual part out.
+
+    ``distribution`` further dimensions are lost if only the softmax of the logits is seen. That at least ``total``
+    dimensions are redundant is a theorem always: the groups act. That no more are is a theorem for the layers if
+    ``standing`` says so, and otherwise proven by rank for small models of the same kind (`proofs.prove_redundancy`).
+    """
+
+    parameters: int
+    terms: tuple[Term, ...]
+    distribution: int
+    standing: Literal["theorem", "estimate"]
+    hypotheses: tuple[str, ...] = HYPOTHESES
+
+    def part(self, name: PartName) -> int:
+        """Redundant dimensions of one part."""
+        return sum(term.count for term in self.terms if term.part == name)
+
+    @property
+    def reason(self) -> str:
+        """What the standing rests on, in one sentence."""
+        rank = "equality by rank at small width only (--prove)"
+        if self.standing == "theorem":
+            return f"layer scope: lemmas L1 to L6; whole model: at least this many, {rank}"
+        return f"at least this many is a theorem; a norm of the sum is present: {rank}"
+
+    @property
+    def total(self) -> int:
+        return sum(term.count for term in self.terms)
+
+    @property
+    def layer_scope(self) -> int:
+        return self.total - self.part("residual")
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the set of functions of the whole model."""
+        return self.parameters - self.total
+
+    @property
+    def attention(self) -> int:
+        """Redundant dimensions of queries, keys, values, outputs and latents."""
+        names: tuple[PartName, ...] = ("query_key", "value_output", "key_bias", "value_bias", "latents")
+        return sum(self.part(name) for name in names)
+
+    @property
+    def group(self) -> list[str]:
+        """The groups of the terms with their parts and lemmas."""
+        return [f"{term.part}: {term.group} [{term.count}; {term.lemma}]" for term in self.terms]
+
+    def to_json(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {name: self.part(name) for name in PART_NAMES}
+        return {**parts, "total": self.total, "layer_scope": self.layer_scope}
+
+    def __str__(self) -> str:
+        lines = [f"{name:<14}{self.part(name):>16,}" for name in PART_NAMES if self.part(name)]
+        lines += [f"{'layer scope':<14}{self.layer_scope:>16,}", f"{'total':<14}{self.total:>16,}"]
+        share = 100 * self.total / self.parameters if self.parameters else 0.0
+        return "\n".join([*lines, f"{'parameters':<14}{self.parameters:>16,}  ({share:.3g} % redundant)"])
+
+
+def redundancy(spec: TransformerSpec) -> Redundancy:
+    """parameters − dimension of the functions of a transformer, for generic weights (docs/models-theory.md).
+
+    A kind of block for which no formula is proved is refused with InputError.
+
+    >>> from attngeom.models.presets import published
+    >>> redundancy(published("gpt2")).total
+    1346584
+    """
+    source = source_norm(spec)
+    terms: list[Term] = []
+    for stack in spec.stacks:
+        for kind, block in enumerate(stack.kinds):
+            terms += _repeated(block_terms(block, spec.width, source=source), stack.order.count(kind))
+        terms += _table_terms(stack)
+    terms += _final_terms(spec)
+    terms += residual_terms(spec)
+    blocks = [block for stack in spec.stacks for block in stack.kinds]
+    return Redundancy(
+        parameters=spec.parameters,
+        terms=_merged(terms),
+        distribution=_distribution(spec),
+        standing=_standing(blocks),
+    )
+
+
+def block_redundancy(block: Block, width: int) -> Redundancy:
+    """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams)."""
+    terms = _merged(block_terms(block, width))
+    size = block.parameters(width, width)
+    return Redundancy(parameters=size, terms=terms, distribution=0, standing=_standing([block]))
+
+
+def _standing(blocks: list[Block]) -> Literal["theorem", "estimate"]:
+    """The lemmas are proved for norms in front of and behind a map, not for norms of the sum."""
+    post = any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block))
+    return "estimate" if post else "theorem"
+
+
+def _repeated(terms: Iterable[Term], layers: int) -> list[Term]:
+    return [
+        Term(part=term.part, count=layers * term.count, group=f"{term.group}, {layers} layers", lemma=term.lemma)
+        for term in terms
+        if layers
+    ]
+
+
+def _merged(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Terms of the same part, group and lemma added up; zero ones dropped."""
+    found: dict[tuple[PartName, str, str], int] = {}
+    for term in terms:
+        key = (term.part, term.group, term.lemma)
+        found[key] = found.get(key, 0) + term.count
+    return tuple(
+        Term(part=part, count=count, group=group, lemma=lemma) for (part, group, lemma), count in found.items() if count
+    )
+
+
+def _table_terms(stack: Stack) -> list[Term]:
+    """T5: softmax ignores a shift of all buckets of a head; in both directions one bucket is never used."""
+    heads = stack.relative_heads
+    first = next((block.attention for block in stack.blocks if block.attention is not None), None)
+    if not heads or first is None:
+        return []
+    require(first.softcap is None, "a relative table under a softcap given; the formula is not known")
+    unused = heads * (not first.causal)
+    return [
+        Term(part="query_key", count=heads, group="a shift of the relative table per head", lemma="L1"),
+        Term(part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"),
+    ]
+
+
+def _final_terms(spec: TransformerSpec) -> list[Term]:
+    """Norms whose output is only read by matrices: an encoder's by cross-attention, the last one by an untied head."""
+    terms = []
+    if len(spec.stacks) == 2 and (norm := last_norm(spec.stacks[0])) is not None:
+        count = norm.parameters(spec.width)
+        terms.append(Term(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="L4"))
+    norm = last_norm(spec.stack)
+    if spec.head is None or norm is None:
+        return terms
+    if spec.head.tied:
+        moved = spec.width * (norm.bias and spec.head.bias)
+        return [*terms, Term(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="L4")]
+    rows = stream(spec.width, norm).rows(spec.vocabulary, spec.head.bias, True)
+    count = norm.parameters(spec.width)
+    return [
+        *terms,
+        Term(part="norm", count=count, group="gain and bias of the last norm, into the head", lemma="L4"),
+        Term(part="norm", count=rows, group="mean direction of the rows of the head", lemma="L4"),
+    ]
+
+
+def _distribution(spec: TransformerSpec) -> int:
+    """Further dimensions lost if only softmax of the logits is seen: a vector added to all rows of the head."""
+    if spec.head is None or spec.head.softcap is not None:
+        return 0
+    seen = stream(spec.width, last_norm(spec.stack))
+    if not spec.head.tied:
+        return seen.seen + seen.has_constant(spec.head.bias)
+    # A tied table can only move by a common vector that the position tables take back.
+    tables = all(stack.positions or stack.token_types for stack in spec.stacks if stack.embeds_tokens)
+    return spec.width * tables + spec.head.bias

@@ -1,0 +1,151 @@
+"""Floats as residues mod p = 2^61 − 1, exactly: a finite float is m·2^e, and 2 has order 61, so 2^e is a rotation.
+
+Products of large matrices with a few vectors run in float64 BLAS without rounding: residues are cut into limbs of 21,
+20 and 20 bits, and 2,048 products of two limbs stay below 2^53.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from attngeom.exact.primes import BIG_PRIME
+from attngeom.models.layer import Array
+
+P = BIG_PRIME
+BITS = 61
+LIMBS = ((0, 21), (21, 20), (41, 20))
+COLUMNS = 2048
+ENTRIES = 2**16
+
+
+def residues(values: Array) -> Array:
+    """Residues in [0, p) of floats, as uint64.
+
+    >>> [int(x) for x in residues(np.array([3.0, 0.5, -1.0]))] == [3, (P + 1) // 2, P - 1]
+    True
+    """
+    rotated = _rotations(values)
+    return np.where(rotated == P, np.uint64(0), rotated)
+
+
+def _table(fraction: int, exponents: int, bias: int) -> tuple[Array, Array, Array]:
+    """For every sign and exponent of a float type: the leading bit, the rotation, and the mask that negates."""
+    places = np.arange(exponents)
+    lead = np.where(places > 0, 1 << fraction, 0)
+    shift = (np.maximum(places, 1) - bias - fraction) % BITS
+    return (
+        np.tile(lead, 2).astype(np.uint64),
+        np.tile(shift, 2).astype(np.uint64),
+        np.repeat(np.array([0, P], dtype=np.uint64), exponents),
+    )
+
+
+_SINGLE, _DOUBLE = _table(23, 2**8, 127), _table(52, 2**11, 1023)
+
+
+def _rotations(values: Array) -> Array:
+    """Residues in [0, p] of floats, p standing for 0 as well: p − r is r with all bits turned."""
+    if values.dtype == np.float32:
+        bits = np.ascontiguousarray(values).view(np.uint32)
+        place, fraction, (lead, shift, mask) = bits >> np.uint32(23), bits & np.uint32(2**23 - 1), _SINGLE
+    else:
+        bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+        place, fraction, (lead, shift, mask) = bits >> np.uint64(52), bits & np.uint64(2**52 - 1), _DOUBLE
+    mantissa = lead.take(place)
+    mantissa |= fraction
+    turn = shift.take(place)
+    high = mantissa << turn
+    high &= np.uint64(P)
+    np.subtract(np.uint64(BITS), turn, out=turn)
+    mantissa >>= turn
+    high |= mantissa
+    high ^= mask.take(place)
+    return high
+
+
+def residue(value: float) -> int:
+    """The residue of one float."""
+    return int(residues(np.array([value]))[0])
+
+
+def integers(values: Array) -> Array:
+    """Residues of floats as an object array of Python integers, for exact arithmetic entry by entry."""
+    return np.asarray(residues(values).astype(object))
+
+
+def random_residues(count: int, label: str, *, total_zero: bool = False) -> Array:
+    """Uniform residues from a label, as Python integers; ``total_zero`` makes their sum 0 mod p."""
+    source = random.Random(label)
+    values = [source.randrange(P) for _ in range(count)]
+    if total_zero and values:
+        values[-1] = -sum(values[:-1]) % P
+    return np.array(values, dtype=object)
+
+
+_MAGIC = np.uint64(0x4330000000000000)
+"""The bits of the float 2^52: with an integer below 2^52 in its fraction it is the float 2^52 + that integer."""
+
+
+def _cut(values: Array) -> list[Array]:
+    found = []
+    for low, width in LIMBS:
+        limb = values >> np.uint64(low)
+        limb &= np.uint64(2**width - 1)
+        limb |= _MAGIC
+        number = limb.view(np.float64)
+        number -= 2.0**52
+        found.append(number)
+    return found
+
+
+def _rotate(values: Array, shift: int) -> Array:
+    shift %= BITS
+    if not shift:
+        return values
+    return ((values << np.uint64(shift)) & np.uint64(P)) | (values >> np.uint64(BITS - shift))
+
+
+def _reduce(values: Array) -> Array:
+    """Residues of numbers below 2^62."""
+    folded = (values & np.uint64(P)) + (values >> np.uint64(BITS))
+    return np.where(folded >= P, folded - np.uint64(P), folded)
+
+
+def apply(matrix: Array, vectors: Sequence[Array]) -> Array:
+    """matrix (r, c) of floats times columns of residues, mod p, exactly: object array (r, number of vectors).
+
+    >>> int(apply(np.array([[0.5, 3.0]]), [np.array([4, 5], dtype=object)])[0, 0])
+    17
+    """
+    rows, columns = matrix.shape
+    right = np.array([[int(x) for x in vector] for vector in vectors], dtype=np.uint64).T
+    right = right.reshape(columns, len(vectors))
+    result = np.zeros((rows, len(vectors)), dtype=np.uint64)
+    for start in range(0, columns, COLUMNS):
+        stop = min(start + COLUMNS, columns)
+        limbs = np.concatenate(_cut(right[start:stop]), axis=1)
+        step = max(1, ENTRIES // (stop - start))
+        for top in range(0, rows, step):
+            result[top : top + step] = _reduce(
+                result[top : top + step]
+                + _multiply(_rotations(matrix[top : top + step, start:stop]), limbs, len(vectors))
+            )
+    return np.asarray(result.astype(object))
+
+
+def _multiply(left: Array, limbs: Array, count: int) -> Array:
+    """Residues (r, c) times the cut columns (c, 3 count), mod p."""
+    total = np.zeros((len(left), count), dtype=np.uint64)
+    for (low, _), part in zip(LIMBS, _cut(left)):
+        products = (part @ limbs).astype(np.int64).view(np.uint64)
+        for j, (other, _) in enumerate(LIMBS):
+            total = _reduce(total + _rotate(products[:, j * count : (j + 1) * count], low + other))
+    return total
+
+
+def dot(left: Array, right: Array) -> int:
+    """Σ left right mod p of two object arrays."""
+    return int(sum(int(a) * int(b) for a, b in zip(left, right)) % P)

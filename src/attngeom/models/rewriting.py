@@ -1,0 +1,268 @@
+"""New tensors for a whole model, layer by layer: canonical forms, random symmetries, alignment with another model.
+
+A `Rewrite` computes the tensors of one layer at a time; `writing` puts them into a folder, `state` into memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.models.folding import express
+from attngeom.models.gauges import Gauge, canonical
+from attngeom.models.layer import Affine, Array, LayerWeights, NormWeights
+from attngeom.models.layout import write_layer, write_norm
+from attngeom.models.model import Model, open_model
+from attngeom.models.readers import map_cross_memory
+from attngeom.models.recovery import recover
+from attngeom.models.sampling import PARTS, Sampler, random_symmetry
+from attngeom.models.settings import settings_differences
+from attngeom.models.symmetry import act
+from attngeom.models.unfolding import unfold_like
+from attngeom.models.views import View, canonical_rotation, random_rotation, residual_rotation
+
+
+@dataclass(frozen=True, eq=False)
+class Rewrite(ABC):
+    """What becomes of a model: `layer` gives the new layer, `outside` the new tensors outside the layers."""
+
+    model: Model
+
+    @abstractmethod
+    def layer(self, layer: int) -> LayerWeights:
+        """The new layer, with every bias in a place that the file has."""
+
+    def outside(self) -> dict[str, Array]:
+        """New tensors outside the layers, by the names of the family's table."""
+        return {}
+
+    @property
+    def scope(self) -> str:
+        return "layer"
+
+    def layer_tensors(self, layer: int) -> dict[str, Array]:
+        """The tensors of a layer, by their names in the checkpoint."""
+        stack, index = self.model.place(layer)
+        layout = self.model.places.blocks[stack.name]
+        tensors = write_layer(stack.block(index), layout, index, self.layer(layer))
+        return {self.model.stored(name): tensor for name, tensor in tensors.items()}
+
+    def outside_tensors(self) -> dict[str, Array]:
+        return {self.model.stored(name): tensor for name, tensor in self.outside().items()}
+
+    def state(self) -> dict[str, Array]:
+        """All tensors in memory, float64 where they were moved."""
+        tensors = {name: np.asarray(self.model.tensors.raw(name)) for name in self.model.tensors}
+        for layer in range(self.model.layers):
+            tensors |= self.layer_tensors(layer)
+        return {**tensors, **self.outside_tensors()}
+
+    def moved(self) -> Model:
+        """The rewritten model in memory."""
+        return open_model(self.state(), self.model.config)
+
+
+def _plain_final(model: Model, view: View) -> dict[str, Array]:
+    """Final norms made plain: that of an encoder, whose readers are in the layers, and that before an untied head."""
+    found: dict[str, Array] = {}
+    spec, places = model.spec, model.places
+    if view.memory() is not None:
+        encoder = spec.stacks[0]
+        assert encoder.final_norm is not None
+        plain = NormWeights.plain(spec.width)
+        found |= write_norm(encoder.final_norm, places.final_norm[encoder.name], plain.changed(plain.gain, plain.bias))
+    head = view.head()
+    if head is None or spec.head is None or spec.stack.final_norm is None:
+        return found
+    final = model.final_norm(spec.stack)
+    assert final is not None
+    ones = np.ones(spec.width)
+    if spec.head.bias:
+        found[places.head_bias] = head.bias
+    elif np.any(head.bias):
+        if not spec.stack.final_norm.bias:
+            raise InputError("a constant of the head given that the file has no place for")
+        head = Affine.linear(head.weight + head.bias[:, None] / spec.width)
+        found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, ones))
+        return {**found, places.head: head.weight}
+    found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, 0 * ones))
+    return {**found, places.head: head.weight}
+
+
+def _turned_tables(model: Model, view: View) -> dict[str, Array]:
+    """Embedding and positions in a turned stream."""
+    if view.rotation is None:
+        return {}
+    found = {model.places.tokens: view.embedding() / model.spec.embedding_scale}
+    for stack in model.spec.stacks:
+        table = model.positions(stack)
+        if table is not None:
+            name = model.places.positions[stack.name]
+            full = model.load(name, (stack.positions, model.spec.width))
+            found[name] = full @ view.rotation.T
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical(Rewrite):
+    """Every layer folded and in the gauge; with a rotation, in the canonical residual stream as well."""
+
+    gauge: Gauge = "balanced"
+    rotation: Array | None = None
+
+    @property
+    def view(self) -> View:
+        return View(self.model, self.rotation)
+
+    @property
+    def scope(self) -> str:
+        return "layer" if self.rotation is None else "model"
+
+    def layer(self, layer: int) -> LayerWeights:
+        stack, _ = self.model.place(layer)
+        block = self.model.block(layer)
+        ordered = bool(stack.relative_buckets)
+        return express(block, canonical(block, self.view.layer(layer), self.gauge, ordered=ordered))
+
+    def outside(self) -> dict[str, Array]:
+        return {**_turned_tables(self.model, self.view), **_plain_final(self.model, self.view)}
+
+
+def canonicalize(model: Model, gauge: Gauge = "balanced", scope: str = "layer") -> Canonical:
+    """One representative of the orbit of a model, layer by layer or with the residual stream (``scope`` model)."""
+    if scope not in ("layer", "model"):
+        raise InputError(f"scope {scope[:40]!r} given; layer or model is required")
+    return Canonical(model, gauge, canonical_rotation(model) if scope == "model" else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Teleported(Rewrite):
+    """Every layer moved by random symmetries of the chosen parts, all from one seed."""
+
+    seed: int = 0
+    condition: float = 9.0
+    parts: Collection[str] = PARTS
+    rotation: Array | None = None
+
+    @property
+    def scope(self) -> str:
+        return "layer" if self.rotation is None else "model"
+
+    def _sampler(self, place: int) -> Sampler:
+        sampler = Sampler(0, self.condition)
+        sampler.rng = np.random.default_rng([self.seed, place])
+        return sampler
+
+    def _scale(self, place: int) -> Array | None:
+        """Factors of a final norm, if norms are moved."""
+        if "norms" not in self.parts:
+            return None
+        sampler = self._sampler(place)
+        return sampler.scales(self.model.spec.width) * sampler.signs(self.model.spec.width)
+
+    def layer(self, layer: int) -> LayerWeights:
+        stack, _ = self.model.place(layer)
+        block = self.model.block(layer)
+        weights = self.model.layer(layer)
+        if self.rotation is not None:
+            weights = express(block, View(self.model, self.rotation).layer(layer))
+        parts = [part for part in self.parts if part != "residual"]
+        sampler = self._sampler(layer)
+        symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
+        weights = act(block, weights, symmetry)
+        scale = self._scale(2**20)
+        if weights.cross is not None and scale is not None and View(self.model).memory() is not None:
+            weights = weights.with_(
+                cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
+            )
+        return weights
+
+    def outside(self) -> dict[str, Array]:
+        view = View(self.model, self.rotation)
+        found = _turned_tables(self.model, view)
+        if self.rotation is not None:
+            return {**found, **_plain_final(self.model, view)}
+        spec, places = self.model.spec, self.model.places
+        memory, scale = view.memory(), self._scale(2**20)
+        if memory is not None and scale is not None:
+            moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
+            found |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
+        scale = self._scale(2**20 + 1)
+        final = self.model.final_norm(spec.stack)
+        untied = spec.head is not None and not spec.head.tied
+        if untied and scale is not None and final is not None and spec.stack.final_norm is not None:
+            moved = final.changed(final.gain * scale, final.bias * scale)
+            found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], moved)
+            found[places.head] = self.model.head() / scale
+        return found
+
+
+def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[str] = PARTS) -> Teleported:
+    """A random point of the orbit of a model; ``parts`` may contain residual where the architecture allows it."""
+    unknown = set(parts) - {*PARTS, "residual"}
+    if unknown:
+        raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
+    rotation = random_rotation(model, np.random.default_rng([seed, 2**21])) if "residual" in parts else None
+    return Teleported(model, seed, condition, tuple(parts), rotation)
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned(Rewrite):
+    """The model moved next to a target: its heads, units, gauges, gains and constants where the target has them."""
+
+    target: Model
+    rotation: Array | None = None
+
+    @property
+    def scope(self) -> str:
+        return "layer" if self.rotation is None else "model"
+
+    def layer(self, layer: int) -> LayerWeights:
+        stack, _ = self.model.place(layer)
+        block = self.target.block(layer)
+        near = View(self.target)
+        pattern = near.layer(layer)
+        found = recover(
+            block, pattern, View(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets)
+        )
+        memory = near.memory() if block.cross is not None else None
+        return unfold_like(block, found.moved, self.target.layer(layer), pattern, memory)
+
+    def outside(self) -> dict[str, Array]:
+        view = View(self.model, self.rotation)
+        found = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
+        spec, places = self.model.spec, self.model.places
+        goal = View(self.target).memory()
+        if goal is not None:
+            found |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
+        final = self.target.final_norm(spec.stack)
+        head = view.head()
+        if head is None or final is None or spec.stack.final_norm is None or not np.all(final.gain != 0):
+            return found
+        assert spec.head is not None
+        means = 0.0
+        if spec.stack.final_norm.kind == "layer" and spec.head.bias:
+            means = (self.target.head() * final.gain).mean(axis=1, keepdims=True)
+        weight = (head.weight + means) / final.gain
+        bias = head.bias - weight @ final.bias
+        total = float((final.bias / final.gain).sum())
+        if not spec.head.bias and np.any(bias):
+            if spec.stack.final_norm.kind != "layer" or not total:
+                return found
+            # The head has no bias: its rows along 1/gain, which n does not show, read the constant from the norm.
+            weight = weight + (bias / total)[:, None] / final.gain
+        found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final)
+        return {**found, places.head: weight, **({places.head_bias: bias} if spec.head.bias else {})}
+
+
+def align(target: Model, model: Model, scope: str = "layer") -> Aligned:
+    """``model`` in the gauge of ``target``: what has to be done before weights of two copies are averaged."""
+    differences = settings_differences(target.spec, model.spec)
+    if differences or target.spec.family != model.spec.family:
+        key = next(iter(differences), "family")
+        raise InputError(f"models of different kinds given ({key[:60]} differs); align needs two of the same kind")
+    return Aligned(model, target, residual_rotation(target, model) if scope == "model" else None)

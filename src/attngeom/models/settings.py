@@ -1,0 +1,94 @@
+"""What a specification says about the function, apart from how a file stores it: for comparisons and fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attngeom.models.specification import Block, TransformerSpec
+
+STORAGE = frozenset(
+    {
+        "family", "layout", "groups", "query_bias", "key_bias", "value_bias", "output_bias", "up_bias", "down_bias",
+        "router_bias", "offset", "gain", "bias", "shared_norm", "other_parameters", "tied", "order", "scale",
+        "amplitude", "heads_scale",
+    }
+)  # fmt: skip
+"""Fields that name storage, or constants that are multiplied into the weights before they are compared."""
+
+HARMLESS = frozenset(
+    {
+        "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id",
+        "decoder_start_token_id", "sep_token_id", "cls_token_id", "mask_token_id", "torch_dtype", "dtype",
+        "transformers_version", "use_cache", "initializer_range", "init_std", "initializer_factor", "attention_dropout",
+        "hidden_dropout", "hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop", "embd_pdrop",
+        "attn_pdrop", "dropout", "activation_dropout", "dropout_rate", "layerdrop", "encoder_layerdrop",
+        "decoder_layerdrop", "classifier_dropout", "pretraining_tp", "output_router_logits", "router_aux_loss_coef",
+        "task_specific_params", "id2label", "label2id", "problem_type", "gradient_checkpointing", "num_labels",
+        "suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id", "output_attentions",
+        "output_hidden_states", "return_dict", "is_encoder_decoder", "max_position_embeddings", "n_ctx",
+        "reorder_and_upcast_attn", "slow_but_exact", "summary_type", "summary_use_proj", "summary_activation",
+        "summary_first_dropout", "summary_proj_to_labels", "ep_size", "seq_aux", "aux_loss_alpha", "max_length",
+        "num_nextn_predict_layers", "mask_feature_length", "mask_time_prob", "apply_spec_augment",
+    }
+)  # fmt: skip
+"""Keys of config.json that do not change the function of the weights on given inputs."""
+
+
+def flatten(value: Any, name: str = "") -> dict[str, Any]:
+    """Nested descriptions as dotted names with plain values.
+
+    >>> flatten({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
+    if isinstance(value, Mapping):
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            found |= flatten(item, f"{name}.{key}" if name else str(key))
+        return found
+    return {name: list(value) if isinstance(value, tuple) else value}
+
+
+def block_settings(block: Block) -> dict[str, Any]:
+    """The constants of a block that change its function, storage left out."""
+    return {key: value for key, value in flatten(block.to_json()).items() if not _is_storage(key)}
+
+
+def _is_storage(key: str) -> bool:
+    return key.split(".")[-1] in STORAGE
+
+
+def model_settings(spec: TransformerSpec) -> dict[str, Any]:
+    """All constants of the function: one entry per name, a list over the layers where they differ."""
+    found: dict[str, Any] = {
+        "width": spec.width,
+        "vocabulary": spec.vocabulary,
+        "embedding_scale": spec.embedding_scale,
+    }
+    if spec.head is not None:
+        found |= {"head.scale": spec.head.scale, "head.softcap": spec.head.softcap}
+    else:
+        found["head"] = None
+    for stack in spec.stacks:
+        outer = {key: value for key, value in stack.to_json().items() if key not in ("kinds", "order", "name")}
+        found |= {f"{stack.name}.{k}": v for k, v in flatten(outer).items() if not _is_storage(k)}
+        found[f"{stack.name}.layers"] = len(stack)
+        tables = [block_settings(block) for block in stack.blocks]
+        for key in sorted({key for table in tables for key in table}):
+            values = [table.get(key) for table in tables]
+            same = all(value == values[0] for value in values)
+            found[f"{stack.name}.{key}"] = values[0] if same else values
+    return found
+
+
+def settings_differences(one: TransformerSpec, other: TransformerSpec) -> dict[str, list[Any]]:
+    """Constants of the function that differ, each with both values."""
+    left, right = model_settings(one), model_settings(other)
+    keys = sorted(left.keys() | right.keys())
+    return {key: [left.get(key), right.get(key)] for key in keys if left.get(key) != right.get(key)}
+
+
+def storage_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Keys of two config.json that differ and are not known to be harmless."""
+    keys = sorted((one.keys() | other.keys()) - HARMLESS)
+    return {key: [one.get(key), other.get(key)] for key in keys if one.get(key) != other.get(key)}

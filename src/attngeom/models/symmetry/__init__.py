@@ -1,0 +1,34 @@
+"""Symmetries of a layer: elementary parts, each with its action and its inverse; a symmetry is a sequence of parts.
+
+Every part leaves the function of the layer unchanged for every input, by the lemmas of docs/models-theory.md. A part
+acts on `LayerWeights` as they are stored, not only on folded ones. `compose` is concatenation, `inverse` reverses.
+"""
+
+from __future__ import annotations
+
+from attngeom.models.symmetry.attention import HeadOrder, QueryKey, ValueOutput
+from attngeom.models.symmetry.normalised import LatentTurn, QKNormTurn
+from attngeom.models.symmetry.norms import ConstantShift, MeanShift, NormMove, OutputSigns, StreamShift
+from attngeom.models.symmetry.part import Part, Symmetry, Which, act, compose, inverse
+from attngeom.models.symmetry.units import ExpertOrder, Units
+
+__all__ = [
+    "ConstantShift",
+    "ExpertOrder",
+    "HeadOrder",
+    "LatentTurn",
+    "MeanShift",
+    "NormMove",
+    "OutputSigns",
+    "Part",
+    "QKNormTurn",
+    "QueryKey",
+    "StreamShift",
+    "Symmetry",
+    "Units",
+    "ValueOutput",
+    "Which",
+    "act",
+    "compose",
+    "inverse",
+]

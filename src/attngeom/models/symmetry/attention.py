@@ -1,0 +1,87 @@
+"""Parts of attention without norms: queries with keys, values with outputs, the order of heads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.models.layer import Array, AttentionWeights, LayerWeights
+from attngeom.models.specification import Block
+from attngeom.models.symmetry.part import Which, on_attention
+
+
+@dataclass(frozen=True, eq=False)
+class QueryKey:
+    """turned: q → c q, k → k / c̄ per group and frequency (L3); plain: K → C K, Q → C⁻ᵀ Q per group (L2)."""
+
+    turned: Array
+    plain: Array
+    which: Which = "attention"
+
+    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+        def change(weights: AttentionWeights) -> AttentionWeights:
+            heads = weights.heads
+            factors = np.repeat(self.turned, heads // len(self.turned), axis=0)
+            back = np.linalg.inv(self.plain).transpose(0, 2, 1)
+            return weights.with_(
+                turned_query=weights.turned_query.scaled(factors),
+                turned_key=weights.turned_key.scaled(1 / self.turned.conj()),
+                key=weights.key.then(self.plain),
+                query=weights.query.then(np.repeat(back, heads // len(back), axis=0)),
+            )
+
+        return on_attention(layer, self.which, change)
+
+    def inverse(self) -> QueryKey:
+        return QueryKey(1 / self.turned, np.linalg.inv(self.plain), self.which)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueOutput:
+    """V → B V, O → O B⁻¹ per group (L2)."""
+
+    matrices: Array
+    which: Which = "attention"
+
+    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+        def change(weights: AttentionWeights) -> AttentionWeights:
+            back = np.repeat(np.linalg.inv(self.matrices), weights.heads // len(self.matrices), axis=0)
+            return weights.with_(value=weights.value.then(self.matrices), output=weights.output @ back)
+
+        return on_attention(layer, self.which, change)
+
+    def inverse(self) -> ValueOutput:
+        return ValueOutput(np.linalg.inv(self.matrices), self.which)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadOrder:
+    """Query head i of the new layer is head heads[i] of the old one; groups likewise, and heads follow their group."""
+
+    heads: Array
+    groups: Array
+    which: Which = "attention"
+
+    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+        return on_attention(layer, self.which, self.pick)
+
+    def pick(self, weights: AttentionWeights) -> AttentionWeights:
+        """The heads of one attention in the new order."""
+        shared = weights.turned_groups != weights.groups
+        changes: dict[str, object] = {
+            "turned_query": weights.turned_query.pick(self.heads),
+            "query": weights.query.pick(self.heads),
+            "turned_key": weights.turned_key if shared else weights.turned_key.pick(self.groups),
+            "key": weights.key.pick(self.groups),
+            "value": weights.value.pick(self.groups),
+            "output": weights.output[self.heads],
+        }
+        for name, order in (("query_gain", self.heads), ("key_gain", self.groups), ("sinks", self.heads)):
+            gains = getattr(weights, name)
+            if gains is not None and len(gains) > 1:
+                changes[name] = gains[order]
+        return weights.with_(**changes)
+
+    def inverse(self) -> HeadOrder:
+        return HeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.which)

@@ -1,0 +1,219 @@
+"""Write a rewritten model as a folder that other libraries load: whole, checked, and renamed into place at the end.
+
+Tensors keep their names. config.json is copied with the type of the weights brought up to date, tokenizer and other
+small files are copied as they are. The folder is written under a temporary name beside its place and compared with the
+model it came from; nothing appears under the final name unless the functions agree within the rounding of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from attngeom.errors import AttnGeomError, InputError
+from attngeom.models.comparison import ModelComparison, compare
+from attngeom.models.layer import Array
+from attngeom.models.live import logits_gap
+from attngeom.models.model import Model, open_model
+from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
+from attngeom.models.rewriting import Rewrite
+
+Precision = Literal["keep", "float32", "auto"]
+SHARD = 2**31
+"""Models of up to this many bytes are written as one file, larger ones as one shard per layer."""
+SMALL_FILE = 2**27
+COPIED = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".md", ".py.txt")
+CONFIG_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+class WriteError(AttnGeomError, RuntimeError):
+    """A written folder that does not compute the function of the model it came from; it was removed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """The folder and the comparison that was passed before it got its name."""
+
+    path: Path
+    check: ModelComparison
+    bytes: int
+    dtype: str
+    logits_gap: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        worst = max((layer.worst.value for layer in self.check.layers if layer.worst), default=0.0)
+        return {
+            "path": str(self.path),
+            "dtype": self.dtype,
+            "bytes": self.bytes,
+            "check": {
+                "same_function": self.check.same_function,
+                "level": self.check.level,
+                "worst_misfit": worst,
+                "logits_gap": self.logits_gap,
+            },
+        }
+
+
+def write_model(
+    rewrite: Rewrite, out: str | Path, precision: Precision = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> Written:  # fmt: skip
+    """Write the rewritten model to the folder ``out``, which must not exist.
+
+    ``precision`` keep stores every tensor in its own type, float32 in float32; auto is float32, or the stored type
+    where that is wider.
+    """
+    place = Path(out)
+    _check_place(place, rewrite.model.path)
+    if precision not in ("keep", "float32", "auto"):
+        raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".tmp", dir=place.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
+        ) from None
+    try:
+        dtype = _write_folder(rewrite, temporary, precision, progress)
+        written = open_model(temporary)
+        check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
+        if not _is_good(check):
+            raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
+        gap = None
+        if rewrite.model.path is not None:
+            gap = logits_gap(rewrite.model, rewrite.model.path, temporary)
+        if gap is not None and gap > _allowed_gap(written.dtype):
+            raise WriteError(f"{place} was not written: transformers computes logits that differ by {gap:.1e}")
+        temporary.chmod(0o755)
+        size = sum(path.stat().st_size for path in temporary.iterdir())
+        try:
+            temporary.rename(place)
+        except OSError as error:
+            raise InputError(f"cannot write {place}: {error.strerror}; nothing was changed") from None
+    finally:
+        if temporary.exists():
+            shutil.rmtree(temporary)
+    return Written(path=place, check=check, bytes=size, dtype=dtype, logits_gap=gap)
+
+
+def _allowed_gap(dtype: str) -> float:
+    """How far logits of transformers may move: rounding amplified by layers, at least its own float32 steps."""
+    return min(max(2e3 * ROUNDOFF[dtype], 2e-5), 0.3)
+
+
+def _scope(rewrite: Rewrite) -> Literal["layer", "model"]:
+    return "model" if rewrite.scope == "model" else "layer"
+
+
+def _is_good(check: ModelComparison) -> bool:
+    """Same, or open only because of heads that rounding may explain: their misfit is below three times the expected."""
+    worst = max((layer.worst.ratio for layer in check.layers if layer.worst), default=0.0)
+    return check.same_function is True or (check.same_function is None and worst <= 3.0)
+
+
+def _check_place(place: Path, source: Path | None) -> None:
+    if place.exists() or place.is_symlink():
+        raise InputError(f"{place} exists already; give the name of a new folder, models are never changed in place")
+    if not place.parent.is_dir():
+        raise InputError(f"{place.parent} is not a folder; give a place in an existing folder")
+    if source is not None and source.resolve() == place.resolve():
+        raise InputError(f"{place} is the model itself; give the name of a new folder")
+
+
+def _target_type(stored: str, precision: Precision) -> str:
+    if stored not in DTYPES or precision == "keep":
+        return stored
+    return "F64" if precision == "auto" and stored == "F64" else "F32"
+
+
+def _write_folder(
+    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None
+) -> str:
+    model = rewrite.model
+    headers = model.tensors.headers
+    targets = {name: _target_type(header.dtype, precision) for name, header in headers.items()}
+    width = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+    total = sum(int(np.prod(h.shape)) * width.get(targets[n], 8) for n, h in headers.items())
+    free = shutil.disk_usage(folder).free
+    if total > 0.95 * free:
+        raise InputError(f"{total:,} bytes to write and {free:,} free; give a place with more room")
+    owners: dict[str, int] = {}
+    for layer in range(model.layers):
+        owners |= {model.stored(name): layer for name in model.layer_names(layer)}
+    single = total <= SHARD
+    store: dict[str, Array] = {}
+    weight_map: dict[str, str] = {}
+
+    def flush(number: int) -> None:
+        if not single:
+            name = f"model-{number:05d}-of-{model.layers + 1:05d}.safetensors"
+            weight_map.update(dict.fromkeys(store, name))
+            save_file(store, str(folder / name), metadata={"format": "pt"})
+            store.clear()
+
+    def put(tensors: dict[str, Array]) -> None:
+        for name, tensor in tensors.items():
+            store[name] = _rounded(tensor, targets[name], name)
+
+    for layer in range(model.layers):
+        put(rewrite.layer_tensors(layer))
+        if progress is not None:
+            progress(layer + 1, model.layers)
+        flush(layer + 1)
+    moved = rewrite.outside_tensors()
+    put(moved)
+    put({name: model.tensors.raw(name) for name in headers if name not in owners and name not in moved})
+    flush(model.layers + 1)
+    if single:
+        save_file(store, str(folder / SINGLE), metadata={"format": "pt"})
+    else:
+        index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
+        (folder / INDEX).write_text(json.dumps(index, indent=1))
+    types = {target for target in targets.values() if target in DTYPES}
+    coarsest = next((name for name in ("BF16", "F16", "F32") if name in types), "F64")
+    _write_config(model, folder, CONFIG_NAMES[coarsest], precision)
+    _copy_files(model.path, folder)
+    return CONFIG_NAMES[coarsest]
+
+
+def _rounded(tensor: Array, target: str, name: str) -> Array:
+    if target not in DTYPES:
+        return np.ascontiguousarray(tensor)
+    with np.errstate(over="ignore"):
+        rounded = np.ascontiguousarray(tensor.astype(DTYPES[target], copy=False))
+    if not np.isfinite(rounded.astype(np.float32 if target != "F64" else np.float64)).all():
+        raise InputError(f"tensor {name} overflows in {CONFIG_NAMES[target]}; write with --dtype float32")
+    return rounded
+
+
+def _write_config(model: Model, folder: Path, dtype: str, precision: Precision) -> None:
+    """The config of the model; the type of the weights is updated, or loaders would round them again."""
+    config = dict(model.config)
+    if precision != "keep":
+        for key in ("dtype", "torch_dtype"):
+            if key in config:
+                config[key] = dtype
+    (folder / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def _copy_files(source: Path | None, folder: Path) -> None:
+    """Tokenizer files and the like: small files with known endings, by content; links that leave are not followed."""
+    if source is None:
+        return
+    for path in sorted(source.iterdir()):
+        known = path.name.endswith(COPIED) and not path.name.endswith(INDEX)
+        if not known or (folder / path.name).exists() or not path.is_file():
+            continue
+        if not is_inside(source.resolve(), path.resolve()):
+            continue
+        if path.stat().st_size <= SMALL_FILE:
+            shutil.copyfile(path, folder / path.name)

@@ -1,0 +1,82 @@
+"""Reference checkpoints made with transformers, and models derived from them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from attngeom.models import Model, open_model
+from attngeom.models.forward import forward
+from attngeom.models.sampling import Sampler
+
+DATA = Path(__file__).parent / "data"
+FAMILIES = sorted(path.name for path in DATA.iterdir() if (path / "config.json").is_file())
+ROTATABLE = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt_oss", "deepseek_v2", "deepseek_v3", "gpt_neox", "gptj")
+
+
+@cache
+def reference(family: str) -> Model:
+    return open_model(DATA / family)
+
+
+@cache
+def inputs(family: str) -> dict[str, np.ndarray]:
+    tensors = load_file(DATA / family / "reference.safetensors")
+    return {name: tensor[0] for name, tensor in tensors.items() if name not in ("logits", "hidden")}
+
+
+@cache
+def expected(family: str) -> np.ndarray:
+    tensors = load_file(DATA / family / "reference.safetensors")
+    return tensors.get("hidden", tensors["logits"])[0]
+
+
+def outputs(family: str, model: Model) -> np.ndarray:
+    return forward(model, inputs(family))
+
+
+def relative(y: np.ndarray, z: np.ndarray) -> float:
+    return float(np.abs(y - z).max() / np.abs(z).max())
+
+
+def state_of(model: Model) -> dict[str, np.ndarray]:
+    """All tensors in float64."""
+    return {name: model.tensors.raw(name).astype(np.float64) for name in model.tensors}
+
+
+def in_type(model: Model, dtype: Any) -> Model:
+    return open_model({name: tensor.astype(dtype) for name, tensor in state_of(model).items()}, model.config)
+
+
+def changed(model: Model, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Model:
+    """The model with one tensor changed."""
+    state = state_of(model)
+    state[name] = np.ascontiguousarray(change(state[name].copy()))
+    return open_model(state, model.config)
+
+
+class ExactSampler(Sampler):
+    """Symmetries without rounding: orders, signs, powers of two, quarter turns; no shifts."""
+
+    def scales(self, *shape: int) -> np.ndarray:
+        return 2.0 ** self.rng.integers(-2, 3, shape)
+
+    def phases(self, *shape: int) -> np.ndarray:
+        return np.array([1, 1j, -1, -1j])[self.rng.integers(0, 4, shape)]
+
+    def orthogonal(self, count: int, size: int) -> np.ndarray:
+        found = np.zeros((count, size, size))
+        for matrix in found:
+            matrix[np.arange(size), self.rng.permutation(size)] = self.signs(size)
+        return found
+
+    def invertible(self, count: int, size: int) -> np.ndarray:
+        return self.orthogonal(count, size) * self.scales(count, 1, size)
+
+    def shift(self, size: int | tuple[int, ...] = ()) -> np.ndarray:
+        return np.zeros(size)

@@ -1,0 +1,3 @@
+"""Two scripts need torch and transformers: pytest must not import them for doctests."""
+
+collect_ignore = ["data/make_reference.py", "live_families.py"]

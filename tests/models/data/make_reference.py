@@ -1,0 +1,227 @@
+"""Make the reference checkpoints and outputs of this folder with torch and transformers (versions are stored).
+
+Run as ``python make_reference.py [FAMILY …]`` in an environment with torch and transformers. Every family gets a folder
+with config.json and float16 weights of a tiny random model, all gains and biases moved away from 1 and 0, and
+reference.safetensors with the inputs and the outputs that transformers computes with eager attention. Its modules
+compute norms, softmax and rotary angles in float32 whatever the weights are; `in_double` makes that float64, so that
+the outputs are good to about 1e-14.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from safetensors.numpy import save_file
+
+HERE = Path(__file__).parent
+TOKENS = 11
+COMMON: dict[str, Any] = {"vocab_size": 23, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+LLAMA: dict[str, Any] = {
+    **COMMON,
+    "hidden_size": 24,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 32,
+    "tie_word_embeddings": False,
+}
+LATENT: dict[str, Any] = {
+    **COMMON,
+    "hidden_size": 20,
+    "intermediate_size": 16,
+    "moe_intermediate_size": 6,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 12,
+    "kv_lora_rank": 8,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 5,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_group": 2,
+    "topk_group": 1,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "max_position_embeddings": 32,
+    "tie_word_embeddings": False,
+}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("GPT2LMHeadModel", {**COMMON, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 16}),
+    "bert": (
+        "BertForMaskedLM",
+        {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+         "max_position_embeddings": 16},
+    ),
+    "vit": (
+        "ViTForImageClassification",
+        {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+         "image_size": 12, "patch_size": 4, "num_channels": 3, "num_labels": 5},
+    ),
+    "opt": (
+        "OPTForCausalLM",
+        {**COMMON, "hidden_size": 24, "word_embed_proj_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "ffn_dim": 20, "max_position_embeddings": 16},
+    ),
+    "gpt_neox": (
+        "GPTNeoXForCausalLM",
+        {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+         "max_position_embeddings": 32, "rotary_pct": 0.5},
+    ),
+    "gptj": (
+        "GPTJForCausalLM",
+        {**COMMON, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": 20, "n_positions": 32, "rotary_dim": 4},
+    ),
+    "bloom": ("BloomForCausalLM", {**COMMON, "hidden_size": 24, "n_layer": 2, "n_head": 3}),
+    "falcon": (
+        "FalconForCausalLM",
+        {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "alibi": False},
+    ),
+    "falcon_new": (
+        "FalconForCausalLM",
+        {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_kv_heads": 2,
+         "alibi": False, "new_decoder_architecture": True},
+    ),
+    "llama": (
+        "LlamaForCausalLM",
+        {**LLAMA, "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0,
+                                      "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                      "original_max_position_embeddings": 16}},
+    ),
+    "mistral": ("MistralForCausalLM", {**LLAMA, "sliding_window": 5}),
+    "qwen2": ("Qwen2ForCausalLM", LLAMA),
+    "qwen3": ("Qwen3ForCausalLM", LLAMA),
+    "olmo2": ("Olmo2ForCausalLM", LLAMA),
+    "gemma2": (
+        "Gemma2ForCausalLM",
+        {**LLAMA, "tie_word_embeddings": True, "query_pre_attn_scalar": 7, "sliding_window": 5,
+         "attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0},
+    ),
+    "phi3": ("Phi3ForCausalLM", {**LLAMA, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                               "partial_rotary_factor": 0.5}}),
+    "cohere": ("CohereForCausalLM", {**LLAMA, "tie_word_embeddings": True, "logit_scale": 0.0625}),
+    "gpt_oss": (
+        "GptOssForCausalLM",
+        {**LLAMA, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},
+    ),
+    "deepseek_v2": (
+        "DeepseekV2ForCausalLM", {**LATENT, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5}
+    ),
+    "deepseek_v3": (
+        "DeepseekV3ForCausalLM",
+        {**LATENT, "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "mscale": 1.0,
+                                       "mscale_all_dim": 0.7, "beta_fast": 32, "beta_slow": 1,
+                                       "original_max_position_embeddings": 16}},
+    ),
+    "t5": (
+        "T5ForConditionalGeneration",
+        {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 3,
+         "relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "decoder_start_token_id": 0},
+    ),
+    "whisper": (
+        "WhisperForConditionalGeneration",
+        {**COMMON, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3,
+         "decoder_attention_heads": 3, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "num_mel_bins": 6,
+         "max_source_positions": 8, "max_target_positions": 16, "decoder_start_token_id": 1,
+         "suppress_tokens": None, "begin_suppress_tokens": None},
+    ),
+}  # fmt: skip
+
+
+def perturb(model: Any, generator: torch.Generator) -> None:
+    """Random weights of moderate size everywhere: gains near 1, biases near 0, nothing at its initial value."""
+    with torch.no_grad():
+        seen = set()
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            if not tensor.is_floating_point() or tensor.data_ptr() in seen or "inv_freq" in name:
+                continue
+            if name in dict(model.named_buffers()) and "e_score_correction_bias" not in name:
+                continue
+            seen.add(tensor.data_ptr())
+            noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
+            if tensor.ndim >= 2:
+                # 0.35 keeps scores of order one at these widths, so that no head is near uniform.
+                tensor.copy_(0.35 * noise)
+            elif "norm" in name.lower() or "ln_" in name:
+                gemma = "Gemma" in type(model).__name__
+                base = 0.0 if name.endswith("bias") or gemma else 1.0
+                tensor.copy_(base + 0.25 * noise)
+            else:
+                tensor.copy_(0.3 * noise)
+
+
+def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    tokens = torch.randint(3, 23, (1, TOKENS), generator=generator)
+    if family == "vit":
+        return {"pixel_values": torch.randn((1, 3, 12, 12), generator=generator, dtype=torch.float64)}
+    if family == "whisper":
+        mel = torch.randn((1, 6, 16), generator=generator, dtype=torch.float64)
+        return {"input_features": mel, "decoder_input_ids": tokens[:, :7]}
+    if family == "t5":
+        return {"input_ids": tokens, "decoder_input_ids": tokens[:, :7].flip(1).contiguous()}
+    if family == "bert":
+        return {"input_ids": tokens, "token_type_ids": (tokens > 11).long()}
+    return {"input_ids": tokens}
+
+
+@contextlib.contextmanager
+def in_double() -> Iterator[None]:
+    """Let every name of single precision in torch mean double precision."""
+    kept = torch.float32, torch.float, torch.Tensor.float
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept
+        torch.set_default_dtype(torch.float32)
+
+
+def make(family: str) -> None:
+    class_name, settings = FAMILIES[family]
+    folder = HERE / family
+    shutil.rmtree(folder, ignore_errors=True)
+    cls = getattr(transformers, class_name)
+    config = cls.config_class(**settings)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    generator = torch.Generator().manual_seed(sum(map(ord, family)))
+    torch.manual_seed(0)
+    model = cls(config).eval()
+    perturb(model, generator)
+    model.half().save_pretrained(folder)
+    inputs = inputs_of(family, generator)
+    with in_double(), torch.no_grad():
+        double = cls(config).double().eval()
+        double.load_state_dict({name: tensor.to(torch.float64) for name, tensor in model.state_dict().items()})
+        record = {name: tensor.numpy() for name, tensor in inputs.items()}
+        record["logits"] = double(**inputs).logits.numpy()
+        if family in ("bert", "vit"):
+            record["hidden"] = double.base_model(**inputs).last_hidden_state.numpy()
+    record = {name: np.ascontiguousarray(array) for name, array in record.items()}
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "class": class_name}
+    save_file(record, folder / "reference.safetensors", metadata=versions)
+    for extra in ("generation_config.json",):
+        (folder / extra).unlink(missing_ok=True)
+    kept = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    print(f"{family}: {size:,} bytes, largest logit {np.abs(record['logits']).max():.3g}")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FAMILIES:
+        make(name)

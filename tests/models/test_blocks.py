@@ -1,0 +1,253 @@
+"""Formula = rank = symmetries for kinds of blocks and for whole models; degenerate cases; what must not be proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.modular import rank_mod_p
+from attngeom.models.presets import published
+from attngeom.models.proofs import prove_block, prove_model, prove_redundancy, shrink
+from attngeom.models.proofs.block_moves import block_moves
+from attngeom.models.proofs.block_proof import BlockSampler
+from attngeom.models.proofs.coordinates import block_shapes, random_point
+from attngeom.models.proofs.evidence import checked_upper_bound
+from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
+from attngeom.models.proofs.kinds import (
+    BARE,
+    BIASES,
+    GATED,
+    LAYER,
+    PLAIN,
+    RMS,
+    Kind,
+    attention,
+    named_kinds,
+    rotary,
+    sequential,
+)
+from attngeom.models.proofs.random_kinds import KindSampler
+from attngeom.models.redundancy import block_redundancy, redundancy
+from attngeom.models.specification import MLP, Block, Head, Norms, QKNorm, Stack, TransformerSpec
+
+NAMED = list(named_kinds())
+
+
+def test_at_least_64_different_kinds() -> None:
+    assert len({kind.block for kind in NAMED}) == len({kind.name for kind in NAMED}) >= 64
+
+
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.name)
+def test_named_kinds(kind: Kind) -> None:
+    proof = prove_block(kind.block, kind.width, buckets=kind.buckets)
+    assert proof.standing == "proven"
+    assert proof.redundancy == proof.formula
+
+
+@pytest.mark.parametrize("seed", range(5000, 5036))
+def test_random_kinds(seed: int) -> None:
+    kind = KindSampler(seed).kind()
+    proof = prove_block(kind.block, kind.width, seed=seed, buckets=kind.buckets)
+    assert proof.formula is None or proof.agrees
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**9), point_seed=st.integers(0, 10**9))
+def test_symmetries_never_exceed_the_corank(seed: int, point_seed: int) -> None:
+    """At every point: rank of the derivative + rank of the symmetries <= number of weights."""
+    kind = KindSampler(seed).kind()
+    proof = prove_block(kind.block, kind.width, seed=point_seed, buckets=kind.buckets)
+    assert proof.lower <= proof.upper <= proof.parameters
+
+
+def test_a_wrong_symmetry_is_noticed() -> None:
+    block = sequential(attention(head_dim=4, rotary=rotary(4)), GATED, RMS)
+    rng = np.random.default_rng(0)
+    point = random_point(block_shapes(block, 6), rng)
+    derivative = BlockSampler(block, 6, point, rng).rows(4)
+    moves = block_moves(block, 6, point)
+    checked_upper_bound(moves, derivative)
+    # GL(4) on rotated queries and keys is no symmetry.
+    wrong = np.zeros((1, point.size), np.int64)
+    wrong[0, point.indices("attention.key")[0, 0]] = point["attention.key"][0, 1]
+    wrong[0, point.indices("attention.query")[0, 1]] = PRIME - point["attention.query"][0, 0]
+    with pytest.raises(AssertionError, match="symmetry changes the function"):
+        checked_upper_bound(np.concatenate([moves, wrong]), derivative)
+
+
+def test_a_missing_symmetry_leaves_the_bounds_apart() -> None:
+    block = sequential(attention(**BIASES), PLAIN, LAYER)
+    rng = np.random.default_rng(1)
+    point = random_point(block_shapes(block, 6), rng)
+    derivative = BlockSampler(block, 6, point, rng).rows(80)
+    moves = block_moves(block, 6, point)
+    lower = rank_mod_p(derivative, PRIME)
+    assert checked_upper_bound(moves, derivative) == lower
+    independent = moves[: rank_mod_p(moves, PRIME) - 1]
+    assert checked_upper_bound(independent, derivative) > lower
+
+
+def test_dependent_samples_lower_the_rank_only() -> None:
+    """Few samples: the lower bound sinks, the upper one stays."""
+    block = sequential(None, GATED, RMS)
+    rng = np.random.default_rng(2)
+    point = random_point(block_shapes(block, 6), rng)
+    derivative = BlockSampler(block, 6, point, rng).rows(4)
+    upper = checked_upper_bound(block_moves(block, 6, point), derivative)
+    assert rank_mod_p(derivative[:12], PRIME) == 12 < upper == block.parameters(6, 6) - block_redundancy(block, 6).total
+
+
+def test_counts_by_hand() -> None:
+    """Llama-like: V/O GL(2)^2, (C*)^2 per group of keys, gains, scales of units; nothing else."""
+    block = sequential(attention(head_dim=4, rotary=rotary(4)), GATED, RMS)
+    found = block_redundancy(block, 6)
+    assert [found.part(name) for name in ("value_output", "query_key", "norm", "hidden_units")] == [8, 8, 12, 4]
+    assert found.total == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "extra"),
+    [
+        ({"rotary": rotary(4, (0.5, 0.5))}, 2 * (8 - 4)),  # GL(2, C) instead of (C*)^2, two groups
+        ({"rotary": rotary(4, (0.5, 0.0))}, 2 * (2 + 4 - 4)),  # C* x GL(2)
+        ({"rotary": None}, 2 * (16 - 4)),  # GL(4)
+        ({"sinks": True}, 0),
+        ({"softcap": 20.0}, 0),
+    ],
+)
+def test_degenerate_frequencies(change: dict[str, object], extra: int) -> None:
+    base = attention(head_dim=4, rotary=rotary(4))
+    blocks = [sequential(own, None, RMS) for own in (base, replace(base, **change))]  # type: ignore[arg-type]
+    plain, changed = (prove_block(block, 6) for block in blocks)
+    assert plain.agrees and changed.agrees
+    assert changed.redundancy - plain.redundancy == extra
+
+
+def test_clamped_units_have_no_scale() -> None:
+    """A clamp of gate and up takes the scale of (up, down) away; without it the bias of up absorbs the 1."""
+    free = MLP(width=3, activation="swiglu_oai", gated=True, up_bias=True, down_bias=True)
+    for mlp, scales in ((free, 3), (replace(free, limit=7.0), 0), (replace(free, up_bias=False), 0)):
+        proof = prove_block(sequential(None, mlp, RMS), 6)
+        assert proof.agrees and proof.redundancy == 6 + scales
+
+
+def test_few_columns_before_an_output_norm() -> None:
+    """gain ∘ n(W y) with k columns: d − k(k+1)/2 gains stay free, one more with a bias and eps > 0."""
+    norms = Norms(input=RMS, output=RMS)
+    for width, bias, extra in ((2, False, 3), (2, True, 1), (3, False, 0), (1, True, 4)):
+        mlp = MLP(width=width, activation="gelu", gated=False, down_bias=bias)
+        proof = prove_block(Block(attention=None, mlp=mlp, mlp_norms=norms), 6)
+        assert proof.agrees and proof.redundancy == 6 + extra
+
+
+def test_joint_qk_norm_at_tiny_width_is_not_claimed() -> None:
+    """Row spaces that overlap: no formula, and the rank is below the bound of the known symmetries."""
+    own = attention(head_dim=4, qk_norm=QKNorm(scope="all_heads", norm=RMS))
+    proof = prove_block(sequential(own, None, RMS), 5)
+    assert proof.formula is None and proof.standing == "undecided"
+    with pytest.raises(InputError, match="QK-norm"):
+        block_redundancy(sequential(own, None, RMS), 5)
+    assert prove_block(sequential(own, None, RMS), 9).agrees
+
+
+def model(
+    block: Block, *, tied: bool = False, positions: int = 0, bias: bool = False, **stack: object
+) -> TransformerSpec:
+    options = {"name": "decoder", "kinds": (block,), "order": (0, 0), "positions": positions, "final_norm": RMS}
+    return TransformerSpec(
+        family="small",
+        width=5,
+        vocabulary=16,
+        head=Head(tied=tied, bias=bias),
+        stacks=(Stack(**(options | stack)),),  # type: ignore[arg-type]
+    )
+
+
+TURNED = attention(rotary=rotary(2))
+SMALL = MLP(width=3, activation="silu", gated=True)
+BIASED = replace(PLAIN, width=3)
+MODELS = {
+    "llama": (model(sequential(TURNED, SMALL, RMS)), 10),
+    "llama tied": (model(sequential(TURNED, SMALL, RMS), tied=True), 0),
+    "gpt2 tied": (model(sequential(attention(**BIASES), BIASED, LAYER), tied=True, positions=3, final_norm=LAYER), 19),
+    "gpt2 untied": (model(sequential(attention(**BIASES), BIASED, LAYER), positions=3, final_norm=LAYER), 45),
+    "tied with bias": (
+        model(sequential(attention(**BIASES), BIASED, LAYER), tied=True, bias=True, positions=3, final_norm=LAYER), 20,
+    ),
+    "neox": (model(sequential(replace(TURNED, **BIASES), BIASED, LAYER, parallel=True), final_norm=LAYER), 38),
+    "cohere": (
+        model(
+            sequential(TURNED, SMALL, BARE, parallel=True, shared_norm=True, mlp_norms=Norms()), tied=True,
+            final_norm=BARE,
+        ), 14,
+    ),
+    "tied, no final gain": (
+        model(sequential(TURNED, SMALL, RMS), tied=True, final_norm=replace(RMS, gain=False)), 10
+    ),
+    "sinks": (model(sequential(replace(TURNED, sinks=True, **BIASES), SMALL, RMS)), 10),
+    "positions": (model(sequential(attention(), SMALL, RMS), positions=3), 15),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_whole_models(name: str) -> None:
+    spec, residual = MODELS[name]
+    proof = prove_model(spec)
+    assert proof.standing == "proven" and proof.agrees
+    assert redundancy(spec).part("residual") == residual
+
+
+def test_post_norm_model_without_head() -> None:
+    norms = Norms(stream=LAYER)
+    block = Block(attention=attention(**BIASES, causal=False), mlp=BIASED, attention_norms=norms, mlp_norms=norms)
+    stack = Stack(
+        name="encoder", kinds=(block,), order=(0,), final_norm=None, positions=3, token_types=2, embedding_norm=LAYER
+    )
+    spec = TransformerSpec(family="small", width=5, vocabulary=12, head=None, stacks=(stack,))
+    assert prove_model(spec).agrees
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen3-8b"])
+def test_published_models_are_proved_small(name: str) -> None:
+    proof = prove_redundancy(published(name))
+    assert proof.standing == "proven"
+    assert proof.to_json()["blocks"][0]["standing"] == "proven"
+
+
+def test_shrinking_keeps_options() -> None:
+    small = shrink(published("gemma-2-9b"))
+    own = small.stack.block(0).attention
+    assert own is not None and own.softcap == 50.0 and own.heads == 2 * own.groups and small.parameters < 1500
+    assert small.stack.block(0).attention_norms.output is not None
+
+
+def test_too_large_problems_are_refused() -> None:
+    spec = published("gpt2")
+    with pytest.raises(SizeError, match="shrink"):
+        prove_block(spec.stack.block(0), spec.width)
+    with pytest.raises(SizeError):
+        prove_model(spec)
+
+
+def test_dual_numbers() -> None:
+    """Derivatives of a product, of a root and of a quotient at a point that can be checked by hand: x = 4."""
+    x = Dual(np.array([[4]]), np.array([[[1]]]))
+    tape = Tape(np.random.default_rng(0), 1)
+    root = tape.root(x)
+    assert root.slope is not None and tape.good.all()
+    assert (root.value**2 % PRIME == 4).all() and (2 * root.value * root.slope[..., 0] % PRIME == 1).all()
+    square, fraction = x * x, tape.reciprocal(x)
+    assert square.slope is not None and fraction.slope is not None
+    assert square.slope.item() == 8
+    assert fraction.slope.item() == PRIME - int(inverse(np.array([16]))[0]) == (-constant(0.0625)) % PRIME
+
+
+def test_missing_roots_are_marked() -> None:
+    tape = Tape(np.random.default_rng(0), 2)
+    tape.root(Dual(np.array([4, PRIME - 4])))
+    assert tape.good.tolist() == [True, False]

@@ -1,0 +1,112 @@
+"""The commands: JSON keys, exit codes, one line for bad input, nothing written on failure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from attngeom.cli.app import run
+from tests.models.cases import DATA, FAMILIES
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
+    code = run(["model", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_inspect(family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, record = call(capsys, "inspect", str(DATA / family))
+    assert code == 0
+    keys = {"family", "parameters", "layers", "kind", "redundancy", "group", "proven", "findings", "unread", "heads"}
+    assert keys <= record.keys()
+    assert {"heads", "kv_heads", "head_dim", "rotary", "norm", "qk_norm", "softcap", "sinks", "bias"} <= record[
+        "kind"
+    ].keys()
+    assert {"query_key", "value_output", "norm", "total", "layer_scope", "residual"} <= record["redundancy"].keys()
+    assert all({"layer", "part", "text", "value"} <= finding.keys() for finding in record["findings"])
+    assert all(len(row["value_output"]) and row["condition"] >= 1 for row in record["heads"])
+    _, alone = call(capsys, "inspect", str(DATA / family / "config.json"))
+    assert alone["redundancy"] == record["redundancy"]
+
+
+def test_compare_and_writers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    llama, moved = str(DATA / "llama"), str(tmp_path / "moved")
+    code, record = call(capsys, "teleport", llama, "--out", moved, "--seed", "4")
+    assert code == 0 and record["check"]["same_function"] is True
+    code, record = call(capsys, "compare", llama, moved)
+    assert code == 0 and record["same_function"] is True and record["level"] == "rounding"
+    keys = {"same_function", "level", "error_probability", "unit", "layers", "config_differences", "reason"}
+    assert keys <= record.keys()
+    assert {"layer", "same", "worst", "condition"} <= record["layers"][0].keys()
+    assert {"tensor", "head", "misfit", "expected"} <= record["layers"][0]["worst"].keys()
+    code, record = call(capsys, "compare", llama, moved, "--level", "exact")
+    assert code == 1 and record["same_function"] is False
+    code, record = call(capsys, "compare", llama, str(DATA / "mistral"))
+    assert code == 1 and record["config_differences"]
+    symmetry = tmp_path / "symmetry.safetensors"
+    assert call(capsys, "compare", llama, moved, "--out", str(symmetry))[0] == 0
+    assert any("QueryKey" in name for name in load_file(symmetry))
+    code, record = call(capsys, "align", llama, moved, "--out", str(tmp_path / "near"))
+    assert code == 0
+    one, two = (load_file(Path(path) / "model.safetensors") for path in (llama, tmp_path / "near"))
+    assert max(np.abs(two[name] - one[name].astype(float)).max() for name in one) < 1e-5
+    code, record = call(capsys, "canonicalize", llama, "--out", str(tmp_path / "form"), "--gauge", "echelon")
+    assert code == 0 and record["gauge"] == "echelon"
+    code, record = call(capsys, "teleport", llama, "--out", str(tmp_path / "turned"), "--parts", "qk,residual")
+    assert code == 0
+    assert call(capsys, "compare", llama, str(tmp_path / "turned"), "--scope", "model")[0] == 0
+    assert call(capsys, "compare", llama, str(tmp_path / "turned"))[0] == 1
+
+
+def test_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
+    code, record = call(capsys, "fingerprint", str(DATA / "qwen3"))
+    assert code == 0 and len(record["layers"]) == 2 and len(record["fingerprint"]) == 64
+    assert run(["model", "fingerprint", str(DATA / "qwen3")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "nowhere"],
+        ["compare", str(DATA / "llama"), "nowhere"],
+        ["compare", str(DATA / "llama"), str(DATA / "llama"), "--level", "odd"],
+        ["canonicalize", str(DATA / "llama"), "--out", "{out}", "--gauge", "odd"],
+        ["canonicalize", str(DATA / "gpt2"), "--out", "{out}", "--scope", "model"],
+        ["teleport", str(DATA / "llama"), "--out", "{out}", "--parts", "odd"],
+        ["teleport", str(DATA / "llama"), "--out", "{out}", "--condition", "0.5"],
+        ["teleport", str(DATA / "llama"), "--out", str(DATA / "llama")],
+        ["align", str(DATA / "llama"), str(DATA / "gpt2"), "--out", "{out}"],
+    ],
+)
+def test_bad_input(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(["model", *(word.replace("{out}", str(out)) for word in arguments)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1 and len(captured.err) <= 300
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["inspect", "compare", "fingerprint", "canonicalize", "teleport", "align"])
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--json" in text and "--seed" in text
+
+
+def test_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    code, record = call(capsys, "inspect", str(DATA / "llama" / "config.json"), "--prove")
+    assert code == 0 and record["proven"] == "rank mod p" and record["proof"]["standing"] == "proven"
+
+
+def test_readable_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", "inspect", str(DATA / "gpt2")]) == 0
+    text = capsys.readouterr().out
+    assert "redundancy" in text and "key biases" in text
+    assert run(["model", "compare", str(DATA / "gpt2"), str(DATA / "gpt2")]) == 0
+    assert "same function" in capsys.readouterr().out

@@ -1,0 +1,243 @@
+"""Verdicts: exact, within rounding, and different with the tensor that is wrong."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.models import compare, open_model, teleport
+from attngeom.models.comparison import ModelComparison
+from attngeom.models.sampling import PARTS
+from tests.models.cases import FAMILIES, ROTATABLE, changed, in_type, reference, state_of
+
+TYPES = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
+Q, K, V, O = (f"model.layers.1.self_attn.{name}_proj.weight" for name in "qkvo")
+
+
+def wrong(found: ModelComparison) -> set[str]:
+    return {misfit.part for layer in found.layers for _, misfit in layer.wrong}
+
+
+def rounded_pair(family: str, dtype, seed: int):
+    model = in_type(reference(family), dtype)
+    return model, in_type(teleport(model, seed).moved(), dtype)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_same_model(family: str) -> None:
+    found = compare(reference(family), reference(family))
+    assert found.same_function is True and found.level == "exact" and found.standing == "probabilistic"
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rounded_pairs_are_the_same(family: str, dtype) -> None:
+    found = compare(*rounded_pair(family, dtype, 3))
+    assert found.same_function is True and found.level == "rounding", str(found)
+
+
+@pytest.mark.parametrize("dtype", TYPES[1:], ids=lambda t: np.dtype(t).name)
+def test_one_noisy_head_is_found(dtype) -> None:
+    """Three units of noise in one head are not called the same; ten times as much is called different."""
+    for seed in range(3):
+        one, two = rounded_pair("llama", dtype, seed)
+        unit = {"float32": 2.0**-24, "float16": 2.0**-11}.get(np.dtype(dtype).name, 2.0**-8)
+        rng = np.random.default_rng(seed)
+        for size, verdict in ((3, None), (40, False)):
+            state = state_of(two)
+            rows = state[Q][8:16]
+            state[Q][8:16] = rows * (1 + size * unit * rng.normal(size=rows.shape))
+            noisy = open_model({n: t.astype(dtype) for n, t in state.items()}, two.config)
+            found = compare(one, noisy)
+            assert found.same_function is verdict
+            marked = [m for layer in found.layers for _, m in (*layer.wrong, *layer.suspects)]
+            assert {m.part for m in marked} == {"query"} and len(marked) == 1
+
+
+def scaled(model, **factors: float):
+    state = state_of(model)
+    for name in state:
+        for part, factor in factors.items():
+            if part.replace("__", ".") in name:
+                state[name] = state[name] * factor
+    return open_model(state, model.config)
+
+
+def permuted_pairs(rows: np.ndarray, heads: int) -> np.ndarray:
+    a = len(rows) // heads
+    order = np.stack([np.arange(a // 2), np.arange(a // 2, a)], axis=1).reshape(-1)
+    return rows.reshape(heads, a, -1)[:, order].reshape(rows.shape)
+
+
+def test_bug_pair_layout() -> None:
+    """q and k in interleaved order in a model that turns halves: the most frequent conversion bug."""
+    model = teleport(reference("llama"), 1).moved()
+    state = state_of(model)
+    state[Q], state[K] = permuted_pairs(state[Q], 4), permuted_pairs(state[K], 2)
+    found = compare(reference("llama"), open_model(state, model.config))
+    assert found.same_function is False
+    assert {"query", "key"} <= wrong(found) <= {"query", "key", "value", "output"}
+    assert {layer.layer for layer in found.layers if layer.same is False} == {1}
+    assert any(name == Q for layer in found.layers for name, _ in layer.wrong)
+
+
+def test_bug_biases_left_behind() -> None:
+    """Weights permuted and biases forgotten: only the biases are wrong."""
+    model = reference("qwen2")
+    state = state_of(model)
+    for part, heads in (("q", 4), ("k", 2)):
+        name = f"model.layers.0.self_attn.{part}_proj.bias"
+        state[name] = permuted_pairs(state[name], heads)
+    found = compare(model, open_model(state, model.config))
+    assert found.same_function is False and wrong(found) == {"query_bias", "key_bias"}
+
+
+def test_bug_scale_applied_twice() -> None:
+    """An extra 1/√a in the queries: only queries and their biases are wrong."""
+    model = reference("qwen2")
+    found = compare(model, scaled(model, layers__0__self_attn__q_proj=8**-0.5))
+    assert found.same_function is False and wrong(found) == {"query", "query_bias"}
+
+
+def test_bug_one_mlp_column() -> None:
+    model = teleport(reference("llama"), 4).moved()
+
+    def spoil(w: np.ndarray) -> np.ndarray:
+        w[:, 5] *= 1.01
+        return w
+
+    found = compare(reference("llama"), changed(model, "model.layers.1.mlp.down_proj.weight", spoil))
+    assert found.same_function is False and wrong(found) == {"down"}
+
+
+def test_bug_gate_and_up_swapped() -> None:
+    model = reference("llama")
+    state = state_of(model)
+    gate, up = (f"model.layers.0.mlp.{name}_proj.weight" for name in ("gate", "up"))
+    state[gate], state[up] = state[up], state[gate]
+    found = compare(model, open_model(state, model.config))
+    assert found.same_function is False and wrong(found) <= {"gate", "up", "down"} and {"gate", "up"} <= wrong(found)
+
+
+def test_bug_keys_tiled_instead_of_repeated() -> None:
+    """Grouped heads expanded in the wrong order."""
+    model = reference("llama")
+    state = state_of(model)
+    for name in (n for n in state if "layers.0" in n and any(p in n for p in ("k_proj", "v_proj"))):
+        state[name] = np.tile(state[name].reshape(2, 8, -1), (2, 1, 1)).reshape(32, -1)
+    for name in (n for n in state if "layers.1" in n and any(p in n for p in ("k_proj", "v_proj"))):
+        state[name] = np.repeat(state[name].reshape(2, 8, -1), 2, axis=0).reshape(32, -1)
+    found = compare(model, open_model(state, {**model.config, "num_key_value_heads": 4}))
+    assert found.same_function is False
+    assert [layer.same for layer in found.layers] == [False, True, True]
+    assert wrong(found) <= {"query", "key", "value", "output"}
+
+
+def test_bug_gain_offset_forgotten() -> None:
+    """Gemma stores gains minus one: a converter that adds one again spoils every reader of that norm and no other."""
+    model = reference("gemma2")
+    found = compare(model, changed(model, "model.layers.1.pre_feedforward_layernorm.weight", lambda g: g + 1))
+    assert found.same_function is False and wrong(found) == {"gate", "up"} | (wrong(found) & {"down"})
+
+
+def test_bug_fused_rows_in_another_order() -> None:
+    """NeoX packs q, k, v per head: rows stacked as all q, all k, all v are other heads."""
+    model = reference("gpt_neox")
+
+    def restack(w: np.ndarray) -> np.ndarray:
+        return w.reshape(3, 3, 8, *w.shape[1:]).swapaxes(0, 1).reshape(w.shape)
+
+    found = compare(model, changed(model, "gpt_neox.layers.0.attention.query_key_value.weight", restack))
+    assert found.same_function is False and {"query", "key"} <= wrong(found) and not wrong(found) & {"up", "down"}
+    assert [layer.same for layer in found.layers][1:] == [True, True]
+
+
+def test_bug_output_transposed() -> None:
+    model = reference("gpt2")
+    found = compare(model, changed(model, "transformer.h.1.attn.c_proj.weight", lambda w: w.T))
+    assert found.same_function is False and "output" in wrong(found) and not wrong(found) & {"up", "down", "up_bias"}
+
+
+def test_settings_are_part_of_the_verdict() -> None:
+    model = reference("llama")
+    for key, value in (("rms_norm_eps", 1e-5), ("hidden_act", "gelu"), ("sliding_window", 4)):
+        other = open_model(
+            state_of(model),
+            {**model.config, "model_type": "mistral" if key == "sliding_window" else "llama", key: value},
+        )
+        found = compare(model, other)
+        assert found.same_function is False and found.level == "config" and found.config_differences
+    unknown = open_model(state_of(model), {**model.config, "mystery_factor": 2.0})
+    found = compare(model, unknown)
+    assert found.same_function is None and "mystery_factor" in found.reason
+    harmless = open_model(state_of(model), {**model.config, "use_cache": False})
+    assert compare(model, harmless).same_function is True
+
+
+def test_scale_moved_into_the_weights() -> None:
+    """Gemma-2's scale is a setting: half of it with doubled queries is the same function, exactly."""
+    model = reference("gemma2")
+    state = {name: tensor * 2 if "q_proj" in name else tensor for name, tensor in state_of(model).items()}
+    other = open_model(state, {**model.config, "query_pre_attn_scalar": 28})
+    assert compare(model, other).level == "exact" and compare(model, other).same_function is True
+    assert compare(model, other, level="rounding").same_function is True
+    assert compare(model, open_model(state, model.config)).same_function is False
+
+
+def test_qk_norm_scale_is_not_a_symmetry() -> None:
+    """Qwen3 q_proj times 3 changes the output by eps only: not the same function."""
+    model = reference("qwen3")
+    assert compare(model, scaled(model, layers__0__self_attn__q_proj=3.0)).same_function is False
+
+
+@pytest.mark.parametrize("family", ROTATABLE)
+def test_turned_streams(family: str) -> None:
+    model = reference(family)
+    moved = teleport(model, 6, parts=(*PARTS, "residual")).moved()
+    assert compare(model, moved, level="rounding").same_function is False
+    assert compare(model, moved, level="rounding", scope="model").same_function is True
+
+
+def test_what_layer_norms_do_not_see() -> None:
+    """A constant written along 1 is invisible in GPT-2: seen by the layer scope, not by the model scope."""
+    model = reference("gpt2")
+    moved = changed(model, "transformer.wpe.weight", lambda w: w + np.arange(len(w))[:, None])
+    assert compare(model, moved, level="rounding").same_function is False
+    assert compare(model, moved, level="rounding", scope="model").same_function is True
+
+
+def test_tolerance_and_bad_options() -> None:
+    model = reference("llama")
+    noisy = scaled(model, layers__0__mlp__down_proj=1.001)
+    assert compare(model, noisy, level="rounding", tolerance=1e-2).same_function is True
+    assert compare(model, noisy, level="rounding", tolerance=1e-4).same_function is False
+    with pytest.raises(InputError):
+        compare(model, model, tolerance=-1)
+    with pytest.raises(InputError):
+        compare(model, model, level="odd")  # type: ignore[arg-type]
+
+
+def test_tied_head_and_its_copy() -> None:
+    """A tied model and an untied one whose head is a copy of the embedding are the same function, exactly."""
+    model = reference("gemma2")
+    state = {**state_of(model), "lm_head.weight": state_of(model)["model.embed_tokens.weight"]}
+    untied = open_model(state, {**model.config, "tie_word_embeddings": False})
+    assert compare(model, untied).level == "exact" and compare(model, untied).same_function is True
+    assert compare(model, untied, level="rounding").same_function is True
+    other = changed(untied, "lm_head.weight", lambda w: w * 1.01)
+    assert compare(model, other).same_function is False
+    norm = changed(model, "model.norm.weight", lambda g: g + 0.01)
+    assert compare(model, norm).same_function is False
+
+
+def test_degenerate_models_are_not_decided_exactly() -> None:
+    """A head that writes nothing hides its queries: different invariants prove nothing then."""
+    model = changed(
+        reference("gpt2"), "transformer.h.0.attn.c_proj.weight", lambda w: w * (np.arange(24) >= 8)[:, None]
+    )
+    other = changed(
+        model, "transformer.h.0.attn.c_attn.weight", lambda w: np.concatenate([w[:, :2] + 1, w[:, 2:]], axis=1)
+    )
+    assert compare(model, other, level="exact").same_function is None

@@ -1,0 +1,171 @@
+"""Symmetries keep the function, canonical forms pick one point of the orbit, and recovery finds the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.models import (
+    Sampler,
+    act,
+    align,
+    canonical,
+    canonicalize,
+    compose,
+    express,
+    fold,
+    inverse,
+    random_symmetry,
+    recover,
+    teleport,
+)
+from attngeom.models.forward import apply_layer
+from attngeom.models.layer import distance, parts_of
+from attngeom.models.sampling import PARTS
+from tests.models.cases import FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
+
+
+def layers(family: str) -> list[tuple]:
+    model = reference(family)
+    return [(model.block(i), model.layer(i), bool(model.place(i)[0].relative_buckets)) for i in range(model.layers)]
+
+
+def run(block, layer) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    width = layer.attention.output.shape[1]
+    return apply_layer(rng.normal(size=(9, width)), block, layer, rng.normal(size=(5, width)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_part_keeps_the_function(family: str) -> None:
+    for block, layer, ordered in layers(family):
+        y = run(block, layer)
+        for part in PARTS:
+            symmetry = random_symmetry(block, layer, Sampler(7), parts=[part], ordered=ordered)
+            assert relative(run(block, act(block, layer, symmetry)), y) < 1e-14, part
+            back = act(block, act(block, layer, symmetry), inverse(symmetry))
+            assert distance(back, layer) < 1e-13
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_weights_move(family: str) -> None:
+    for block, layer, ordered in layers(family):
+        moved = act(block, layer, random_symmetry(block, layer, Sampler(3), ordered=ordered))
+        before, after = parts_of(layer), parts_of(moved)
+        for name in ("attention.output", "attention.value.weight"):
+            assert np.linalg.norm(before[name] - after[name]) > 0.5 * np.linalg.norm(before[name])
+
+
+def test_composition() -> None:
+    block, layer, _ = layers("qwen3")[0]
+    one, two = (random_symmetry(block, layer, Sampler(seed)) for seed in (1, 2))
+    twice = act(block, act(block, layer, one), two)
+    assert distance(act(block, layer, compose(one, two)), twice) == 0
+
+
+def test_rotated_heads_have_no_linear_group() -> None:
+    """GL on the rotated coordinates of queries and keys changes the function: only phases are free."""
+    block, layer, _ = layers("llama")[0]
+    weights = layer.attention
+    mix = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    wrong = weights.with_(
+        turned_key=weights.turned_key.then(mix[None]), turned_query=weights.turned_query.then(mix[None])
+    )
+    assert relative(run(block, layer.with_(attention=wrong)), run(block, layer)) > 0.01
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_folding(family: str) -> None:
+    for block, layer, _ in layers(family):
+        y, folded = run(block, layer), fold(block, layer)
+        assert relative(run(block, folded), y) < 1e-14
+        stored = express(block, folded)
+        assert relative(run(block, stored), y) < 1e-14
+        assert distance(fold(block, stored), folded) < 1e-13
+
+
+@pytest.mark.parametrize("gauge", ["balanced", "rotated", "echelon"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_canonical_forms(family: str, gauge: str) -> None:
+    for block, layer, ordered in layers(family):
+        form = canonical(block, fold(block, layer), gauge, ordered=ordered)
+        assert relative(run(block, form), run(block, layer)) < 2e-14
+        moved = act(block, layer, random_symmetry(block, layer, Sampler(11), ordered=ordered))
+        # Directions of close singular values are determined up to rounding over their gap.
+        assert distance(canonical(block, fold(block, moved), gauge, ordered=ordered), form) < 2e-12
+        assert distance(canonical(block, fold(block, form), gauge, ordered=ordered), form) < 1e-12
+
+
+def test_echelon_entries_are_bounded() -> None:
+    block, layer, _ = layers("gpt2")[0]
+    form = canonical(block, fold(block, layer), "echelon").attention
+    for rows in (*form.key.weight, *form.value.weight):
+        assert np.abs(rows).max() <= 1.05 + 1e-9
+        ones = [
+            j for j in range(rows.shape[1]) if np.allclose(np.sort(np.abs(rows[:, j]))[::-1], [1, *[0] * 7], atol=1e-12)
+        ]
+        assert len(ones) >= len(rows)
+
+
+def test_unknown_gauge_and_part() -> None:
+    block, layer, _ = layers("gpt2")[0]
+    with pytest.raises(InputError, match="gauge"):
+        canonical(block, layer, "odd")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="part"):
+        random_symmetry(block, layer, Sampler(0), parts=["odd"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recovery(family: str) -> None:
+    for block, layer, ordered in layers(family):
+        goal = fold(block, layer)
+        for seed in range(3):
+            moved = act(block, layer, random_symmetry(block, layer, Sampler(seed, 25.0), ordered=ordered))
+            found = recover(block, goal, fold(block, moved), ordered=ordered)
+            assert distance(found.moved, goal) < 3e-14
+            assert found.condition == pytest.approx(25.0) or block.attention.qk_norm is not None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_whole_models(family: str) -> None:
+    model, y = reference(family), expected(family)
+    limit = 1e-8 if family == "bloom" else 3e-14
+    moved = teleport(model, 5).moved()
+    assert relative(outputs(family, moved), y) < limit
+    one, two = canonicalize(model).moved(), canonicalize(moved).moved()
+    assert relative(outputs(family, one), y) < limit
+    worst = max(
+        relative(two.tensors.raw(n), one.tensors.raw(n).astype(float)) for n in one.tensors if one.tensors.raw(n).any()
+    )
+    assert worst < 5e-12
+    aligned = align(model, moved).moved()
+    assert relative(outputs(family, aligned), y) < limit
+    for name, tensor in state_of(model).items():
+        assert np.abs(aligned.tensors.raw(name) - tensor).max() < 1e-12 * max(1.0, np.abs(tensor).max()), name
+
+
+@pytest.mark.parametrize("family", ROTATABLE)
+def test_residual_rotation(family: str) -> None:
+    model = reference(family)
+    moved = teleport(model, 2, parts=(*PARTS, "residual")).moved()
+    assert relative(outputs(family, moved), expected(family)) < 5e-14
+    assert relative(moved.embedding(), model.embedding()) > 0.1
+    aligned = align(model, moved, "model").moved()
+    for name, tensor in state_of(model).items():
+        assert np.abs(aligned.tensors.raw(name) - tensor).max() < 1e-11 * max(1.0, np.abs(tensor).max()), name
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_canonical_residual_stream(family: str) -> None:
+    model = reference(family)
+    moved = teleport(model, 2, parts=(*PARTS, "residual")).moved()
+    one, two = (canonicalize(m, scope="model").moved() for m in (model, moved))
+    assert relative(outputs(family, one), expected(family)) < 5e-14
+    assert max(relative(two.tensors.raw(n), one.tensors.raw(n)) for n in one.tensors) < 1e-11
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "bert", "t5", "olmo2"])
+def test_fixed_residual_streams_are_refused(family: str) -> None:
+    with pytest.raises(InputError):
+        teleport(reference(family), 0, parts=("residual",))

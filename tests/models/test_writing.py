@@ -1,0 +1,107 @@
+"""Folders are written whole, checked before they get their name, and never in place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from attngeom.errors import InputError
+from attngeom.models import align, canonicalize, compare, open_model, teleport, write_model
+from attngeom.models import writing as module
+from attngeom.models.rewriting import Teleported
+from attngeom.models.writing import WriteError
+from tests.models.cases import DATA, FAMILIES, expected, outputs, reference, relative
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_written_folders_compute_the_same(family: str, tmp_path: Path) -> None:
+    model = reference(family)
+    done = write_model(teleport(model, 3), tmp_path / "moved")
+    assert done.dtype == "float32" and done.check.same_function is True
+    moved = open_model(tmp_path / "moved")
+    assert relative(outputs(family, moved), expected(family)) < 1e-5
+    assert sorted(moved.tensors) == sorted(model.tensors)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["moved"]
+
+
+def test_kept_types_and_copied_files(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(DATA / "llama", source)
+    (source / "tokenizer.json").write_text("{}")
+    (source / "pytorch_model.bin").write_bytes(b"not copied")
+    (tmp_path / "secret.txt").write_text("elsewhere")
+    (source / "vocab.txt").symlink_to(tmp_path / "secret.txt")
+    kept = write_model(canonicalize(open_model(source)), tmp_path / "kept", "keep")
+    assert kept.dtype == "float16"
+    assert (tmp_path / "kept" / "tokenizer.json").read_text() == "{}"
+    assert not (tmp_path / "kept" / "pytorch_model.bin").exists() and not (tmp_path / "kept" / "vocab.txt").exists()
+    wide = write_model(canonicalize(open_model(source)), tmp_path / "wide")
+    config = json.loads((tmp_path / "wide" / "config.json").read_text())
+    assert config["dtype"] == "float32" and wide.dtype == "float32"
+    assert json.loads((tmp_path / "kept" / "config.json").read_text()) == json.loads(
+        (source / "config.json").read_text()
+    )
+
+
+def test_doubles_stay_doubles(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(DATA / "qwen3", source)
+    save_file(
+        {n: t.astype(np.float64) for n, t in load_file(source / "model.safetensors").items()},
+        source / "model.safetensors",
+    )
+    write_model(canonicalize(open_model(source)), tmp_path / "form")
+    again = write_model(canonicalize(open_model(tmp_path / "form")), tmp_path / "again")
+    assert again.dtype == "float64"
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("form", "again"))
+    assert max(relative(two[name], one[name]) for name in one) < 1e-12
+
+
+def test_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHARD", 1000)
+    write_model(teleport(reference("llama"), 1), tmp_path / "moved")
+    assert len(list((tmp_path / "moved").glob("model-*.safetensors"))) == 3
+    assert compare(reference("llama"), open_model(tmp_path / "moved")).same_function is True
+
+
+def test_places_are_checked(tmp_path: Path) -> None:
+    rewrite = teleport(reference("llama"), 1)
+    with pytest.raises(InputError, match="exists already"):
+        write_model(rewrite, tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="exists already"):
+        write_model(rewrite, tmp_path / "link")
+    with pytest.raises(InputError, match="not a folder"):
+        write_model(rewrite, tmp_path / "a" / "b")
+    with pytest.raises(InputError, match="dtype"):
+        write_model(rewrite, tmp_path / "b", "int8")  # type: ignore[arg-type]
+
+
+class Spoiled(Teleported):
+    """A rewrite with a mistake: one layer is scaled."""
+
+    def layer_tensors(self, layer: int) -> dict[str, np.ndarray]:
+        return {
+            name: tensor * (1.01 if "o_proj" in name else 1.0) for name, tensor in super().layer_tensors(layer).items()
+        }
+
+
+def test_wrong_results_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match="differs"):
+        write_model(Spoiled(reference("llama"), 1), tmp_path / "wrong")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_overflow_is_refused() -> None:
+    with pytest.raises(InputError, match="overflows"):
+        module._rounded(np.array([1e6]), "F16", "w")
+
+
+def test_align_needs_the_same_kind() -> None:
+    with pytest.raises(InputError, match="kinds"):
+        align(reference("llama"), reference("mistral"))
