@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from attngeom.cli.options import IgnoredSeed, Json, Tokens, file_option, flag
-from attngeom.cli.output import console, print_json
+from attngeom.cli.output import print_json, print_table
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, export
 from attngeom.errors import InputError
@@ -74,14 +73,11 @@ def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:
     if json:
         print_json({"families": {f.name: _summary(f) for f in chosen}})
         return
-    table = Table(title="invariants", title_justify="left", box=None, pad_edge=False)
-    for heading in ("no", "family", "degree", "count", "span", "from"):
-        right = heading in ("no", "degree", "count", "span")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    rows = []
     for f in chosen:
         span = "" if f.dimension is None else f"{f.dimension:,}"
-        table.add_row(str(f.number), f.name, str(f.degree), f"{f.count:,}", span, f.source)
-    console().print(table)
+        rows.append((f.number, f.name, f.degree, f"{f.count:,}", span, f.source))
+    print_table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
 
 
 def _print_member(f: Family, index: int, form: str, json: bool) -> None:
