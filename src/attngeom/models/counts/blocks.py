@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attngeom.models.checked import require
-from attngeom.models.counts.parts import Term, attention_terms, mlp_terms
+from attngeom.models.counts.parts import PartName, Term, attention_terms, mlp_terms
 from attngeom.models.counts.streams import Stream, stream
 from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Norms
 
@@ -64,7 +64,7 @@ class Constants:
                 ),
             ]
         seen = min(written, self.value_size) if self.any_values else 0
-        part = "value_bias" if self.own_values else "norm"
+        part: PartName = "value_bias" if self.own_values else "norm"
         # Without own biases the norm's bias makes the constants; the rows of V were counted as if none were seen.
         return [Term(part=part, count=values - seen, group="value constants beyond the width", lemma="L1")]
 
