@@ -232,6 +232,35 @@ def test_tied_head_and_its_copy() -> None:
     assert compare(model, norm).same_function is False
 
 
+def test_undetermined_heads_and_units_are_not_called_different() -> None:
+    """A silent head, keys without full rank, a silent unit: what they hold may differ without any effect."""
+    gpt2, llama = reference("gpt2"), reference("llama")
+    silent = changed(gpt2, "transformer.h.0.attn.c_proj.weight", lambda w: w * (np.arange(24) >= 8)[:, None])
+    other = changed(silent, "transformer.h.0.attn.c_attn.weight", lambda w: w + (np.arange(72) < 8))
+    assert compare(silent, other).same_function is None
+    wrong_elsewhere = changed(other, "transformer.h.0.mlp.c_fc.weight", lambda w: w * 1.1)
+    assert compare(silent, wrong_elsewhere).same_function is False
+    name = "model.layers.0.mlp.down_proj.weight"
+    dead = changed(llama, name, lambda w: w * (np.arange(20) != 4))
+    moved = changed(dead, "model.layers.0.mlp.up_proj.weight", lambda w: w + (np.arange(20) == 4)[:, None])
+    # The invariants of a unit that writes nothing vanish, so the exact level sees that nothing changed.
+    assert compare(dead, moved).same_function is True and compare(dead, moved).level == "exact"
+    assert compare(dead, moved, level="rounding").same_function is None
+
+    def flatten(w: np.ndarray) -> np.ndarray:
+        w[:, 24] = w[:, 25]  # two equal key rows of head 0
+        return w
+
+    name = "transformer.h.0.attn.c_attn.weight"
+    flat = changed(changed(gpt2, name, flatten), "transformer.h.0.attn.c_attn.bias", lambda b: b * 0)
+
+    def swap(w: np.ndarray) -> np.ndarray:
+        w[:, 0], w[:, 1] = w[:, 0] + 0.5, w[:, 1] - 0.5  # their queries, sum kept
+        return w
+
+    assert compare(flat, changed(flat, name, swap), level="rounding").same_function is not False
+
+
 def test_degenerate_models_are_not_decided_exactly() -> None:
     """A head that writes nothing hides its queries: different invariants prove nothing then."""
     model = changed(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, Seed
-from attngeom.cli.output import console, print_json, print_pairs, progress
+from attngeom.cli.output import print_json, print_line, print_pairs, progress
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 from attngeom.models import align, canonicalize, compare, fingerprint, open_model, specify, teleport, write_model
@@ -72,7 +72,7 @@ def inspect_command(
         return
     _show_inspection(found)
     if prove:
-        console().print(f"proof: {proof.standing}: {proof.reason}")
+        print_line(f"proof: {proof.standing}: {proof.reason}")
 
 
 def _show_inspection(found: Inspection) -> None:
@@ -80,24 +80,23 @@ def _show_inspection(found: Inspection) -> None:
     print_pairs(
         f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind}
     )
-    out = console()
     if found.redundancy is None:
-        out.print(found.reason)
+        print_line(found.reason)
     else:
-        out.print(f"redundancy ({found.redundancy.standing}, {found.reason}):")
-        out.print(str(found.redundancy))
+        print_line(f"redundancy ({found.redundancy.standing}, {found.reason}):")
+        print_line(str(found.redundancy))
         for line in found.redundancy.group:
-            out.print(f"  {line}")
+            print_line(f"  {line}")
     for finding in found.findings:
         place = "model" if finding.layer is None else f"layer {finding.layer}"
-        out.print(f"  {place}, {finding.part}: {finding.text}")
+        print_line(f"  {place}, {finding.part}: {finding.text}")
     if found.heads:
         worst = max(found.heads, key=lambda row: row.condition)
-        out.print(
+        print_line(
             f"{len(found.heads)} heads; worst condition {worst.condition:.3g}: layer {worst.layer} head {worst.head}"
         )
     for name, reason in found.unread.items():
-        out.print(f"  not read: {name} ({reason})")
+        print_line(f"  not read: {name} ({reason})")
 
 
 def compare_command(
@@ -128,7 +127,7 @@ def compare_command(
     if json:
         print_json(found.to_json())
     else:
-        console().print(str(found), markup=False)
+        print_line(found)
     return _exit_code(found)
 
 
@@ -142,7 +141,7 @@ def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> Non
     if json:
         print_json(found.to_json())
     else:
-        console().print(str(found), markup=False)
+        print_line(found)
 
 
 def canonicalize_command(

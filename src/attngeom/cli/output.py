@@ -25,11 +25,6 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(text)
 
 
-def console() -> Console:
-    """A console for tables on stdout; texts are taken literally."""
-    return Console(highlight=False, markup=False, soft_wrap=True)
-
-
 def print_line(text: object = "") -> None:
     """One line of readable output, taken literally."""
     print(str(text))

@@ -106,7 +106,7 @@ def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float) ->
     )
     scores = -np.sort(-np.concatenate([plain, pairs], axis=1), axis=1)
     outputs = _values(weights.value.weight, weights.output, share)
-    twins = _twins(weights, unit)
+    twins = find_twins(weights, unit)
 
     def rank(values: Array) -> int:
         return int((values > 4 * unit * max(values[0], 1e-300)).sum())
@@ -129,7 +129,7 @@ def _ratio(values: Array) -> float:
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
 
-def _twins(weights: AttentionWeights, unit: float) -> dict[int, int]:
+def find_twins(weights: AttentionWeights, unit: float) -> dict[int, int]:
     """Heads with equal scores: their features of KᵀQ agree, and so do KᵀQ themselves."""
     if weights.query_gain is not None or weights.key_latent is not None:
         return {}

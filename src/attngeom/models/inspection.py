@@ -44,8 +44,8 @@ class Inspection:
 def inspect_spec(spec: TransformerSpec) -> Inspection:
     """From the configuration alone."""
     try:
-        found, reason = redundancy(spec), "dimension of the group that acts, for generic weights"
-        return Inspection(spec=spec, redundancy=found, reason=reason)
+        found = redundancy(spec)
+        return Inspection(spec=spec, redundancy=found, reason=found.reason)
     except AttnGeomError as error:
         return Inspection(spec=spec, redundancy=None, reason=f"undecided: {error}")
 

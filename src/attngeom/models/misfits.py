@@ -50,7 +50,8 @@ def layer_misfits(
     result: list[Misfit] = []
 
     def add(part: str, values: Array, growth: Array | float = PLAIN) -> None:
-        limits = np.broadcast_to(growth, values.shape) * max(1.0, noise.get(part, 1.0))
+        # A head of zeros has no rounding to push through: half a unit stands in.
+        limits = np.maximum(np.broadcast_to(growth, values.shape), 0.5) * max(1.0, noise.get(part, 1.0))
         expected = np.maximum(limits * unit, limits * FLOOR)
         for index, (value, limit) in enumerate(zip(values, expected)):
             place = index if len(values) > 1 else None

@@ -196,7 +196,8 @@ def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
         inner, bias = part.width, part.down_bias
     else:
         inner, bias = part.expert.width, part.expert.down_bias
-    require(inner > 1 or bias or norm.eps > 0, "an output norm with eps 0 of one column given: it shows a sign only")
+    direct = norm.eps > 0 or (inner > 1 and not isinstance(part, Experts))
+    require(direct, "an output norm with eps 0 after one hidden unit or after experts given; the formula is not known")
     inner += bias
     # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
     loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain

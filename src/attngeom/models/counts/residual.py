@@ -7,8 +7,6 @@ of front ends (``other_parameters``) are held fixed.
 
 from __future__ import annotations
 
-from typing import Any
-
 from attngeom.models.counts.blocks import block_terms, sublayers
 from attngeom.models.counts.parts import Term
 from attngeom.models.specification import Attention, Block, Norm, Stack, TransformerSpec
@@ -57,8 +55,9 @@ def _input_mean_unseen(stack: Stack) -> bool:
     return _mean_unseen(stack) if stack.embedding_norm is None else stack.embedding_norm.kind == "layer"
 
 
-def _count(block: Block, width: int, **context: Any) -> int:
-    return sum(term.count for term in block_terms(block, width, **context))
+def _count(block: Block, width: int, source: Norm | None, incoming: Norm | None = None, mean_seen: bool = True) -> int:
+    terms = block_terms(block, width, incoming=incoming, source=source, mean_seen=mean_seen)
+    return sum(term.count for term in terms)
 
 
 def _stream_term(spec: TransformerSpec, stack: Stack) -> Term:
@@ -67,12 +66,12 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> Term:
     count, incoming = 0, stack.embedding_norm
     if _is_post_norm(stack):
         for block in stack.blocks:
-            count += _count(block, width, incoming=incoming, source=source) - _count(block, width, source=source)
+            count += _count(block, width, source, incoming) - _count(block, width, source)
             incoming = sublayers(block)[-1].norms.stream
         return Term(part="residual", count=count, group="biases and mean directions between post-norms", lemma="L4")
     if _mean_unseen(stack):
         for kind, block in enumerate(stack.kinds):
-            each = _count(block, width, source=source, mean_seen=False) - _count(block, width, source=source)
+            each = _count(block, width, source, mean_seen=False) - _count(block, width, source)
             count += stack.order.count(kind) * each
         count += stack.embedding_norm is not None and stack.embedding_norm.bias
     return Term(part="residual", count=count, group="all that is written along 1", lemma="L4")

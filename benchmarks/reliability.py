@@ -1,0 +1,107 @@
+"""How often an answer was wrong: cases tried, wrong, undecided, crashed, with seeds, for every kind of verdict.
+
+    python benchmarks/reliability.py --quick            a few minutes
+    python benchmarks/reliability.py --files 10000 --pairs 10000 --certificates 2000
+
+The truth of every case is known from how it was made, or from an oracle that shares no code with the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.comparison.adversary import Pair, exact_pairs
+from tests.comparison.adversary_floats import float_pairs
+from tests.fuzz.harness import fuzz
+from tests.fuzz.targets import TARGETS
+from tests.verification import attacks
+
+from attngeom import compare
+
+COLUMNS = ("tried", "wrong", "undecided", "crashed", "seconds")
+
+
+def row(name: str, tried: int, wrong: int, undecided: int, crashed: int, seconds: float) -> int:
+    """One line of the table; the number of failures."""
+    print(f"{name:42}{tried:10}{wrong:10}{undecided:10}{crashed:10}{seconds:10.1f}", flush=True)
+    return wrong + crashed
+
+
+def compare_pairs(pairs: Iterator[Pair], name: str) -> int:
+    """Both orders of every pair: a verdict that depends on the order is wrong, too."""
+    found: dict[str, Counter[str]] = {}
+    started, clock = time.perf_counter(), {}
+    for pair in pairs:
+        counts = found.setdefault(pair.name, Counter())
+        begun = time.perf_counter()
+        counts["tried"] += 1
+        try:
+            one, other = (compare(*two).same_function for two in ((pair.first, pair.second), (pair.second, pair.first)))
+        except Exception as error:
+            counts["crashed"] += 1
+            print(f"  {pair.name}: {type(error).__name__}: {error}")
+            continue
+        finally:
+            clock[pair.name] = clock.get(pair.name, 0.0) + time.perf_counter() - begun
+        if one is None:
+            counts["undecided"] += 1
+        if {one, other} == {True, False} or (pair.same is not None and (not pair.same) in (one, other)):
+            counts["wrong"] += 1
+    failures = 0
+    for kind, counts in found.items():
+        figures = (counts[column] for column in COLUMNS[:4])
+        failures += row(f"{name}: {kind}"[:41], *figures, clock[kind])
+    total = sum(found.values(), Counter())
+    row(f"{name}, all", *(total[column] for column in COLUMNS[:4]), time.perf_counter() - started)
+    return failures
+
+
+def fuzz_readers(count: int, seed: int) -> int:
+    """Altered files: a fault is a crash, a hang, a message that is not one line, or a file that is not finite."""
+    failures = 0
+    for target in TARGETS:
+        started = time.perf_counter()
+        found = fuzz(target, seed, count)
+        for trial, wrong in found.faults[:5]:
+            print(f"  {target.name}, seed {trial.seed}: {wrong}")
+        seconds = time.perf_counter() - started
+        failures += row(f"altered files: {target.name}", found.trials, 0, found.codes[3], len(found.faults), seconds)
+    return failures
+
+
+def attack_certificates(count: int, seed: int) -> int:
+    """Certificates altered by a forger and sealed again: accepting a false claim is wrong."""
+    started = time.perf_counter()
+    counts, accepted = attacks.tally(count, seed)
+    return row("forged certificates", counts["tried"], len(accepted), 0, 0, time.perf_counter() - started)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small counts")
+    parser.add_argument("--files", type=int, default=10_000, help="altered files for each reader")
+    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of weights, exact and float each")
+    parser.add_argument("--certificates", type=int, default=2_000, help="altered certificates")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    files, pairs, certificates = (
+        (40, 150, 60) if options.quick else (options.files, options.pairs, options.certificates)
+    )
+    print(f"seed {options.seed}")
+    print(f"{'':42}" + "".join(f"{column:>10}" for column in COLUMNS))
+    failures = compare_pairs(exact_pairs(pairs, options.seed), "exact pairs")
+    failures += compare_pairs(float_pairs(pairs, options.seed), "float pairs")
+    failures += attack_certificates(certificates, options.seed)
+    failures += fuzz_readers(files, options.seed)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Heads and units that the function does not determine: where they differ, nothing is shown about the function.
+
+Keys or values without full rank, heads that write nothing, heads with equal scores, units that write or read nothing or
+that read the same as another one. Thresholds are far below any rounding of files, so only true degeneracies count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.models.findings import find_twins
+from attngeom.models.layer import Array, AttentionWeights, LayerWeights, MLPWeights
+from attngeom.models.recovery import Recovered
+
+TINY = 1e-10
+
+Hidden = dict[str, set[int]]
+"""Part of a layer → numbers of the heads or units in which it is not determined."""
+
+
+def hidden_parts(target: LayerWeights, found: Recovered) -> Hidden:
+    """What is not determined in the target or in the layer that was moved onto it."""
+    hidden: Hidden = {}
+    for layer in (target, found.moved):
+        _add_attention(hidden, "", layer.attention)
+        if layer.cross is not None:
+            _add_attention(hidden, "cross.", layer.cross)
+        if isinstance(layer.mlp, MLPWeights):
+            _add_units(hidden, layer.mlp)
+    return hidden
+
+
+def _deficient(rows: Array) -> Array:
+    """Per matrix of a batch, whether its rows are dependent."""
+    if not rows.shape[1]:
+        return np.zeros(len(rows), bool)
+    values = np.linalg.svd(rows @ rows.transpose(0, 2, 1), compute_uv=False)
+    return np.asarray(values[:, -1] <= TINY**1.5 * values[:, 0])
+
+
+def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> None:
+    groups, share = weights.groups, weights.heads // weights.groups
+
+    def note(part: str, numbers: Array) -> None:
+        hidden.setdefault(prefix + part, set()).update(int(number) for number in numbers)
+
+    def spread(flags: Array) -> Array:
+        return np.flatnonzero(np.repeat(flags, share))
+
+    keys, values = _deficient(weights.key.weight), _deficient(weights.value.weight)
+    for part in ("query", "query_bias"):
+        note(part, spread(keys))
+    note("key", np.flatnonzero(keys))
+    note("output", spread(values))
+    note("value", np.flatnonzero(values))
+    silent = ~np.any(weights.output.reshape(weights.heads, -1), axis=1)
+    twins = find_twins(weights, TINY / 16)
+    same = np.array([h in twins or h in twins.values() for h in range(weights.heads)])
+    for part in ("query", "query_bias", "sinks"):
+        note(part, np.flatnonzero(silent))
+    whole = (silent | same).reshape(groups, share).any(axis=1)
+    for part in ("key", "key_bias", "value", "value_bias"):
+        note(part, np.flatnonzero(whole))
+    note("output", np.flatnonzero(same))
+    if silent.any() or same.any():
+        # Order and matching of the other heads stay fixed, but queries of the heads concerned do not.
+        note("query", np.flatnonzero(np.repeat(whole, share)))
+
+
+def _add_units(hidden: Hidden, mlp: MLPWeights) -> None:
+    reader = mlp.gate if mlp.gate is not None else mlp.up
+    rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
+    _, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    lost = (counts[inverse.reshape(-1)] > 1) | ~np.any(mlp.down, axis=0)
+    lost |= ~(np.any(mlp.up.weight, axis=1) | (mlp.up.bias != 0))
+    for part in ("gate", "gate_bias", "up", "up_bias", "down"):
+        hidden.setdefault(part, set()).update(int(unit) for unit in np.flatnonzero(lost))
