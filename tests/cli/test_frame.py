@@ -134,7 +134,7 @@ def test_hostile_names_are_shown_as_text(name, tmp_path, capfd, weights):
 
 def test_markup_in_files_is_text(tmp_path, capfd):
     path = tmp_path / "cert.json"
-    Certificate({"kind": "[red]x[/nope]"}, {}, {}).save(path)
+    path.write_text(json.dumps(Certificate({"kind": "[red]x[/nope]"}, {}, {}).to_json()))
     assert app.run(["verify", str(path)]) == 1
     assert "[red]x[/nope]" in capfd.readouterr().out
 

@@ -1,6 +1,7 @@
 """Recovery: the weights that were hidden come back up to their fiber, or the failure is said; never wrong weights."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,9 +75,9 @@ def test_real_quadratic_weights_are_found_exactly():
 
 def test_complex_weights_are_reported_as_closure_only():
     coefficients = conjugate_pair(-3)
-    assert recover(coefficients).outcome == "closure only"
+    assert recover(coefficients).outcome == "closure_only"
     floats = Coefficients(3, 2, 2, RR.convert(coefficients.single), RR.convert(coefficients.cross), RR)
-    assert recover(floats).outcome == "closure only"
+    assert recover(floats).outcome == "closure_only"
 
 
 def test_wrong_coefficients_give_no_weights():
@@ -331,3 +332,24 @@ def test_recover_command_plans_and_recovers(tmp_path, capsys):
     assert run(["recover", str(path), "--out", str(tmp_path / "w.safetensors")]) == 0
     assert compare(weights, read_weights(tmp_path / "w.safetensors")).same_function is True
     assert run(["recover"]) == 2
+
+
+def at_size_one(x):
+    return np.ldexp(x, -np.frexp(np.abs(x).max())[1])
+
+
+@pytest.mark.parametrize("exponent", [-1020, -665, -300, 300, 900])
+def test_tiny_and_huge_float_layers_are_recovered(exponent):
+    """A power of two changes the weights by that power, exactly, and nothing else."""
+    weights = random_weights(Architecture((2, 2), 1, tokens=2), QQ, seed=1).to(RR)
+    plain = expand(weights)
+    single, cross = np.ldexp(plain.single, exponent), np.ldexp(plain.cross, exponent)
+    found = recover(replace(plain, single=single, cross=cross))
+    reference = recover(plain)
+    assert (found.outcome, found.reason) == (reference.outcome, reference.reason)
+    for mine, theirs in zip(found.weights, reference.weights, strict=True):
+        for a, b in zip(mine.layers[0][0].tensors.values(), theirs.layers[0][0].tensors.values()):
+            assert np.array_equal(at_size_one(a), at_size_one(b))
+        (A, V), (B, U) = ((w.attention_matrices()[0][0], w.value_matrices()[0][0]) for w in (mine, theirs))
+        sizes = [int(np.frexp(np.abs(x).max())[1]) for x in (A, V, B, U)]
+        assert sizes[0] + sizes[1] == sizes[2] + sizes[3] + exponent

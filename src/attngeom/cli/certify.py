@@ -14,6 +14,7 @@ from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
+from attngeom.verification import write_certificate
 
 EXIT_CODES = {
     "realizable": 0,
@@ -38,12 +39,14 @@ def certify_command(
 ) -> int:
     """Decide whether one attention layer computes these coefficients, with weights or a violated invariant."""
     result = certify(read_coefficients(coefficients), attention, seed, tolerance)
+    # What is printed is made before the file: an error leaves no certificate behind.
+    record = {**result.to_json(), "seed": seed}
     if out is not None:
         if result.certificate is None:
             raise InputError(f"no certificate for the verdict {result.verdict} of this input: {result.reason}")
-        result.certificate.save(out)
+        write_certificate(result.certificate, out)
     if json:
-        print_json({**result.to_json(), "seed": seed})
+        print_json(record)
     else:
         _print(result, out)
     return EXIT_CODES[result.verdict]

@@ -21,6 +21,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
+from attngeom.verification import write_certificate
 
 MAX_TABLE = 10000
 
@@ -205,7 +206,7 @@ def register(app: typer.Typer) -> None:
             method = "auto" if known is not None and known.status == "theorem" else "minor"
         answer = answer_for(architecture, wanted, method)
         if certificate is not None:
-            certify_dimension(answer).save(certificate)
+            write_certificate(certify_dimension(answer), certificate)
         if json:
             record = answer.to_json()
             if from_checkpoint is not None:

@@ -22,7 +22,7 @@ from attngeom.recovery.query_table import QueryTable, continue_queries, plan_que
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 
-EXITS = {"recovered": 0, "closure only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
+EXITS = {"recovered": 0, "closure_only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
 
 
 def register(app: typer.Typer) -> None:

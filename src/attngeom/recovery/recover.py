@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from attngeom.exact.domains import RR, Array, Balls, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.scaling import scale_to_one
 from attngeom.layer.splitting import LayerMatrices, split_layer
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox
@@ -68,7 +70,28 @@ def recover(
 def recover_layer(
     coefficients: Coefficients, architecture: Architecture | None = None, seed: int = 0, tolerance: float = 1e-6
 ) -> Recovery:
-    """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats."""
+    """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats.
+
+    Floats are scaled to size one by a power of two first, and the weights back: tiny and huge functions are alike.
+    """
+    if coefficients.domain != RR:
+        return _recover_unit(coefficients, architecture, seed, tolerance)
+    unit, exponent = scale_to_one(coefficients)
+    found = _recover_unit(unit, architecture, seed, tolerance)
+    return replace(found, weights=tuple(_scale(weights, exponent) for weights in found.weights))
+
+
+def _scale(weights: Weights, exponent: int) -> Weights:
+    """The weights of 2^exponent times the function: A takes the factor, and V what could overflow there."""
+    inner = min(max(exponent, -900), 900)
+    head = weights.layers[0][0]
+    Q, K = np.ldexp(head.Q, inner // 2), np.ldexp(head.K, inner - inner // 2)
+    return Weights(weights.architecture, RR, ((Head(Q, K, np.ldexp(head.V, exponent - inner)),),))
+
+
+def _recover_unit(
+    coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float
+) -> Recovery:
     domain = coefficients.domain
     if coefficients.t < 2:
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
@@ -85,7 +108,7 @@ def recover_layer(
             return _zero(coefficients, architecture, causal, seed)
         if floats.status == "complex":
             reason = "the quadrics have definite common factors: only complex weights give them"
-            return Recovery("closure only", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
+            return Recovery("closure_only", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
         if floats.status == "none":
             reason = f"the closest layer misses the coefficients by {floats.residual:.1e}, more than {tolerance:.0e}"
             return Recovery("failed", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
@@ -97,7 +120,7 @@ def recover_layer(
         return Recovery("failed", split.obstructions[0].reason, (), None, 0, seed, domain)
     if split.status == "complex":
         reason = f"the factors are conjugate over Q(√{getattr(split.domain, 'D', '?')}): there are no real weights"
-        return Recovery("closure only", reason, (), None, 0, seed, split.domain)
+        return Recovery("closure_only", reason, (), None, 0, seed, split.domain)
     return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
 
 

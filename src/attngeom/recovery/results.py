@@ -8,14 +8,14 @@ from typing import Any, Literal
 from attngeom.exact.domains import Domain
 from attngeom.network import Weights
 
-Outcome = Literal["recovered", "not identifiable", "failed", "closure only"]
+Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
     """Weights that give a function, up to its fiber: both points of a two-point fiber, none unless they were checked.
 
-    ``outcome``: "recovered"; "not identifiable" (a hypothesis fails, ``reason`` says which); "closure only" (complex
+    ``outcome``: "recovered"; "not identifiable" (a hypothesis fails, ``reason`` says which); "closure_only" (complex
     weights exist, real ones do not); "failed" (no weights of this architecture fit, or not to the tolerance).
     ``error_estimate`` is the largest relative error at inputs that were not used. ``is_exact`` weights reproduce the
     given coefficients, or all outputs that were checked, exactly.

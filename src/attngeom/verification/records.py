@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from attngeom import __version__
 from attngeom.errors import FormatError
-from attngeom.files import check_header, parse_json, read_bytes, to_json, write_atomic
+from attngeom.files import check_header
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,3 @@ class Certificate:
             raise FormatError(f"{name}: the digest does not match the content; the file was altered or damaged")
         provenance = {key: value for key, value in found.provenance.items() if key != "sha256"}
         return cls(found.claim, found.witness, provenance)
-
-    def save(self, path: str | Path) -> None:
-        """Write the certificate as JSON, all or nothing."""
-        write_atomic(path, to_json(self.to_json()) + "\n")
-
-    @classmethod
-    def load(cls, path: str | Path) -> Certificate:
-        """Read a certificate file strictly."""
-        return cls.from_json(parse_json(read_bytes(path), str(path)), str(path))
