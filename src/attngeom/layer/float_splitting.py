@@ -53,7 +53,9 @@ def split_layer_floats(table: Array, tolerance: float = 1e-6, seed: int = 0) -> 
         A, V = _alternate(table, A, V)
         residual = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
         scored.append((residual, separation, A, V))
-    scored.sort(key=lambda entry: entry[0])
+    # Candidates that differ by rounding keep their order: the first knows how well it is determined.
+    least = min(entry[0] for entry in scored)
+    scored.sort(key=lambda entry: 0.0 if entry[0] <= max(10 * least, 1e-13) else entry[0])
     best, separation, A, V = scored[0]
     if not best <= tolerance:
         status: FloatStatus = "complex" if _is_definite(table, tolerance) else "none"
