@@ -10,7 +10,14 @@ from attngeom.errors import FormatError
 
 Paper = Literal["G", "I"]
 Outcome = Literal["confirmed", "confirmed with a correction", "refuted", "not run"]
-Evidence = Literal["exact proof", "certificate", "exact computation", "exact computation mod p", "float experiment"]
+Evidence = Literal[
+    "exact proof",
+    "certificate",
+    "exact at the stated sizes",
+    "exact computation",
+    "exact computation mod p",
+    "float experiment",
+]
 Part = Literal["claim", "correction", "support"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
