@@ -20,7 +20,7 @@ _HOMES = {
     "exact": ("GF", "QQ", "RR"),
     "inspection.geometry": ("inspect",),
     "interop": ("import_checkpoint", "import_state", "read_weights", "write_weights"),
-    "layer.coefficients": ("Coefficients",),
+    "layer.coefficients": ("Coefficients", "coefficients"),
     "layer.files": ("read_coefficients", "write_coefficients"),
     "network": ("Architecture", "Weights", "forward", "random_weights"),
     "recovery.recover": ("recover",),

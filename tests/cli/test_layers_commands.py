@@ -14,7 +14,6 @@ from attngeom.cli.app import run
 from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
-from attngeom.layer.coefficients import expand
 from attngeom.layer.files import read_coefficients
 from attngeom.network import Architecture, forward, random_weights
 
@@ -70,7 +69,7 @@ def test_forward_in_floats(folder, capsys, weights, inputs):
 def test_coefficients_are_written_and_printed(folder, capsys):
     assert run(["coefficients", str(folder / "w.json"), "--out", str(folder / "c.json")]) == 0
     assert "cubic" in capsys.readouterr().out
-    expected = expand(read_weights(folder / "w.json"))
+    expected = attngeom.coefficients(read_weights(folder / "w.json"))
     assert QQ.equal(read_coefficients(folder / "c.json").cross, np.array(expected.cross))
     assert run(["coefficients", str(folder / "w.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((folder / "c.json").read_text())

@@ -8,10 +8,11 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import attngeom
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
-from attngeom.layer.coefficients import Coefficients, Term, expand, locate
+from attngeom.layer.coefficients import Coefficients, Term, locate
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.labels import count_cross, count_cubics, count_output, count_single, count_support
 from attngeom.layer.symbolic import flint_polynomial, sympy_polynomial, variable_names
@@ -54,7 +55,7 @@ def test_polynomial_equals_the_layer(domain, d, d_out, t, causal, heads):
         (d, d_out), 2, tokens=t, causal=causal, heads=heads, value_width=2 if heads > 1 else None
     )
     weights = random_weights(architecture, domain, seed=d + t)
-    coefficients = expand(weights)
+    coefficients = attngeom.coefficients(weights)
     X = domain.random((4, d, t), np.random.default_rng(7))
     assert close(domain, coefficients.evaluate(X), forward(weights, X))
 
@@ -63,10 +64,10 @@ def test_scaled_coordinates_are_symmetrised_products():
     d = 3
     weights = random_weights(Architecture((d, 2), 2, tokens=2), QQ, seed=1)
     ((A,),), ((V,),) = weights.attention_matrices(), weights.value_matrices()
-    y = expand(weights).scaled_cross
+    y = attngeom.coefficients(weights).scaled_cross
     for i, (s, (k, l)), m in product(range(2), enumerate(pairs(d)), range(d)):
         assert y[i, 0, 0, s, m] == (V[i, k] * A[l, m] + V[i, l] * A[k, m]) / 2
-    single = expand(weights).scaled_single
+    single = attngeom.coefficients(weights).scaled_single
     for r, (k, l, m) in enumerate(triples(d)):
         orders = list(permutations((k, l, m)))
         assert single[1, 0, r] == sum(V[1, a] * A[b, c] for a, b, c in orders) / len(orders)
@@ -76,7 +77,7 @@ def test_scaled_coordinates_are_symmetrised_products():
 @pytest.mark.parametrize("d, d_out, t", SHAPES)
 def test_interpolation_recovers_the_coefficients(domain, d, d_out, t):
     weights = random_weights(Architecture((d, d_out), 2, tokens=t), domain, seed=5)
-    expected = expand(weights)
+    expected = attngeom.coefficients(weights)
     result = interpolate(lambda X: forward(weights, X), d, d_out, t, domain, seed=1)
     assert close(domain, result.coefficients.single, np.array(expected.single))
     assert close(domain, result.coefficients.cross, np.array(expected.cross))
@@ -117,7 +118,7 @@ def test_interpolation_refuses_domains_without_halves(domain):
 @pytest.mark.parametrize("output", [(0, 0), (1, 1)])
 def test_flint_and_sympy_polynomials_equal_the_layer(output):
     weights = random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=3)
-    coefficients = expand(weights)
+    coefficients = attngeom.coefficients(weights)
     X = [[2, -3], [5, 7]]
     expected = forward(weights, QQ.convert(X))[output]
     flat = [x for row in X for x in row]
@@ -128,7 +129,7 @@ def test_flint_and_sympy_polynomials_equal_the_layer(output):
 
 def test_large_layers_expand_without_copies():
     weights = random_weights(Architecture((20, 20), 10, tokens=8), RR, seed=0)
-    coefficients = expand(weights)
+    coefficients = attngeom.coefficients(weights)
     assert coefficients.cross.size == 20 * 8 * 7 * 210 * 20
     assert coefficients.cross.strides[1:3] == (0, 0)
     X = RR.random((20, 8), np.random.default_rng(0))
@@ -145,7 +146,7 @@ def test_large_layers_expand_without_copies():
 )
 def test_networks_without_cubic_coefficients_are_refused(architecture):
     with pytest.raises(InputError, match="one plain lightning layer"):
-        expand(random_weights(architecture, QQ, 0))
+        attngeom.coefficients(random_weights(architecture, QQ, 0))
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, -1, 1), (1, 1, True), (2.0, 1, 1)])
@@ -167,7 +168,7 @@ def test_terms_outside_the_support_are_kept_and_evaluated(d, t, data):
     if locate((0, 0), monomial, d) is not None:
         return
     weights = random_weights(Architecture((d, 1), 1, tokens=t), QQ, seed=2)
-    plain = expand(weights)
+    plain = attngeom.coefficients(weights)
     changed = Coefficients(d, 1, t, plain.single, plain.cross, QQ, (Term((0, 0), monomial, QQ.convert([5])[0]),))
     X = QQ.random((d, t), np.random.default_rng(1))
     extra = changed.evaluate(X) - plain.evaluate(X)
@@ -182,7 +183,7 @@ def test_coefficient_looks_up_every_monomial_of_the_polynomial():
         {"layers.0.Q": [[1, 2]], "layers.0.K": [[3, 5]], "layers.0.V": [[7, 11]]},
         QQ,
     )
-    coefficients = expand(weights)
+    coefficients = attngeom.coefficients(weights)
     polynomial = flint_polynomial(coefficients, (0, 1)).to_dict()
     entries = list(product(range(2), range(2)))
     for monomial in combinations_with_replacement(entries, 3):

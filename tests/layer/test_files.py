@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import attngeom
 from attngeom.errors import AttnGeomError, DomainError, FormatError, SizeError
 from attngeom.exact import GF, QQ, RR
 from attngeom.files import parse_json
-from attngeom.layer.coefficients import Coefficients, Term, expand
+from attngeom.layer.coefficients import Coefficients, Term
 from attngeom.layer.files import coefficients_from_json, coefficients_to_json, read_coefficients, write_coefficients
 from attngeom.network import Architecture, random_weights
 
 
 def sample(domain=QQ):
-    return expand(random_weights(Architecture((2, 2), 1, tokens=3), domain, seed=1))
+    return attngeom.coefficients(random_weights(Architecture((2, 2), 1, tokens=3), domain, seed=1))
 
 
 @pytest.mark.parametrize("domain", [QQ, RR], ids=lambda x: x.name)

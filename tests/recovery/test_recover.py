@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import attngeom
 from attngeom.cli.app import run
 from attngeom.comparison import compare
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import GF, QQ, RR
 from attngeom.exact.domains import Balls, QuadraticField
 from attngeom.interop import read_weights
-from attngeom.layer.coefficients import Coefficients, expand, symmetrize
+from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.splitting import quadric_table
@@ -32,14 +33,14 @@ K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 def test_exact_layer_comes_back_from_its_coefficients(attention, causal):
     architecture = Architecture((3, 2), attention, causal=causal)
     weights = random_weights(architecture, QQ, attention)
-    found = recover(expand(weights), architecture)
+    found = recover(attngeom.coefficients(weights), architecture)
     assert found.outcome == "recovered" and found.is_exact and len(found.weights) == 1
     assert compare(weights, found.weights[0]).same_function is True
 
 
 def test_both_points_of_a_two_point_fiber_come_back():
     weights = weights_from_matrices(Architecture((3, 2), 1), [np.outer(K, Q)], [np.outer(H, U)], QQ)
-    for source in (expand(weights), expand(weights.to(RR))):
+    for source in (attngeom.coefficients(weights), attngeom.coefficients(weights.to(RR))):
         found = recover(source)
         assert len(found.weights) == 2
         X = found.domain.convert(np.arange(9).reshape(3, 3) - 4)
@@ -81,7 +82,7 @@ def test_complex_weights_are_reported_as_closure_only():
 
 
 def test_wrong_coefficients_give_no_weights():
-    exact = expand(random_weights(Architecture((3, 2), 2), QQ, 0))
+    exact = attngeom.coefficients(random_weights(Architecture((3, 2), 2), QQ, 0))
     for place in [(0, 0, 0, 1, 1), (1, 1, 0, 0, 0)]:
         cross = exact.cross.copy()
         cross[place] += 1
@@ -93,15 +94,18 @@ def test_wrong_coefficients_give_no_weights():
 
 
 def test_one_token_and_too_small_attention_are_named():
-    assert recover(expand(random_weights(Architecture((3, 2), 2, tokens=1), QQ, 0))).outcome == "not identifiable"
-    found = recover(expand(random_weights(Architecture((3, 2), 2), QQ, 0)), Architecture((3, 2), 1))
+    assert (
+        recover(attngeom.coefficients(random_weights(Architecture((3, 2), 2, tokens=1), QQ, 0))).outcome
+        == "not identifiable"
+    )
+    found = recover(attngeom.coefficients(random_weights(Architecture((3, 2), 2), QQ, 0)), Architecture((3, 2), 1))
     assert found.outcome == "failed" and "rank 2" in found.reason
 
 
 def test_zero_function_is_recovered_as_zero():
     architecture = Architecture((2, 2), 1)
     zero = weights_from_matrices(architecture, [QQ.zeros((2, 2))], [QQ.eye(2)], QQ)
-    assert "zero function" in recover(expand(zero)).reason
+    assert "zero function" in recover(attngeom.coefficients(zero)).reason
 
 
 def test_float_layers_come_back_near_machine_precision():
@@ -303,7 +307,7 @@ def test_box_with_answers_of_wrong_shape_is_refused():
 
 def test_recover_command_writes_exact_weights(tmp_path, capsys):
     weights = random_weights(Architecture((3, 2), 2), QQ, 0)
-    write_coefficients(expand(weights), tmp_path / "c.json")
+    write_coefficients(attngeom.coefficients(weights), tmp_path / "c.json")
     assert run(["recover", str(tmp_path / "c.json"), "--out", str(tmp_path / "w.json"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["outcome"] == "recovered" and record["exact"] is True
@@ -342,7 +346,7 @@ def at_size_one(x):
 def test_tiny_and_huge_float_layers_are_recovered(exponent):
     """A power of two changes the weights by that power, exactly, and nothing else."""
     weights = random_weights(Architecture((2, 2), 1, tokens=2), QQ, seed=1).to(RR)
-    plain = expand(weights)
+    plain = attngeom.coefficients(weights)
     single, cross = np.ldexp(plain.single, exponent), np.ldexp(plain.cross, exponent)
     found = recover(replace(plain, single=single, cross=cross))
     reference = recover(plain)

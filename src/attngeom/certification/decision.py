@@ -24,9 +24,9 @@ def certify(
     divided. For t = 1 the cubics are split into a linear and a quadratic form. Float input: the nearest layer and its
     distance, a verdict only if bounds on the distance are clear of ``tolerance``, and no certificate.
 
-    >>> from attngeom.layer.coefficients import expand
+    >>> from attngeom.layer.coefficients import coefficients
     >>> from attngeom.network import Architecture, random_weights
-    >>> certify(expand(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).verdict
+    >>> certify(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).verdict
     'realizable'
     """
     if attention is not None and (isinstance(attention, bool) or not isinstance(attention, int) or attention < 1):

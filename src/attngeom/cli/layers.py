@@ -25,7 +25,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
-from attngeom.layer.coefficients import expand
+from attngeom.layer.coefficients import coefficients
 from attngeom.layer.files import coefficients_to_json, write_coefficients
 from attngeom.layer.labels import count_cubics, count_output, count_support
 from attngeom.network import Architecture, forward
@@ -72,19 +72,19 @@ def coefficients_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Expand one lightning layer into the coefficients of its cubic polynomials."""
-    coefficients = expand(read_weights(weights))
+    found = coefficients(read_weights(weights))
     if out is not None:
         if out.suffix != ".json":
             raise InputError(f"--out {out} given; coefficients are written as .json")
-        write_coefficients(coefficients, out)
+        write_coefficients(found, out)
     if json:
-        print_json(coefficients_to_json(coefficients))
+        print_json(coefficients_to_json(found))
         return
-    d, t = coefficients.d, coefficients.t
+    d, t = found.d, found.t
     print_pairs(
         "coefficients",
         {
-            "map": f"{d}×{t} → {coefficients.d_out}×{t}, cubic, {'exact' if coefficients.domain == QQ else 'float'}",
+            "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain == QQ else 'float'}",
             "monomials of one output": f"{count_output(d, t):,}",
             "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
             "written to": _name(out) or "nothing (give --out)",

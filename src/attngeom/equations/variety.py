@@ -93,8 +93,8 @@ class Points:
 
         >>> from attngeom.exact import QQ
         >>> from attngeom.network import Architecture, random_weights
-        >>> from attngeom.layer.coefficients import expand
-        >>> Points.of(expand(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).first_cross.shape
+        >>> from attngeom.layer.coefficients import coefficients
+        >>> Points.of(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).first_cross.shape
         (1, 3, 2)
         """
         if not coefficients:

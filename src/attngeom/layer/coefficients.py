@@ -37,7 +37,7 @@ class Coefficients:
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
-    >>> expand(random_weights(Architecture((2, 1), 1, tokens=3), QQ, seed=0)).cross.shape
+    >>> coefficients(random_weights(Architecture((2, 1), 1, tokens=3), QQ, seed=0)).cross.shape
     (1, 3, 2, 3, 2)
     """
 
@@ -175,7 +175,7 @@ def symmetrize(cross: Array, d: int, domain: Domain) -> Array:
     return domain.reduce(single)
 
 
-def expand(weights: Weights) -> Coefficients:
+def coefficients(weights: Weights) -> Coefficients:
     """The coefficients of one lightning layer; several heads add up, causal layers lack the columns n > j."""
     architecture = weights.architecture
     if architecture.num_layers != 1 or architecture.kind != "lightning" or architecture.residual:

@@ -15,9 +15,9 @@ def scale_to_one(coefficients: Coefficients) -> tuple[Coefficients, int]:
     Exact, but for entries that are 2^1000 times smaller than the largest: those lose bits below 2^-1074.
 
     >>> from attngeom.exact import RR
-    >>> c = Coefficients(1, 1, 1, RR.convert([[[3e-200]]]), RR.zeros((1, 1, 0, 1, 1)), RR)
-    >>> scale_to_one(c)[0].single.tolist()
-    [[[0.8392560989500117]]]
+    >>> c = Coefficients(1, 1, 1, RR.convert([[[3 * 2.0**-700]]]), RR.zeros((1, 1, 0, 1, 1)), RR)
+    >>> scale_to_one(c)[0].single.tolist(), scale_to_one(c)[1]
+    ([[[0.75]]], -698)
     """
     outside = [float(term.value) for term in coefficients.outside]
     arrays = coefficients.single, coefficients.cross, np.array(outside)

@@ -18,7 +18,7 @@ CLAIMS: tuple[Claim, ...] = (
         "I-proposition-3", "I", "Proposition 3",
         "The monomials of F_ij do not depend on the row i, and different columns j share none.",
         "exact proof", "confirmed", expansion.run_supports,
-        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.expand",
+        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.coefficients",
     ),
     Claim(
         "I-proposition-5", "I", "Proposition 5",
@@ -31,7 +31,7 @@ CLAIMS: tuple[Claim, ...] = (
         "I-proposition-6", "I", "Proposition 6",
         "The coefficient of a monomial is the sum of V_ik A_lm over the distinct permutations of its row indices.",
         "exact proof", "confirmed", expansion.run_coefficients,
-        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.expand",
+        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.coefficients",
     ),
     Claim(
         "I-proposition-9", "I", "Proposition 9",
@@ -90,7 +90,7 @@ CLAIMS: tuple[Claim, ...] = (
         "I-corollary-22", "I", "Corollary 22",
         "For a = 1 the single-column cubic is a product of three linear forms.",
         "exact proof", "confirmed", single_column.run_rank_one_cubic,
-        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.expand",
+        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.coefficients",
     ),
     Claim(
         "I-remark-23", "I", "Remark 23",

@@ -32,10 +32,10 @@ def recover(
     Coefficients over Q give exact weights over Q or Q(√D), and both points of a two-point fiber ([G] Theorem 3.2).
     Without an architecture, the attention width is the rank of A. A callable is taken as a black box over floats.
 
-    >>> from attngeom.layer.coefficients import expand
+    >>> from attngeom.layer.coefficients import coefficients
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import random_weights
-    >>> found = recover(expand(random_weights(Architecture((3, 2), 2), QQ, seed=0)))
+    >>> found = recover(coefficients(random_weights(Architecture((3, 2), 2), QQ, seed=0)))
     >>> found.outcome, found.is_exact
     ('recovered', True)
     """

@@ -5,6 +5,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+import attngeom
 from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model
 from attngeom.equations.ideal.models import evaluate_layer
 from attngeom.equations.ideal.monomials import MonomialTable, evaluate_monomials
@@ -14,7 +15,6 @@ from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME
 from attngeom.exact.combinations import multiset_count
 from attngeom.exact.partitions import orbit_size
-from attngeom.layer.coefficients import expand
 from attngeom.network import Architecture, random_weights
 
 MODELS: list[Model] = [
@@ -33,7 +33,7 @@ def test_cross_column_coordinates_are_the_scaled_coefficients_of_a_layer() -> No
     head = weights.layers[0][0]
     V, A = head.value_matrix(field), head.attention_matrix(field)
     ours = evaluate_layer(V[None], A[None], WORD_PRIME)
-    theirs = expand(weights).scaled_cross
+    theirs = attngeom.coefficients(weights).scaled_cross
     assert np.array_equal(ours, theirs[:, 0, 0])
 
 
