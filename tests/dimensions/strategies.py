@@ -6,7 +6,7 @@ from attngeom.network import Architecture
 
 
 @st.composite
-def architectures(draw, max_heads=3, kinds=("lightning", "softmax"), max_layers=4, widening=True):
+def architectures(draw, max_heads=3, kinds=("lightning", "softmax", "sigmoid"), max_layers=4, widening=True):
     layers = draw(st.integers(1, max_layers))
     largest = 6 if layers < 3 else 4
     width = st.integers(1, largest)

@@ -45,7 +45,7 @@ def test_certificates_are_valid_and_claim_nothing_else(architecture):
         assert not verdict(other).valid
 
 
-@pytest.fixture(scope="module", params=["lightning", "softmax"])
+@pytest.fixture(scope="module", params=["lightning", "softmax", "sigmoid"])
 def record(request):
     return certificate(Architecture((3, 2, 3), 2, 3, request.param))
 
@@ -57,6 +57,11 @@ def change(record, *path, value):
         place = place[key]
     place[path[-1]] = value
     return altered
+
+
+def test_a_temperature_is_named_and_changes_nothing_else():
+    found = verdict(certificate(Architecture((3, 2), 2, 3, "softmax", temperature="251/3")))
+    assert found.valid and 'temperature "251/3"' in found.claim
 
 
 def test_reasons_name_the_proof(record):

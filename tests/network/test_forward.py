@@ -41,7 +41,7 @@ def test_virtual_recursion_and_word_agree_with_the_definition(layers, width, tok
 
 
 @settings(max_examples=30)
-@given(architectures(kinds=("lightning", "softmax")), st.integers(0, 10**6))
+@given(architectures(kinds=("lightning", "softmax", "sigmoid")), st.integers(0, 10**6))
 def test_balls_contain_the_float_result(architecture, seed):
     weights = random_weights(architecture, QQ, seed).to(RR)
     weights = type(weights).from_vector(architecture, weights.vector() / 16, RR)

@@ -24,6 +24,7 @@ from attngeom.exact import QQ
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_from_json
 from attngeom.network import Architecture
+from attngeom.network.attention import KINDS
 from attngeom.verification import Certificate, verify
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.maps import accessor_of
@@ -299,14 +300,14 @@ def dimension_records(seed: int) -> Iterator[Record]:
             [widths[0]] * (layers + 1) if residual else widths,
             [rng.randrange(1, 3) for _ in range(layers)],
             tokens=rng.randrange(1, 4),
-            kind=rng.choice(["lightning", "softmax"]),
+            kind=rng.choice(list(KINDS)),
             heads=heads,
             value_width=None if heads == 1 and rng.random() < 0.7 else rng.randrange(1, 3),
             residual=residual,
             causal=rng.random() < 0.3,
         )
         answer = dimension(architecture, prove=True)
-        if answer.is_proven and answer.witness is not None and answer.witness.method == "minor":
+        if answer.is_proven and answer.lower is not None and answer.lower.method == "minor":
             yield json.loads(json.dumps(certify_dimension(answer).to_json()))
 
 
@@ -322,7 +323,7 @@ def alter_dimension(record: Record, rng: random.Random) -> None:
     elif action == 2:
         architecture["tokens"] = rng.randrange(1, 5)
     elif action == 3:
-        architecture["kind"] = {"lightning": "softmax", "softmax": "lightning"}[architecture["kind"]]
+        architecture["kind"] = rng.choice([kind for kind in KINDS if kind != architecture["kind"]])
     elif action == 4:
         architecture["value_width"] = rng.choice([None, 1, 2, 3])
     elif action == 5:
@@ -378,6 +379,8 @@ def float_dimension(a: Record, samples: int = 60) -> int:
                 if a["kind"] == "softmax":
                     weights = np.where(hidden, 0, np.exp(scores / 3))
                     weights = weights / weights.sum(axis=1, keepdims=True)
+                elif a["kind"] == "sigmoid":
+                    weights = np.where(hidden, 0, 1 / (1 + np.exp(-scores / 3)))
                 else:
                     weights = np.where(hidden, 0, scores)
                 head = V @ Y @ weights

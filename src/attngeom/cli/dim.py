@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Heads, Json, Kind, Residual, Seed, ValueWidth, file_option, flag
+from attngeom.cli.options import (
+    Causal,
+    Heads,
+    Json,
+    Kind,
+    Residual,
+    Seed,
+    Temperature,
+    ValueWidth,
+    file_option,
+    flag,
+)
 from attngeom.cli.output import print_json, print_pairs, print_table, progress
 from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
@@ -21,6 +32,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
+from attngeom.network.attention import find_kind
 from attngeom.verification import write_certificate
 
 MAX_TABLE = 10000
@@ -97,7 +109,10 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
 
 def _print_answer(answer: Dimension) -> None:
     architecture = answer.architecture
-    print_pairs(f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}", answer.rows())
+    title = f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}"
+    if architecture.temperature != 1:
+        title += f", temperature {architecture.temperature}"
+    print_pairs(title, answer.rows())
 
 
 def _print_table(answers: list[Dimension]) -> None:
@@ -143,6 +158,7 @@ def register(app: typer.Typer) -> None:
         value_width: ValueWidth = None,
         residual: Residual = False,
         causal: Causal = False,
+        temperature: Temperature = "1",
         prove: Prove = False,
         method: Method = "auto",
         table: AsTable = False,
@@ -156,12 +172,11 @@ def register(app: typer.Typer) -> None:
             raise InputError("give either --widths or --from-checkpoint")
         if method not in REQUESTS:
             raise InputError(f"--method {method[:40]!r} given; one of {', '.join(REQUESTS)} is required")
-        if kind not in ("lightning", "softmax"):
-            raise InputError(f"--kind {kind[:40]!r} given; lightning or softmax is required")
+        find_kind(kind)
 
         def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
             a = default_attention(w, heads) if a is None else a
-            return Architecture(w, a, t, kind, heads, value_width, residual, causal)
+            return Architecture(w, a, t, kind, heads, value_width, residual, causal, temperature)
 
         def answer_for(architecture: Architecture, wanted: bool, how: str) -> Dimension:
             with progress() as bar:

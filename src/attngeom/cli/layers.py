@@ -47,7 +47,7 @@ def forward_command(
     """Evaluate a network at X: exactly for rational weights and inputs, else in double precision."""
     network = read_weights(weights)
     X, domain = read_array(inputs)
-    exact = network.domain == QQ and domain == QQ and network.architecture.kind == "lightning"
+    exact = network.domain == QQ and domain == QQ and network.architecture.rule.is_polynomial
     domain = QQ if exact else RR
     Y = forward(network.to(domain), domain.convert(X))
     if not exact and not np.all(np.isfinite(Y)):

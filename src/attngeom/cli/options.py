@@ -9,6 +9,7 @@ import typer
 
 from attngeom.errors import InputError
 from attngeom.files import check_target
+from attngeom.network.attention import KINDS
 
 
 def flag(name: str, text: str) -> Any:
@@ -29,7 +30,8 @@ Json = Annotated[bool, flag("--json", "Print one JSON object on stdout and nothi
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice; stored with the result.")]
 IgnoredSeed = Annotated[int, typer.Option("--seed", min=0, help="Accepted everywhere; no random choice is made here.")]
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
-Kind = Annotated[str, typer.Option("--kind", help="The kind of attention: lightning or softmax.")]
+Kind = Annotated[str, typer.Option("--kind", help=f"The kind of attention: {', '.join(KINDS)}.")]
+Temperature = Annotated[str, typer.Option("--temperature", help="Scores are divided by it: a positive rational.")]
 Heads = Annotated[int, typer.Option("--heads", help="Number of heads of each layer.")]
 ValueWidth = Annotated[
     int | None, typer.Option("--value-width", help="Value width of each head; d_out / heads by default.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.comparison.exact_lightning import compare_lightning
-from attngeom.comparison.exact_softmax import compare_softmax
+from attngeom.comparison.exact_transcendental import compare_transcendental
 from attngeom.comparison.float_align import compare_floats
 from attngeom.comparison.results import Comparison
 from attngeom.errors import DomainError, InputError, SizeError
@@ -45,5 +45,5 @@ def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int 
         return compare_floats(first, second, tolerance, seed)
     if not isinstance(first.domain, Rationals):
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
-    decide = compare_softmax if first.architecture.kind == "softmax" else compare_lightning
+    decide = compare_lightning if first.architecture.rule.is_polynomial else compare_transcendental
     return decide(first, second, seed)

@@ -1,7 +1,8 @@
-"""Comparison through the virtual weights (M, L): [G] Eq 13 and Theorem F for lightning, Theorem A for softmax."""
+"""Comparison through the virtual weights (M, L): [G] Eq 13 and Theorem F, A and S for lightning, softmax, sigmoid."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from attngeom.comparison.evaluation import reduce_weights
@@ -10,6 +11,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Weights
+from attngeom.network.attention import Sigmoid, Softmax
 from attngeom.network.weights import VirtualWeights
 
 
@@ -55,14 +57,14 @@ def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
 
 @dataclass(frozen=True)
 class VirtualVerdict:
-    """Whether two softmax networks are one function (None: no theorem tells), and the theorem behind it."""
+    """Whether two networks are one function (None: no theorem tells), and the theorem behind it."""
 
     same: bool | None
     reason: str
 
 
 def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
-    """Theorems A and A' for rational softmax networks with one head and no skip connection.
+    """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
     Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
     apart modulo a prime; equality is checked over Q.
@@ -82,14 +84,48 @@ def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
         except InputError:
             residues = []
         if residues and not residues[0].domain.is_zero(residues[0].L):
-            verdict = _theorem_a(residues[0], residues[1], tokens, causal)
+            verdict = _decide(residues[0], residues[1], tokens)
             if verdict.same is False:
                 return verdict
-    return _theorem_a(first.virtual(), second.virtual(), tokens, causal)
+    return _decide(first.virtual(), second.virtual(), tokens)
 
 
-def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int, causal: bool) -> VirtualVerdict:
+def _decide(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
+    """What the theorem of the kind says; without one, equal (M, L) are one function."""
+    theorem = THEOREMS.get(one.rule.name)
+    if theorem is not None:
+        return theorem(one, two, tokens)
+    equal = all(map(one.domain.equal, (*one.M, one.L), (*two.M, two.L)))
+    return VirtualVerdict(True if equal else None, "the virtual weights (M, L) are equal" if equal else "")
+
+
+def _theorem_s(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
     domain = one.domain
+    if not domain.equal(one.L, two.L):
+        return VirtualVerdict(False, "L = V_l … V_1 differs (Theorem S)")
+    if domain.is_zero(one.L):
+        return VirtualVerdict(True, "L = V_l … V_1 = 0 for both: both functions are zero")
+    sides = _factors(one, tokens)[:-1], _factors(two, tokens)[:-1]
+    if all(map(domain.equal, *sides)):
+        seen = "symmetric parts of M, which one token sees, and L" if tokens == 1 else "virtual weights (M, L)"
+        return VirtualVerdict(True, f"the {seen} are equal")
+    if len(one.M) > 1 and (tokens == 1 or one.rule.causal):
+        why = "one token" if tokens == 1 else "a causal mask"
+        return VirtualVerdict(None, f"M differs, and Theorem S does not cover several layers with {why}")
+    for i, (a, b) in enumerate(zip(*sides), start=1):
+        if not domain.equal(a, b):
+            return VirtualVerdict(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs (Theorem S)")
+        if domain.is_zero(a):
+            break
+    later = [domain.reduce(a - b) for a, b in zip(one.M[i:], two.M[i:])]
+    if all(domain.is_zero(domain.reduce(x + x.T)) for x in later):
+        reason = f"M_{i} = 0 makes all tokens equal, and the symmetric parts of later M, which they see, are equal"
+        return VirtualVerdict(True, reason)
+    return VirtualVerdict(None, f"M_{i} = 0 makes all tokens equal, and Theorem S does not cover what is seen then")
+
+
+def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
+    domain, causal = one.domain, one.rule.causal
     theorem = "Theorem A'" if causal else "Theorem A"
     if not domain.equal(one.L, two.L):
         return VirtualVerdict(False, f"L = V_l … V_1 differs ({theorem})")
@@ -113,3 +149,10 @@ def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int, causal: bo
 def _is_blind(M: Array, tokens: int, domain: Domain) -> bool:
     """Whether all tokens are equal after a layer: M = 0, or M skew and two tokens."""
     return domain.is_zero(domain.reduce(M + M.T) if tokens == 2 else M)
+
+
+THEOREMS: dict[str, Callable[[VirtualWeights, VirtualWeights, int], VirtualVerdict]] = {
+    Softmax.name: _theorem_a,
+    Sigmoid.name: _theorem_s,
+}
+"""What is proven of fibers in (M, L), by kind of attention."""

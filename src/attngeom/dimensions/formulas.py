@@ -18,12 +18,14 @@ from attngeom.dimensions.theorems import (
     lightning_network,
     reached_ranks,
     residual_softmax,
+    sigmoid_heads,
+    sigmoid_network,
     softmax_heads,
     softmax_network,
 )
 from attngeom.network.architecture import Architecture, LayerShape
 
-KINDS = ("lightning", "softmax")
+KINDS = ("lightning", "softmax", "sigmoid")
 """The kinds for which dimensions were computed and compared with formulas."""
 
 
@@ -112,24 +114,25 @@ def general_widths(architecture: Architecture) -> DimensionFormula | None:
 
     r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), τ_l = r_l, τ_i = min(r_i, 2α_{i+1} + τ_{i+1}),
     m_i = 2α_i r_{i-1} − α_i². Lightning without mask: after a layer with α_i = 1, or for one token, only symmetric
-    parts are visible: m_j = ρ r − ρ(ρ−1)/2, ρ = min(2α_j, r). Softmax: without − l and without this collapse.
+    parts are visible: m_j = ρ r − ρ(ρ−1)/2, ρ = min(2α_j, r). Softmax: without − l and without this collapse;
+    sigmoid: without − l, and only one token shows symmetric parts alone.
 
     >>> [general_widths(Architecture((4, 3, 5), 2, tokens=t)).value for t in (1, 2, 3)]
     [32, 36, 36]
     """
     if architecture.kind not in KINDS:
         return None
-    lightning = architecture.kind == "lightning"
-    total = count_virtual(architecture) - (architecture.num_layers if lightning else 0)
-    collapsed = lightning and architecture.tokens == 1
+    rule = architecture.rule
+    total = count_virtual(architecture) - (architecture.num_layers if rule.has_scale else 0)
+    collapsed = architecture.tokens == 1 and not rule.is_normalised
     for r, alpha in zip(*reached_ranks(architecture), strict=False):
         if collapsed:
             rho = min(2 * alpha, r)
             total += rho * r - comb(rho, 2) - (2 * alpha * r - alpha**2)
-        collapsed = collapsed or (lightning and not architecture.causal and alpha == 1)
+        collapsed = collapsed or (rule.is_polynomial and not architecture.causal and alpha == 1)
     hypotheses = [
         *_plain(architecture),
-        Condition("t ≥ 2 if softmax", lightning or architecture.tokens >= 2),
+        Condition("t ≥ 2 if softmax", not rule.is_normalised or architecture.tokens >= 2),
     ]
     return DimensionFormula(total, "ours: general widths", "computed", tuple(hypotheses))
 
@@ -188,15 +191,15 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
     """Σ_i (H F_i − H − mix_i) − Σ_{0<i<l} d_i²: several heads, several layers, with or without skip connection.
 
     F = 2αd − α² + ν(d+d') − ν² with ν = min(v, d, d'), mix = H (H−1−c_A−c_V)_+, c_A = (d−α)², c_V = (d−ν)(d'−ν);
-    at most all cubics d' d² (d+1)/2 for each layer. With a skip connection the last sum is dropped; for softmax − H
-    and mix are dropped.
+    at most all cubics d' d² (d+1)/2 for each layer. With a skip connection the last sum is dropped; for softmax and
+    sigmoid − H and mix are dropped.
 
     >>> layers_of_heads(Architecture((4, 4), 2, heads=2)).value
     46
     """
     if architecture.kind not in KINDS:
         return None
-    lightning = architecture.kind == "lightning"
+    lightning = architecture.rule.is_polynomial
     layers = architecture.layers
     total = sum(_layer_value(layer, lightning) for layer in layers)
     hypotheses = [Condition("t ≥ 2", architecture.tokens >= 2)]
@@ -246,6 +249,8 @@ FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     residual_softmax,
     softmax_heads,
     lightning_heads,
+    sigmoid_network,
+    sigmoid_heads,
     general_widths,
     layers_of_heads,
 )

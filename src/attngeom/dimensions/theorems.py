@@ -147,3 +147,26 @@ def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
     )
     value = _sum_heads(architecture) - layer.heads
     return DimensionFormula(value, "Theorem H", "theorem", conditions, "lightning-heads")
+
+
+def sigmoid_network(architecture: Architecture) -> DimensionFormula | None:
+    """δ of Lemma B for sigmoid networks with one head, any depth and widths (Theorem S).
+
+    >>> sigmoid_network(Architecture((3, 5, 3), 2, kind="sigmoid")).value
+    25
+    """
+    if architecture.kind != "sigmoid":
+        return None
+    return DimensionFormula(count_virtual(architecture), "Theorem S", "theorem", tuple(_single_head(architecture)))
+
+
+def sigmoid_heads(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2αd − α² + ν(d + d') − ν²) over the heads of one sigmoid layer, or of a residual network (Theorem S).
+
+    >>> sigmoid_heads(Architecture((4, 4, 4), 2, kind="sigmoid", heads=2, residual=True)).value
+    96
+    """
+    if architecture.kind != "sigmoid" or not (architecture.residual or architecture.num_layers == 1):
+        return None
+    conditions = (Condition("t ≥ 2", architecture.tokens >= 2),)
+    return DimensionFormula(_sum_heads(architecture), "Theorem S", "theorem", conditions)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attngeom.inspection.hypotheses import (
+    FIBER_THEOREMS,
     Hypothesis,
     VirtualRanks,
     check_hypotheses,
@@ -52,7 +53,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     """The fiber of the function in (M, L); None for several heads or a skip connection, which have no (M, L).
 
     Theorem A (softmax): L and M_1..M_j are determined, j the first blind index below l, and M_{j+1}..M_l are free.
-    Theorem A' (causal softmax), Theorem F (lightning): docs/comparison.md.
+    Theorem A' (causal softmax), Theorem F (lightning), Theorem S (sigmoid): docs/comparison.md.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
@@ -62,8 +63,13 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if not weights.architecture.has_virtual_weights:
         return None
     ranks = virtual_ranks(weights, noise)
-    if weights.architecture.kind == "softmax":
+    theorem = FIBER_THEOREMS.get(weights.architecture.kind)
+    if theorem is None:
+        return VirtualFiber(None, f"no theorem covers the fibers of {weights.architecture.kind} attention", False)
+    if theorem == "Theorem A":
         return _softmax_fiber(weights, ranks)
+    if theorem == "Theorem S":
+        return _sigmoid_fiber(weights, ranks)
     return _lightning_fiber(weights, ranks, check_hypotheses(weights, noise))
 
 
@@ -104,6 +110,32 @@ def _softmax_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
     words = f"M_{hidden} is {why}: all tokens are equal after layer {hidden}; {_listed(kept)} are determined, "
     words += f"{_listed(free)} {'is' if len(free) == 1 else 'are'} free"
     return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
+
+
+def _sigmoid_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
+    architecture = weights.architecture
+    layers, t = architecture.num_layers, architecture.tokens
+    everything = _names(1, layers)
+    nonzero = is_nonzero(ranks.L)
+    if nonzero is None:
+        return VirtualFiber(None, "floats do not tell whether L = 0", False)
+    if not nonzero:
+        words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
+        return VirtualFiber("Theorem S", words, True, ("L",), everything)
+    if layers > 1 and (t == 1 or architecture.causal):
+        why = "one token" if t == 1 else "a causal mask"
+        return VirtualFiber(None, f"several layers with {why}: L is determined, no theorem covers the M_i", False)
+    if t == 1:
+        words = "one token: L and the symmetric part of M_1 are determined"
+        return VirtualFiber("Theorem S", words, True, ("L", "M_1 + M_1ᵀ"))
+    for i, rank in enumerate(ranks.M[:-1], start=1):
+        if not is_nonzero(rank):
+            words = "is zero: all tokens are equal after this layer, and no theorem covers what is seen then"
+            words = words if is_nonzero(rank) is False else "may be zero: floats do not tell"
+            blind = (i,) if is_nonzero(rank) is False else ()
+            return VirtualFiber(None, f"M_{i} {words}", False, blind=blind, first_blind=i if blind else None)
+    words = "no M_i before the last is zero: the fiber is the point (M, L)"
+    return VirtualFiber("Theorem S", words, True, ("L", *everything))
 
 
 def _causal_fiber(ranks: VirtualRanks, layers: int, t: int) -> VirtualFiber:

@@ -107,7 +107,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         raise InputError(f"noise {noise} given; a relative accuracy between 0 and 1 is required")
     architecture = weights.architecture
     stratum = None
-    if architecture.num_layers == 1 and architecture.has_virtual_weights and architecture.kind == "lightning":
+    if architecture.num_layers == 1 and architecture.has_virtual_weights and architecture.rule.is_polynomial:
         ((A,),), ((V,),) = weights.attention_matrices(), weights.value_matrices()
         stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, weights.domain, noise)
     return Inspection(

@@ -11,6 +11,9 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.network import Weights
 
+FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
+"""The theorem on fibers in (M, L) of each kind of attention: docs/comparison.md."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -92,7 +95,7 @@ def _all(values: list[bool | None]) -> bool | None:
 
 
 def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, ...]:
-    """Which hypotheses of [G] Lemma 3.1, Lemma 3.5, Theorem 3.2, 3.9 and of Theorems A and F hold for these weights.
+    """Which hypotheses of [G] Lemma 3.1, Lemma 3.5, Theorem 3.2, 3.9 and of Theorems A, F and S hold for these weights.
 
     Exact for exact weights; over floats None when singular values show no clear gap.
 
@@ -103,7 +106,9 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
     ['t ≥ 2']
     """
     architecture = weights.architecture
-    theorem = "Theorem A" if architecture.kind == "softmax" else "Theorem F"
+    theorem = FIBER_THEOREMS.get(architecture.kind)
+    if theorem is None:
+        return (Hypothesis("none", f"a theorem on the fibers of {architecture.kind} attention", False),)
     if not architecture.has_virtual_weights:
         return (Hypothesis(theorem, "one head and no skip connection", False),)
     ranks = virtual_ranks(weights, noise)
@@ -115,7 +120,7 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
         )
         for i, rank in enumerate(ranks.A)
     ]
-    found += _softmax(weights, ranks) if architecture.kind == "softmax" else _lightning(weights, ranks)
+    found += {"Theorem A": _softmax, "Theorem S": _sigmoid, "Theorem F": _lightning}[theorem](weights, ranks)
     widths = architecture.widths
     if architecture.num_layers > 1:
         delta = min(widths[1:-1])
@@ -143,6 +148,20 @@ def _softmax(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
     for i, seen in enumerate(visible_layers(ranks, t)[:-1]):
         statement = f"M_{i + 1} not skew-symmetric" if t == 2 else f"M_{i + 1} ≠ 0"
         found.append(Hypothesis(theorem, statement, seen))
+    return found
+
+
+def _sigmoid(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
+    """Theorem S: t ≥ 2, and for several layers no mask and no M_i = 0 before the last."""
+    architecture = weights.architecture
+    found = [
+        Hypothesis("Theorem S", "t ≥ 2", architecture.tokens >= 2),
+        Hypothesis("Theorem S", "L ≠ 0", _decided(ranks.L, ranks.L.value > 0)),
+    ]
+    if architecture.num_layers > 1:
+        found.append(Hypothesis("Theorem S", "no causal mask", not architecture.causal))
+        for i, rank in enumerate(ranks.M[:-1]):
+            found.append(Hypothesis("Theorem S", f"M_{i + 1} ≠ 0", is_nonzero(rank)))
     return found
 
 

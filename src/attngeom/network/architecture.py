@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 from attngeom.errors import InputError, SizeError
 from attngeom.network.attention import Attention, find_kind
+from attngeom.network.attention.temperature import read_temperature
 
 MAX_WIDTH = 10**6
 MAX_LAYERS = 10**4
@@ -50,7 +52,8 @@ class Architecture:
 
     Layer i maps d_{i-1}×t to d_i×t. One head has V of shape d_i×d_{i-1}; several heads, or a given ``value_width`` v,
     have V (v×d_{i-1}) and O (d_i×v) each, summed over the heads, with v = d_i / heads unless it is given.
-    ``residual`` adds the input of each layer to its output and needs equal widths; ``causal`` lets token i see j ≤ i.
+    ``residual`` adds the input of each layer to its output and needs equal widths; ``causal`` lets token i see j ≤ i;
+    scores are divided by the ``temperature``, a positive rational.
 
     >>> Architecture((3, 2), 2, tokens=4).num_parameters
     18
@@ -64,6 +67,7 @@ class Architecture:
     value_width: int | None = None
     residual: bool = False
     causal: bool = False
+    temperature: Fraction = Fraction(1)
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Architecture:
         value_width: int | None = None,
         residual: bool = False,
         causal: bool = False,
+        temperature: Fraction | float | str = 1,
     ) -> None:
         widths = _sizes("widths", widths, MAX_WIDTH, least=2)
         layers = len(widths) - 1
@@ -89,7 +94,7 @@ class Architecture:
             raise InputError(
                 f"{len(attention)} attention widths given for {layers} layers; give one, or one for each layer"
             )
-        find_kind(kind)
+        temperature = read_temperature(temperature, find_kind(kind))
         for name, flag in (("residual", residual), ("causal", causal)):
             if not isinstance(flag, bool):
                 raise InputError(f"{name} = {flag!r} given; true or false is required")
@@ -114,6 +119,7 @@ class Architecture:
             ("value_width", value_width),
             ("residual", residual),
             ("causal", causal),
+            ("temperature", temperature),
         ):
             object.__setattr__(self, name, value)
 
@@ -123,12 +129,12 @@ class Architecture:
 
     @property
     def rule(self) -> Attention:
-        """What the kind of attention does to scores, with its mask.
+        """What the kind of attention does to scores, with its mask and temperature.
 
         >>> Architecture((2, 2), 1, kind="softmax").rule.has_scale
         False
         """
-        return find_kind(self.kind)(causal=self.causal)
+        return find_kind(self.kind)(causal=self.causal, temperature=self.temperature)
 
     @property
     def is_factored(self) -> bool:
@@ -199,7 +205,10 @@ class Architecture:
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the file formats."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**record, "widths": list(self.widths), "attention": list(self.attention)}
+        record |= {"widths": list(self.widths), "attention": list(self.attention)}
+        # Files of temperature 1 are as they were before there was one.
+        temperature = record.pop("temperature")
+        return record if temperature == 1 else {**record, "temperature": str(temperature)}
 
     @classmethod
     def from_json(cls, record: Any) -> Architecture:

@@ -32,7 +32,7 @@ from attngeom.verification.upper_bound import reached_widths, upper_bound
 
 MAX_SAMPLES = 10**6
 MAX_SEED = 2**63 - 2
-KINDS = ("lightning", "softmax")
+KINDS = ("lightning", "softmax", "sigmoid")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> Point:
     inputs = field.random((samples, tokens, architecture.widths[0]), rng)
     cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
     attention = None
-    if architecture.kind == "softmax":
+    if not architecture.rule.is_polynomial:
         attention = _draw_attention(architecture, support, samples, tokens, field, rng)
     return Point(field, weights, inputs, cotangents, attention, rows, columns)
 
@@ -119,7 +119,7 @@ def _afford_point(architecture: Architecture, size: int, tokens: int, samples: i
     """Bound the memory of the samples and the multiplications of the minor."""
     width, layers, heads = max(architecture.widths), architecture.num_layers, architecture.heads
     entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
-    if architecture.kind == "softmax":
+    if not architecture.rule.is_polynomial:
         entries += samples * tokens**2 * layers * heads
     afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
     # One tangent of size width × tokens for each column, carried forward for each row.
@@ -181,7 +181,8 @@ def _draw_attention(
     """Formal attention: random columns that sum to 1, or from symmetric exponentials where inputs span one dimension.
 
     Exponentials of scores are algebraically independent if the inputs of the layer span two dimensions; for one
-    dimension the scores are symmetric, and only symmetric exponentials are points that occur.
+    dimension the scores are symmetric, and only symmetric exponentials are points that occur. Sigmoid: random entries,
+    symmetric if the scores are. A temperature divides A, which may be any matrix of its rank: it changes nothing.
     """
     p = field.p
     drawn = []
@@ -190,6 +191,12 @@ def _draw_attention(
             raise FormatError("a layer whose inputs span one dimension has a larger support")
         heads = []
         for _ in range(architecture.heads):
+            if architecture.kind == "sigmoid":
+                E = field.random((samples, tokens, tokens), rng)
+                upper = np.triu(E)
+                symmetric = upper + np.swapaxes(np.triu(E, 1), -1, -2)
+                heads.append(upper if architecture.causal else symmetric if sizes[0] == 1 else E)
+                continue
             if sizes[0] == 1:
                 heads.append(_draw_exponentials(architecture, samples, tokens, field, rng))
                 continue
@@ -276,7 +283,9 @@ def _differentiate(point: Point, sample: int, places: Mapping[str, list[tuple[in
             else:
                 weights = point.attention[index][h][sample]
                 weighted = weights * scores_tangent % p
-                scores_tangent = (weighted - weights * (weighted.sum(axis=1, keepdims=True) % p)) % p
+                # σ' = σ(1 − σ); softmax: P (Ṡ − Σ P Ṡ).
+                total_weighted = weighted if architecture.kind == "sigmoid" else weighted.sum(axis=1, keepdims=True) % p
+                scores_tangent = (weighted - weights * total_weighted) % p
             out = multiply(v, weights)
             out_tangent = (multiply(dv, weights) + multiply(v, scores_tangent)) % p
             if head.O is not None:

@@ -59,9 +59,9 @@ def reached_widths(architecture: Architecture) -> list[int]:
             spans.append(layer.d_out)
             continue
         reach = d if layer.value_width is None else layer.heads * min(layer.value_width, d)
-        if architecture.kind == "lightning":
+        if architecture.rule.is_polynomial:
             reach = min(reach, _cubics(d, architecture.tokens == 1))
-        elif architecture.tokens == 1:
+        elif architecture.tokens == 1 and architecture.rule.is_normalised:
             reach = min(reach, d)
         spans.append(min(layer.d_out, reach))
     return spans
@@ -102,7 +102,7 @@ def count_upper_bound(architecture: Architecture) -> int:
     """
     spans = reached_widths(architecture)
     ends = architecture.widths[0], architecture.widths[-1]
-    if architecture.kind == "softmax" and architecture.tokens == 1:
+    if architecture.rule.is_normalised and architecture.tokens == 1:
         # Attention over one token is 1: the network is linear, or the identity plus a matrix of bounded rank.
         if architecture.residual:
             ranks = [layer.heads * min(layer.value_width or layer.d_out, layer.d_in) for layer in architecture.layers]
@@ -110,7 +110,7 @@ def count_upper_bound(architecture: Architecture) -> int:
         return _bounded_rank(*ends, min(spans))
     widths = spans if architecture.residual else _read_widths(architecture, spans)
     parallel = architecture.tokens == 1
-    blind = not architecture.causal and not architecture.residual and architecture.kind == "lightning"
+    blind = not architecture.causal and not architecture.residual and architecture.rule.is_polynomial
     total = hidden = 0
     for i in range(architecture.num_layers):
         d, d_out = widths[i], widths[i + 1]
@@ -145,8 +145,8 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     H, alpha = layer.heads, min(layer.attention, d)
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
     values = _bounded_rank(d_out, d, nu)
-    if architecture.kind == "softmax":
-        return H * (_bounded_rank(d, d, alpha) + values)
+    if not architecture.rule.is_polynomial:
+        return H * ((_symmetric_rank(d, 2 * alpha) if parallel else _bounded_rank(d, d, alpha)) + values)
     all_scores = comb(d + 1, 2) if parallel else d * d - hidden
     scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), all_scores)
     free = H * (scores + values)
@@ -183,7 +183,7 @@ def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:
     if layer.value_width is None:
         return d_out <= d
     # For H ≤ d rank-one heads A_h = e_h q_hᵀ already reach everything that the O_h V_h allow.
-    if architecture.kind == "softmax" or layer.heads <= d:
+    if not architecture.rule.is_polynomial or layer.heads <= d:
         return d_out <= layer.heads * min(layer.value_width, d)
     tokens = min(architecture.tokens, 2)
     small = Architecture((d, d_out), min(layer.attention, d), tokens, heads=layer.heads, value_width=layer.value_width)

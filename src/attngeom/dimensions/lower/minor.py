@@ -60,7 +60,8 @@ def entry_degree(architecture: Architecture) -> int:
     factors = 2 if architecture.is_factored else 1
     value, tangent = 1, 0
     # Attention from symmetric exponentials has denominators: the sums of all columns, at most squared.
-    clearing = 2 * TOKENS * architecture.heads if 1 in effective_widths(architecture)[:-1] else 0
+    divides = architecture.rule.is_normalised and 1 in effective_widths(architecture)[:-1]
+    clearing = 2 * TOKENS * architecture.heads if divides else 0
     for _ in range(architecture.num_layers):
         if not architecture.rule.is_polynomial:
             # V X P with dP = P dS − P (Σ P dS), dS of degree 1 + 2·value or 2 + value + tangent.

@@ -7,9 +7,10 @@ from typing import Any
 from attngeom.errors import InputError
 from attngeom.network.attention.lightning import Lightning
 from attngeom.network.attention.rule import Attention
+from attngeom.network.attention.sigmoid import Sigmoid
 from attngeom.network.attention.softmax import Softmax
 
-KINDS: dict[str, type[Attention]] = {kind.name: kind for kind in (Lightning, Softmax)}
+KINDS: dict[str, type[Attention]] = {kind.name: kind for kind in (Lightning, Softmax, Sigmoid)}
 
 
 def find_kind(name: Any) -> type[Attention]:
@@ -23,4 +24,4 @@ def find_kind(name: Any) -> type[Attention]:
     return KINDS[name]
 
 
-__all__ = ["KINDS", "Attention", "Lightning", "Softmax", "find_kind"]
+__all__ = ["KINDS", "Attention", "Lightning", "Sigmoid", "Softmax", "find_kind"]

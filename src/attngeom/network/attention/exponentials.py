@@ -15,7 +15,9 @@ def exponential(S: Array, domain: Domain) -> Array:
     1.0
     """
     if domain == RR:
-        return np.exp(S)
+        # Beyond the range of floats the exponential is infinite and its inverse 0, as it should be.
+        with np.errstate(over="ignore"):
+            return np.exp(S)
     if isinstance(domain, Balls):
         return np.frompyfunc(lambda x: x.exp(), 1, 1)(S)
     raise DomainError(f"an exponential over {domain.name} was asked for; softmax and sigmoid need floats or balls")

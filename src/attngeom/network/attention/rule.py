@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -11,23 +13,31 @@ import numpy as np
 from attngeom.errors import DomainError
 from attngeom.exact.domains import Array, Domain
 
+ONE = Fraction(1)
+Key = tuple[object, ...]
+"""The name of a function of the input of a layer: entries of an attention matrix, or () for one without attention."""
+
 
 @dataclass(frozen=True)
 class Attention(ABC):
     """A rule that turns scores S into weights P: output column i of a head is Σ_j P_ji V x_j.
 
     S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
-    j > i. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull`` is its transpose. Mod p a rule that is not
-    polynomial is formal: ``draw`` gives P, whose entries stand for algebraically independent functions.
+    j > i; at temperature τ the rule is applied to S/τ. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull``
+    is its transpose. Mod p a rule that is not polynomial is formal: ``draw`` gives P, whose entries stand for
+    algebraically independent functions.
     """
 
     causal: bool = False
+    temperature: Fraction = ONE
 
     name: ClassVar[str]
     is_polynomial: ClassVar[bool]
     """Whether P is S itself, so that a layer is a cubic map and exact domains can evaluate it."""
     is_normalised: ClassVar[bool]
     """Whether the columns of P sum to 1; then one token attends to itself alone, whatever its score."""
+    head_theorem: ClassVar[str | None] = None
+    """The theorem by which layers of heads are one function only if their :meth:`terms` add up to the same; or None."""
 
     @property
     def has_scale(self) -> bool:
@@ -36,8 +46,8 @@ class Attention(ABC):
 
     @property
     def formal(self) -> Attention:
-        """The rule with the same set of functions that is used mod p."""
-        return self
+        """The rule with the same set of functions that is used mod p: A/τ runs over the same matrices as A."""
+        return replace(self, temperature=ONE)
 
     @abstractmethod
     def weights(self, S: Array, domain: Domain) -> Array:
@@ -64,11 +74,29 @@ class Attention(ABC):
         """
         raise DomainError(f"formal {self.name} attention was asked for; its weights are the scores")
 
+    def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
+        """A head as Σ W_k m_k over functions m_k of its input, each named by a key: heads with one A add up."""
+        yield tuple(A.ravel().tolist()), V
+
+    def cool(self, S: Array, domain: Domain) -> Array:
+        """S/τ."""
+        return S if self.temperature == ONE else domain.times(S, domain.convert([1 / self.temperature]))
+
     def hide(self, S: Array) -> Array:
         """S with zeros where nothing is visible: j > i if causal."""
         if not self.causal:
             return S
         return S * np.triu(np.ones(S.shape[-2:], dtype=np.int64)).astype(S.dtype)
+
+
+def up_to_sign(A: Array, V: Array, domain: Domain) -> tuple[Key, Array] | None:
+    """One of (A, V) and (−A, −V), the same for both, with A as a key; None for A = 0."""
+    entries = tuple(A.ravel().tolist())
+    lead = next((x for x in entries if x), None)
+    if lead is None:
+        return None
+    # One of x, −x is negative: any rule that tells them apart will do.
+    return (tuple(-x for x in entries), domain.reduce(-V)) if lead < -lead else (entries, V)
 
 
 def swap(a: Array) -> Array:

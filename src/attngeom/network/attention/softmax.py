@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,12 +10,12 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.network.attention.exponentials import exponential
-from attngeom.network.attention.rule import Attention, swap
+from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
 
 
 @dataclass(frozen=True)
 class Softmax(Attention):
-    """P_ji = exp S_ji / Σ_k exp S_ki over the visible k; Ṗ = P (Ṡ − Σ_j P_ji Ṡ_ji).
+    """P_ji = exp(S_ji/τ) / Σ_k exp(S_ki/τ) over the visible k; Ṗ = P (Ṡ − Σ_j P_ji Ṡ_ji)/τ.
 
     Formal softmax: mod p the columns of P are random elements that sum to 1. This gives the generic rank of the true
     Jacobian, because the exponentials of the scores of one layer are algebraically independent over the field of
@@ -30,8 +31,10 @@ class Softmax(Attention):
     name: ClassVar[str] = "softmax"
     is_polynomial: ClassVar[bool] = False
     is_normalised: ClassVar[bool] = True
+    head_theorem: ClassVar[str | None] = "Theorem D"
 
     def weights(self, S: Array, domain: Domain) -> Array:
+        S = self.cool(S, domain)
         if domain == RR:
             # Only differences of scores count: the largest visible one becomes 0, so that nothing overflows.
             shifted = np.where(np.triu(np.ones(S.shape[-2:], dtype=bool)), S, -np.inf) if self.causal else S
@@ -43,11 +46,23 @@ class Softmax(Attention):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         product = domain.times(P, dS)
         sums = domain.reduce(product.sum(axis=-2, keepdims=True))
-        return domain.reduce(product - domain.times(P, sums))
+        return self.cool(domain.reduce(product - domain.times(P, sums)), domain)
 
     def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
         """The Jacobian diag(P) − P Pᵀ of every column is symmetric."""
         return self.push(P, cotangent, domain)
+
+    def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
+        """t ≥ 3: V for A. t = 2: V for the mean of the tokens, and V for A up to the sign of (A, V). t = 1: V.
+
+        For t = 2 a head is V x̄ + V u tanh(uᵀ A x/τ) at tokens x̄ ± u, which is odd in A.
+        """
+        if tokens > 2:
+            yield from super().terms(A, V, tokens, domain)
+            return
+        yield (), V
+        if tokens == 2 and (term := up_to_sign(A, V, domain)) is not None:
+            yield term
 
     def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
         """Random E with each diagonal entry replaced by 1 − the rest of its column.

@@ -1,4 +1,4 @@
-"""Rational softmax networks: symmetries and equal layers, Theorems A and D, and inputs enclosed by balls."""
+"""Rational networks that are not polynomial: symmetries, equal layers, theorems, and inputs enclosed by balls."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Symmetry, Weights
 
 
-def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
-    """The verdict on two rational softmax networks.
+def compare_transcendental(first: Weights, second: Weights, seed: int) -> Comparison:
+    """The verdict on two rational softmax or sigmoid networks.
 
-    Decided without exception for one head and no skip connection (Theorem A; causal: Theorem A', which leaves a case
-    open for t = 2), for one layer of heads (Theorem D), and for one token.
+    Decided without exception for one layer of heads (Theorems D and S); for softmax with one head and no skip
+    connection (Theorem A; causal: Theorem A', which leaves a case open for t = 2), and for one token; for sigmoid
+    with one head, neither skip connection nor mask, and no M_i = 0 before the last (Theorem S).
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((2, 2), 1, kind="softmax"), QQ, seed=0)
-    >>> compare_softmax(w, w, 0).standing
+    >>> compare_transcendental(w, w, 0).standing
     'proven'
     """
     architecture = first.architecture
@@ -37,8 +38,8 @@ def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
         same, reason = verdict.same, verdict.reason
     elif layerwise_equality(first, second) is not None:
         same, reason = True, "the layers are equal up to a change of basis"
-    elif architecture.num_layers == 1:
-        same, reason = False, "the heads differ after those with one A are added up (Theorem D)"
+    elif architecture.num_layers == 1 and architecture.rule.head_theorem is not None:
+        same, reason = False, f"the heads differ after those with one A are added up ({architecture.rule.head_theorem})"
     if same:
         return Comparison(
             same_function=True,

@@ -1,0 +1,68 @@
+"""Sigmoid attention: every score on its own gives a weight between 0 and 1, and nothing is normalised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.attention.exponentials import exponential
+from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
+
+
+@dataclass(frozen=True)
+class Sigmoid(Attention):
+    """P_ji = σ(S_ji/τ) for visible j, σ(s) = 1 / (1 + exp(−s)); Ṗ = P (1 − P) Ṡ/τ.
+
+    Formal sigmoid: mod p the entries of P are random elements. σ(S_ji) and exp S_ji generate the same field, so the
+    σ(S_ji) are algebraically independent over the field of everything before the layer (Kolchin and Ostrowski) as
+    soon as no combination Σ q_ji S_ji with rational q ≠ 0 is constant. Scores are linear in the fresh matrix A, so
+    that would be Σ q_ji y_j ⊗ y_i = 0 for the tokens y of the layer; these are generic (specialise the free weights
+    before it to P = 1), and entry (a, b) of the sum, a ≠ b, shows every q_ji on a monomial of its own: q = 0 if the
+    tokens span at least two dimensions. If they span one, S_ji = m y_j y_i is symmetric, and so are the weights drawn.
+
+    >>> from attngeom.exact import RR
+    >>> Sigmoid(causal=True).weights(np.zeros((2, 2)), RR).tolist()
+    [[0.5, 0.5], [0.0, 0.5]]
+    """
+
+    name: ClassVar[str] = "sigmoid"
+    is_polynomial: ClassVar[bool] = False
+    is_normalised: ClassVar[bool] = False
+    head_theorem: ClassVar[str | None] = "Theorem S"
+
+    def weights(self, S: Array, domain: Domain) -> Array:
+        return self.hide(1 / (1 + exponential(-self.cool(S, domain), domain)))
+
+    def push(self, P: Array, dS: Array, domain: Domain) -> Array:
+        return self.cool(domain.times(domain.times(P, 1 - P), dS), domain)
+
+    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
+        """Every entry of P depends on its own score alone."""
+        return self.push(P, cotangent, domain)
+
+    def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
+        """V for the sum of the tokens, and V for A up to the sign of (A, V), because σ(s) − 1/2 is odd.
+
+        One token sees A + Aᵀ only.
+        """
+        yield (), V
+        seen = domain.reduce(A + A.T) if tokens == 1 else A
+        if (term := up_to_sign(seen, V, domain)) is not None:
+            yield term
+
+    def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
+        """Random entries, symmetric if the scores are; weights of tokens that are left out are specialised to 0.
+
+        >>> from attngeom.exact import GF
+        >>> P = Sigmoid().draw((3, 3), 1, GF(7), np.random.default_rng(0))
+        >>> bool(np.all(P == P.T))
+        True
+        """
+        P = domain.random(shape, rng)
+        if self.causal:
+            return np.triu(P)
+        return P if copies is None else np.triu(P) + swap(np.triu(P, 1))
