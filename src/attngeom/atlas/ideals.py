@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from math import comb
 from typing import Any
 
@@ -80,6 +79,15 @@ def _models(table: Mapping[str, Any]) -> Iterator[tuple[dict[str, int], str]]:
         if coordinates == "single" and (model["rows"] > 1 or model["targets"] != model["d"]):
             raise InputError("coordinates = 'single' given; it needs rows = 1 and targets = 'd'")
         yield model, coordinates
+
+
+def _count_models(table: Mapping[str, Any]) -> int:
+    """A bound on the number of models of a table, from the lengths of its ranges."""
+    values = table_values(table, KEYS, "ideal")
+    widths = integers(values["d"], "d")
+    ranks = max(widths) if values["a"] == "all" else len(integers(values["a"], "a"))
+    targets = 1 if values["targets"] == "d" else len(integers(values["targets"], "targets"))
+    return len(widths) * ranks * targets * len(integers(values["rows"], "rows"))
 
 
 def _degrees(table: Mapping[str, Any]) -> list[int]:
@@ -189,8 +197,8 @@ class Ideal(Question):
                     yield model_task(self.name, model, degree, coordinates, seed)
 
     def size(self, table: Mapping[str, Any]) -> int:
-        whole = sum(1 for _ in islice(_models(table), MANY))
-        return len(_degrees(table)) * whole + (IdealWeight().size(table) if whole < MANY else 0)
+        models = _count_models(table)
+        return len(_degrees(table)) * models + (IdealWeight().size(table) if models < MANY else 0)
 
     def cost(self, task: Task) -> float:
         (d, rows), degree = task.architecture["widths"], task.parameters["degree"]

@@ -171,7 +171,7 @@ def to_parquet(rows: Sequence[Row]) -> bytes:
         is_wide = any(type(value) is int and abs(value) >= 2**63 for value in values)
         if len(kinds) > 1 or is_wide:
             values = [None if value is None else str(value) for value in values]
-        arrays[column] = pyarrow.convert(values)
+        arrays[column] = pyarrow.array(values)
     sink = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(pyarrow.table(arrays), sink)
     return bytes(sink.getvalue())

@@ -157,7 +157,7 @@ def json_integer(n: int) -> int | str:
     """The integer, or its size in words if it has more digits than readers of JSON take.
 
     >>> json_integer(45), json_integer(2**20000)
-    (45, 'about 10^6021')
+    (45, 'about 10^6020')
     """
     return n if n.bit_length() <= MAX_BITS else f"about 10^{int(n.bit_length() * log10(2))}"
 
