@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from attngeom.errors import DomainError, FormatError, InputError
 from attngeom.exact.domains import QQ, RR
@@ -78,14 +78,21 @@ def read_weights(path: str | Path) -> Weights:
 
 
 def write_weights(weights: Weights, path: str | Path) -> None:
-    """Write floats as .safetensors or rationals as .json: all of it, or nothing."""
+    """Write floats as .safetensors or rationals as .json: all of it, or nothing; what is written reads back."""
     path = Path(path)
     if path.suffix == ".json":
-        write_atomic(path, to_json(weights_to_json(weights)) + "\n")
+        text = to_json(weights_to_json(weights)) + "\n"
+        if not weights_from_json(parse_json(text, str(path)), str(path)).equals(weights):
+            raise FormatError(f"{path}: the weights do not read back; nothing was written")
+        write_atomic(path, text)
         return
     if path.suffix != ".safetensors":
         raise InputError(f"{path} given; the name must end in .safetensors (floats) or .json (exact weights)")
     if weights.domain != RR:
         raise DomainError(f"weights over {weights.domain.name} given for {path}; exact weights are written as .json")
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.tensors()}
-    write_atomic(path, save(tensors, metadata={METADATA_KEY: json.dumps(weights.architecture.to_json())}))
+    data = save(tensors, metadata={METADATA_KEY: json.dumps(weights.architecture.to_json())})
+    found = load(data)
+    if any(not np.array_equal(found[name], array) or not np.all(np.isfinite(array)) for name, array in tensors.items()):
+        raise FormatError(f"{path}: weights with NaN, infinite or unreadable entries; nothing was written")
+    write_atomic(path, data)
