@@ -15,7 +15,7 @@ import flint
 import numpy as np
 from flint import fmpq
 
-from attngeom.canonical.form import canonical
+from attngeom.canonical.form import canonical_form
 from attngeom.comparison import compare
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Balls, Domain
@@ -131,7 +131,7 @@ def exact_peer(width: int, layers: int) -> None:
     start = time.process_time()
     compare(first, second)
     middle = time.process_time()
-    canonical(first), canonical(second)
+    canonical_form(first), canonical_form(second)
     aligned, compared = middle - start, time.process_time() - middle
     print(
         f"exact weights d = a = {width}, l = {layers}: alignment {aligned:.3f} s, two canonical forms {compared:.3f} s,"

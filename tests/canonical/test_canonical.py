@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attngeom.canonical.answer import canonicalize
 from attngeom.canonical.compact import coordinates, with_coordinates
-from attngeom.canonical.form import canonical, canonical_form, restore
+from attngeom.canonical.form import canonical_form
+from attngeom.canonical.restore import restore
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import relative_distance
 from attngeom.dimensions import rank_at
@@ -35,13 +37,11 @@ GENERIC = [
 def test_exact_form_is_invariant_idempotent_and_has_the_same_function(architecture, seed):
     weights = random_weights(architecture, QQ, seed)
     moved = weights.act(random_symmetry(architecture, QQ, seed + 1))
-    found = canonical(weights)
-    assert found.equals(canonical(found))
+    found = canonicalize(weights).weights
+    assert found.equals(canonicalize(found).weights)
     X = QQ.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
     assert QQ.equal(forward(found, X), forward(weights, X))
-    A = [x for heads in canonical_form(weights).layers for x in heads.heads]
-    if len({str(QQ.matmul(head.K.T, head.Q).tolist()) for head in A}) == len(A):
-        assert found.equals(canonical(moved))
+    assert found.equals(canonicalize(moved).weights)
 
 
 @pytest.mark.parametrize("architecture", GENERIC, ids=str)
@@ -59,22 +59,22 @@ def test_number_of_free_entries_is_the_proven_dimension(architecture):
 def test_float_form_is_invariant_to_rounding(architecture, gauge):
     for seed in range(5):
         weights = random_weights(architecture, RR, seed)
-        found = canonical(weights, gauge)
+        found = canonicalize(weights, gauge).weights
         moved = weights.act(random_symmetry(architecture, RR, seed + 100))
-        assert relative_distance(found, canonical(moved, gauge)) < 1e-10
-        assert relative_distance(found, canonical(found, gauge)) < 1e-10
+        assert relative_distance(found, canonicalize(moved, gauge).weights) < 1e-10
+        assert relative_distance(found, canonicalize(found, gauge).weights) < 1e-10
         assert compare(weights, found, tolerance=1e-10).same_function is True
 
 
 def test_balanced_factors_are_balanced():
-    head = canonical(random_weights(Architecture((4, 4), 3), RR, 0)).layers[0][0]
+    head = canonicalize(random_weights(Architecture((4, 4), 3), RR, 0)).weights.layers[0][0]
     np.testing.assert_allclose(head.K @ head.K.T, head.Q @ head.Q.T, atol=1e-14)
     np.testing.assert_allclose(head.Q @ head.Q.T, np.diag(np.diagonal(head.Q @ head.Q.T)), atol=1e-14)
 
 
 def test_balanced_factors_of_exact_weights_are_refused():
     with pytest.raises(InputError, match="square roots"):
-        canonical(random_weights(Architecture((2, 2), 1), QQ, 0), "balanced")
+        canonicalize(random_weights(Architecture((2, 2), 1), QQ, 0), "balanced")
 
 
 @pytest.mark.parametrize("domain", [QQ, RR], ids=["QQ", "RR"])
@@ -83,10 +83,10 @@ def test_coordinates_restore_the_form(architecture, domain):
     form = canonical_form(random_weights(architecture, domain, 1))
     vector = coordinates(form)
     blank = with_coordinates(form, vector)
-    assert restore(blank).equals(restore(form))
+    assert restore(blank)[0].equals(restore(form)[0])
     changed = vector.copy()
     changed[0] = changed[0] + 1
-    assert not restore(with_coordinates(form, changed)).equals(restore(form))
+    assert not restore(with_coordinates(form, changed))[0].equals(restore(form)[0])
     with pytest.raises(FormatError, match="coordinates"):
         with_coordinates(form, vector[1:])
 
@@ -94,7 +94,7 @@ def test_coordinates_restore_the_form(architecture, domain):
 def test_deep_float_networks_do_not_overflow():
     architecture = Architecture((4,) * 13, 4)
     weights = random_weights(architecture, RR, 0)
-    found = canonical(Weights.from_vector(architecture, weights.vector() * 5, RR))
+    found = canonicalize(Weights.from_vector(architecture, weights.vector() * 5, RR)).weights
     assert np.all(np.isfinite(found.vector()))
     assert 1e-3 < np.abs(found.vector()).max() < 1e3
 
@@ -104,10 +104,10 @@ def test_different_functions_have_different_forms():
     weights = random_weights(architecture, QQ, 0)
     vector = weights.vector().copy()
     vector[3] += 1
-    assert not canonical(weights).equals(canonical(Weights.from_vector(architecture, vector, QQ)))
+    assert not canonicalize(weights).weights.equals(canonicalize(Weights.from_vector(architecture, vector, QQ)).weights)
 
 
 def test_zero_heads_are_removed():
     architecture = Architecture((2, 2), 2)
     zero = weights_from_matrices(architecture, [QQ.zeros((2, 2))], [QQ.eye(2)], QQ)
-    assert QQ.is_zero(canonical(zero).vector())
+    assert QQ.is_zero(canonicalize(zero).weights.vector())

@@ -8,8 +8,8 @@ from attngeom.exact import QQ, RR
 from attngeom.inspection.fibers import virtual_fiber
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
 
-ONE, TWO = QQ.eye(2), QQ.array([[1, 2], [3, 5]])
-J, ZERO = QQ.array([[0, 1], [-1, 0]]), QQ.zeros((2, 2))
+ONE, TWO = QQ.eye(2), QQ.convert([[1, 2], [3, 5]])
+J, ZERO = QQ.convert([[0, 1], [-1, 0]]), QQ.zeros((2, 2))
 
 
 def deep(matrices, L=ONE, tokens=2, **options):

@@ -1,1 +1,5 @@
 """One representative for each function: canonical forms, compact files, moves along the fiber."""
+
+from attngeom.canonical.answer import Canonicalization, Teleportation, canonicalize, teleport
+
+__all__ = ["Canonicalization", "Teleportation", "canonicalize", "teleport"]

@@ -8,33 +8,32 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.canonical.echelon import free_columns
-from attngeom.canonical.form import CanonicalForm, CanonicalHead
-from attngeom.errors import FormatError
+from attngeom.canonical.form import CanonicalForm, CanonicalTerm
+from attngeom.canonical.scaled import Scaled
+from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import Array
+from attngeom.exact.scaling import join_scale
 
 
 def _free_entries(form: CanonicalForm) -> Iterator[tuple[int, int, str, Array]]:
-    """For each tensor (layer, head, letter) the boolean mask of its free entries."""
+    """For each tensor (layer, term, letter) the boolean mask of its free entries."""
     last = len(form.layers) - 1
     for index, layer in enumerate(form.layers):
-        widths = [head.O.shape[1] for head in layer.heads]
-        starts = np.cumsum([0, *widths])
-        for place, head in enumerate(layer.heads):
-            keys = np.ones(head.K.shape, dtype=bool)
-            if head.scale_pivot is not None:
-                keys[head.scale_pivot] = False
+        starts = np.cumsum([0, *(term.O.shape[1] for term in layer.terms)])
+        for place, term in enumerate(layer.terms):
+            keys = np.ones(term.K.shape, dtype=bool)
+            if term.scale_pivot is not None:
+                keys[term.scale_pivot] = False
             yield index, place, "K", keys
-            yield index, place, "Q", _outside(head.Q.shape, head.query_pivots)
-            yield index, place, "V", _outside(head.V.shape, head.value_pivots)
+            yield index, place, "Q", _outside(term.Q.shape, term.query_pivots)
+            yield index, place, "V", _outside(term.V.shape, term.value_pivots)
             if layer.stack_pivots is None:
-                outputs = np.ones(head.O.shape, dtype=bool)
+                outputs = np.ones(term.O.shape, dtype=bool)
                 if form.log_scale is not None and index == last and place == largest_output(form)[0]:
                     outputs[largest_output(form)[1]] = False
             else:
                 inside = [p - int(starts[place]) for p in layer.stack_pivots if starts[place] <= p < starts[place + 1]]
-                outputs = _outside(head.O.shape, tuple(inside))
-            if not head.query_pivots:
-                outputs[...] = False
+                outputs = _outside(term.O.shape, tuple(inside))
             yield index, place, "O", outputs
 
 
@@ -45,13 +44,31 @@ def _outside(shape: tuple[int, ...], pivots: tuple[int, ...]) -> Array:
 
 
 def largest_output(form: CanonicalForm) -> tuple[int, tuple[int, int]]:
-    """Head and place of the entry ±1 of the last outputs of a float form."""
-    heads = form.layers[-1].heads
-    sizes = [np.abs(head.O).max(initial=0.0) for head in heads]
+    """Term and place of the entry ±1 of the last outputs of a float form that is not zero."""
+    terms = form.layers[-1].terms
+    sizes = [np.abs(term.O).max(initial=0.0) for term in terms]
     place = int(np.argmax(sizes))
-    flat = int(np.argmax(np.abs(heads[place].O)))
-    width = heads[place].O.shape[1]
+    flat = int(np.argmax(np.abs(terms[place].O)))
+    width = terms[place].O.shape[1]
     return place, (flat // width, flat % width)
+
+
+def without_exponents(form: CanonicalForm) -> CanonicalForm:
+    """The form with every power of two multiplied out; InputError if an entry leaves the range of floats."""
+    layers = []
+    for layer in form.layers:
+        terms = []
+        for term in layer.terms:
+            if not (term.key_exponent or term.output_exponent):
+                terms.append(term)
+                continue
+            K, O = Scaled(term.K, term.key_exponent).join(), Scaled(term.O, term.output_exponent).join()
+            back = join_scale(K, -term.key_exponent), join_scale(O, -term.output_exponent)
+            if not (np.array_equal(back[0], term.K) and np.array_equal(back[1], term.O)):
+                raise InputError("weights with coordinates beyond the range of floats given; rescale them")
+            terms.append(replace(term, K=K, O=O, key_exponent=0, output_exponent=0))
+        layers.append(replace(layer, terms=tuple(terms)))
+    return replace(form, layers=tuple(layers))
 
 
 def coordinates(form: CanonicalForm) -> Array:
@@ -63,9 +80,10 @@ def coordinates(form: CanonicalForm) -> Array:
     >>> len(coordinates(canonical_form(random_weights(Architecture((2, 2), 2), QQ, seed=0))))
     7
     """
-    parts = []
+    form = without_exponents(form)
+    parts = [form.domain.zeros((0,))]
     for index, place, letter, mask in _free_entries(form):
-        parts.append(getattr(form.layers[index].heads[place], letter)[mask])
+        parts.append(getattr(form.layers[index].terms[place], letter)[mask])
     if form.log_scale is not None:
         parts.append(np.array([form.log_scale]))
     return np.concatenate(parts)
@@ -73,16 +91,17 @@ def coordinates(form: CanonicalForm) -> Array:
 
 def with_coordinates(form: CanonicalForm, vector: Array) -> CanonicalForm:
     """The form with the same pivots and other free entries."""
+    form = without_exponents(form)
     needed = sum(int(mask.sum()) for *_, mask in _free_entries(form)) + (form.log_scale is not None)
     if vector.shape != (needed,):
         raise FormatError(f"{vector.size} canonical coordinates given; {needed} are required for these pivots")
-    heads: list[list[CanonicalHead]] = [list(layer.heads) for layer in form.layers]
+    terms: list[list[CanonicalTerm]] = [list(layer.terms) for layer in form.layers]
     start = 0
     for index, place, letter, mask in _free_entries(form):
         count = int(mask.sum())
-        array = getattr(form.layers[index].heads[place], letter).copy()
+        array = getattr(form.layers[index].terms[place], letter).copy()
         array[mask] = vector[start : start + count]
-        heads[index][place] = replace(heads[index][place], **{letter: array})
+        terms[index][place] = replace(terms[index][place], **{letter: array})
         start += count
-    layers = tuple(replace(layer, heads=tuple(found)) for layer, found in zip(form.layers, heads))
+    layers = tuple(replace(layer, terms=tuple(found)) for layer, found in zip(form.layers, terms))
     return replace(form, layers=layers, log_scale=None if form.log_scale is None else float(vector[-1]))

@@ -5,27 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from attngeom.exact.domains import Array, Domain
+from attngeom.network.balance import choose_pivots
 
-FLOAT_RANK_CUT = 1e-12
+RANK_CUT = 1e-12
+CLOSE = 30.0
+"""A singular value within this factor of the cut is a close call."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowGauge:
-    """S (m×n) of rank r as basis·rows: ``rows`` (r×n) has the identity at ``pivots`` and basis is S[:, pivots]."""
+    """S (m×n) of rank r as basis·rows: ``rows`` (r×n) has the identity at ``pivots`` and basis is S[:, pivots].
+
+    ``is_clear`` is False if rank or pivots hang on a close call in floats.
+    """
 
     basis: Array
     rows: Array
     pivots: tuple[int, ...]
+    is_clear: bool = True
 
 
-def row_gauge(S: Array, domain: Domain) -> RowGauge:
+def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: float = 0.0) -> RowGauge:
     """The canonical basis of the row space of S, invariant under S → C S for invertible C.
 
-    Exact domains: the reduced echelon form. Floats: pivots by QR factorization of the orthogonal projector on the row
-    space, which is well conditioned and does not depend on C; singular values below 1e-12 σ_1 count as zero.
+    Exact domains: the reduced echelon form. Floats: pivots that depend on the row space alone and leave it well
+    conditioned; singular values below 1e-12 σ_1, below ``noise`` times the norm of S, or beyond the ``max_rank`` that S
+    is known to have count as zero.
 
     >>> from attngeom.exact import QQ
     >>> row_gauge(QQ.convert([[0, 2, 4]]), QQ).rows.tolist()
@@ -34,16 +41,19 @@ def row_gauge(S: Array, domain: Domain) -> RowGauge:
     if domain.is_exact:
         echelon = domain.rref(S)
         return RowGauge(S[:, list(echelon.pivots)], echelon.matrix, echelon.pivots)
-    _, values, right = np.linalg.svd(S, full_matrices=False)
-    rank = int(np.sum(values > FLOAT_RANK_CUT * values[0])) if values.size and values[0] else 0
+    left, values, right = np.linalg.svd(S, full_matrices=False)
+    cut = max(RANK_CUT * float(values.max(initial=0.0)), noise * float(np.linalg.norm(S)))
+    rank = int(np.sum(values[:max_rank] > cut))
     if rank == 0:
         return RowGauge(S[:, :0], S[:0], ())
-    span = right[:rank]
-    order = scipy.linalg.qr(span.T @ span, mode="r", pivoting=True)[1]
-    pivots = tuple(sorted(int(place) for place in order[:rank]))
-    rows = np.linalg.solve(span[:, list(pivots)], span)
-    rows[:, list(pivots)] = np.eye(rank)
-    return RowGauge(S[:, list(pivots)], rows, pivots)
+    pivots = choose_pivots(right[:rank])
+    # The right singular vectors once more, small columns to their own accuracy.
+    span = (left[:, :rank].T @ S) / values[:rank, None]
+    columns = list(pivots.columns)
+    rows = np.linalg.solve(span[:, columns], span)
+    rows[:, columns] = np.eye(rank)
+    close = (values > cut / CLOSE) & (values < cut * CLOSE)
+    return RowGauge(S[:, columns], rows, pivots.columns, pivots.is_clear and not bool(close.any()))
 
 
 def free_columns(width: int, pivots: tuple[int, ...]) -> list[int]:

@@ -1,33 +1,37 @@
 """Canonical form: one representative for each generic fiber.
 
-Layer by layer, in coordinates of the input that are already canonical: A_h is scaled so that one entry of its key
-factor is 1 (lightning); Q_h, V_h (factored heads) and, before another layer and without skip connection, the stacked
-outputs [O_1 … O_H] are in echelon gauge; heads are ordered by A_h. What the network cannot see (coordinates outside
-the span of the outputs, factors beyond a rank) is zero. Over Q everything is rational; the scales end up in the last
-layer. Over floats the scale is the same in every layer, κ, so that degrees 3^l do not overflow.
+Layer by layer, in coordinates of the input that are already canonical. The layer is a sum of terms with different
+attention matrices A (see :mod:`attngeom.canonical.terms`): A is scaled so that one entry of its key factor is 1, where
+its scale is free; Q, V and, before another layer and without skip connection, the stacked outputs are in echelon gauge;
+the terms are ordered by A. What the network cannot see (coordinates outside the span of the outputs, factors beyond a
+rank) is zero. Over exact domains the scales end up in the last layer. Over floats the scale is the same in every
+layer, so that degrees 3^l do not overflow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import numpy as np
 
-from attngeom.canonical.echelon import row_gauge
-from attngeom.errors import DomainError, InputError
+from attngeom.canonical.echelon import RowGauge, row_gauge
+from attngeom.canonical.scaled import Scaled, multiply
+from attngeom.canonical.terms import Maps, Term, layer_terms, visible_rows
+from attngeom.errors import DomainError, SizeError
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.layer.quadrics import reciprocal
-from attngeom.network import Architecture, Head, Weights
+from attngeom.network import Architecture, Weights
 
-Gauge = Literal["echelon", "balanced"]
+MAX_BITS = 2**32
+FAITHFUL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class CanonicalHead:
+class CanonicalTerm:
     """K (α×r), Q (α×r, identity at ``query_pivots``), V (ν×r, identity at ``value_pivots``), O (ρ×ν).
 
-    ``scale_pivot`` is the place of the entry 1 in K, or None (softmax, or a head that is zero).
+    ``scale_pivot`` is the place of the entry 1 in K, or None where the scale of A is not free; ``heads`` is the number
+    of heads that the term is dealt out to. Over floats the keys are K · 2^key_exponent and the outputs are
+    O · 2^output_exponent.
     """
 
     K: Array
@@ -37,16 +41,19 @@ class CanonicalHead:
     query_pivots: tuple[int, ...]
     value_pivots: tuple[int, ...]
     scale_pivot: tuple[int, int] | None
+    heads: int
+    key_exponent: int = 0
+    output_exponent: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CanonicalLayer:
-    """Heads in canonical order; ``stack_pivots`` are the identity columns of [O_1 … O_H], None where O is free.
+    """Terms in canonical order; ``stack_pivots`` are the identity columns of [O_1 … O_n], None where O is free.
 
     ``size_in`` and ``size_out`` are the numbers of coordinates that are in use before and after the layer.
     """
 
-    heads: tuple[CanonicalHead, ...]
+    terms: tuple[CanonicalTerm, ...]
     stack_pivots: tuple[int, ...] | None
     size_in: int
     size_out: int
@@ -56,20 +63,23 @@ class CanonicalLayer:
 class CanonicalForm:
     """All canonical layers; over floats the last outputs have largest entry ±1 and ``log_scale`` is log of the rest.
 
-    ``log_scale`` is None where the scale is part of the last layer: over Q, for softmax and with skip connections.
+    ``log_scale`` is None where the scale is part of the last layer: over exact domains, where A has no free scale, and
+    with skip connections. ``is_canonical``: the form is the same on the whole orbit; False if floats are too close to
+    a choice (of ranks, pivots or the order of heads) to tell.
     """
 
     architecture: Architecture
     domain: Domain
     layers: tuple[CanonicalLayer, ...]
     log_scale: float | None
+    is_canonical: bool = True
 
 
 def canonical_form(weights: Weights) -> CanonicalForm:
     """The canonical form of exact or float weights.
 
-    Equal for all weights of one group orbit; one for each generic fiber where the widths do not decrease towards a
-    narrower layer that hides part of an earlier one ([G] Cor 3.8's widths, and all networks with skip connections).
+    Equal for all weights of one group orbit, in degenerate cases too, and one for each generic fiber: coordinates
+    between layers that no input reaches, or that no later layer reads, are left out.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import random_weights
@@ -79,142 +89,162 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     domain, architecture = weights.domain, weights.architecture
     if not domain.is_exact and domain != RR:
         raise DomainError(f"weights over {domain.name} given; exact or float weights are required")
+    _check_size(weights)
+    layers = [[Maps.of(head, domain) for head in heads] for heads in weights.layers]
+    sizes = [size for shape in architecture.layers for size in (shape.heads, shape.d_in, shape.d_out)]
+    form = _reduce(layers, architecture.widths, architecture, domain)
+    while _sizes(form) != sizes:
+        # Something was left out. Heads may agree or cancel on what remains, and then more can be left out.
+        sizes = _sizes(form)
+        widths = (architecture.widths[0], *(layer.size_out for layer in form.layers))
+        again = _reduce([_maps(layer, domain) for layer in form.layers], widths, architecture, domain)
+        log_scale = None if again.log_scale is None else again.log_scale + (form.log_scale or 0.0)
+        form = replace(again, log_scale=log_scale, is_canonical=form.is_canonical and again.is_canonical)
+    return form
+
+
+def _sizes(form: CanonicalForm) -> list[int]:
+    """Numbers that decrease when something is left out."""
+    return [size for layer in form.layers for size in (len(layer.terms), layer.size_in, layer.size_out)]
+
+
+def _maps(layer: CanonicalLayer, domain: Domain) -> list[Maps]:
+    """The terms of a canonical layer as maps between the coordinates in use."""
+    return [
+        Maps(
+            Scaled(term.K, term.key_exponent),
+            Scaled(term.Q),
+            Scaled(domain.matmul(term.O, term.V), term.output_exponent).split(domain),
+            term.heads,
+        )
+        for term in layer.terms
+    ]
+
+
+def _reduce(
+    layers: list[list[Maps]], widths: tuple[int, ...], architecture: Architecture, domain: Domain
+) -> CanonicalForm:
+    """One pass from the last layer to the first, for what is read, and one back, for what is reached."""
     has_scale = architecture.rule.has_scale
-    follows_scale = has_scale and domain == RR and not architecture.residual
+    follows_scale = has_scale and not domain.is_exact and not architecture.residual
+    readers, is_clear = _readers(layers, widths, architecture, domain)
     log_scale = 0.0
-    embedding = domain.eye(architecture.widths[0])
-    layers = []
-    for index, heads in enumerate(weights.layers):
-        seen = [_canonical_head(head, embedding, has_scale, domain) for head in heads]
-        seen.sort(key=lambda head: _order_key(head, domain))
-        is_hidden = index < architecture.num_layers - 1 and not architecture.residual
-        stack = np.concatenate([head.O for head in seen], axis=1)
-        pivots: tuple[int, ...] | None = None
-        if is_hidden:
-            gauge = row_gauge(stack, domain)
-            stack, pivots, embedding = gauge.rows, gauge.pivots, gauge.basis
+    embedding = Scaled(domain.eye(widths[0]))
+    found = []
+    for index, maps in enumerate(layers):
+        shape = architecture.layer(index)
+        size_in = embedding.array.shape[1]
+        terms, clear = layer_terms(maps, embedding, has_scale, domain)
+        values = [_value_gauge(term, shape.value_width, domain) for term in terms]
+        is_clear = is_clear and clear and all(clear for _, clear in values)
+        parts = [term for term, _ in values]
+        if index == architecture.num_layers - 1 or architecture.residual:
+            if follows_scale:
+                parts, top = _without_scale(parts)
+                log_scale = 3 * log_scale + top
+            found.append(CanonicalLayer(tuple(parts), None, size_in, shape.d_out))
+            embedding = Scaled(domain.eye(shape.d_out))
+            continue
+        layer, embedding, clear = _hidden_layer(parts, size_in, widths[index + 1], readers[index], domain)
+        is_clear = is_clear and clear
         if follows_scale:
             # A hidden layer scales what follows it cubed: keep the basis at size one and count its logarithm.
-            size = float(np.abs(embedding).max(initial=0.0) if is_hidden else np.abs(stack).max(initial=0.0)) or 1.0
-            if is_hidden:
-                embedding = embedding / size
-            else:
-                stack = stack / size
-            log_scale = 3 * log_scale + float(np.log(size))
-        sizes = np.cumsum([head.O.shape[1] for head in seen])[:-1]
-        outputs = np.split(stack, sizes, axis=1)
-        layers.append(
-            CanonicalLayer(
-                tuple(replace(head, O=O) for head, O in zip(seen, outputs)),
-                pivots,
-                seen[0].K.shape[1],
-                stack.shape[0],
-            )
+            largest = float(np.abs(embedding.array).max(initial=0.0)) or 1.0
+            log_scale = 3 * log_scale + embedding.exponent * float(np.log(2)) + float(np.log(largest))
+            embedding = Scaled(embedding.array / largest, 0, embedding.noise)
+        found.append(layer)
+    is_scaled = follows_scale and bool(found[-1].terms)
+    return CanonicalForm(architecture, domain, tuple(found), log_scale if is_scaled else None, is_clear)
+
+
+def _readers(
+    layers: list[list[Maps]], widths: tuple[int, ...], architecture: Architecture, domain: Domain
+) -> tuple[list[RowGauge | None], bool]:
+    """For each hidden layer a basis of what later layers read of its output, None if it is all of it."""
+    found: list[RowGauge | None] = []
+    is_clear = True
+    for maps, width in [] if architecture.residual else list(zip(layers, widths))[:0:-1]:
+        terms, _ = layer_terms(maps, Scaled(domain.eye(width)), architecture.rule.has_scale, domain)
+        after = found[-1].rows if found and found[-1] is not None else None
+        rows = visible_rows(terms, after, domain) if terms else domain.zeros((0, width))
+        gauge = row_gauge(rows, domain)
+        is_clear = is_clear and gauge.is_clear
+        found.append(None if len(gauge.pivots) == width else gauge)
+    return found[::-1], is_clear
+
+
+def _check_size(weights: Weights) -> None:
+    """Refuse rational weights whose scale, of degree 3^l in the first layer, would not fit in memory."""
+    architecture, domain = weights.architecture, weights.domain
+    if domain.characteristic or not domain.is_exact or not architecture.rule.has_scale or architecture.residual:
+        return
+    bits = 3.0**architecture.num_layers * max(len(str(x)) for x in weights.vector())
+    if bits * architecture.layers[-1].num_parameters > MAX_BITS:
+        raise SizeError(
+            f"{architecture.num_layers} exact layers given; their scale of degree 3^l would fill the memory, use floats"
         )
-        if not is_hidden:
-            embedding = domain.eye(stack.shape[0])
-    return CanonicalForm(architecture, domain, tuple(layers), log_scale if follows_scale else None)
 
 
-def _canonical_head(head: Head, embedding: Array, has_scale: bool, domain: Domain) -> CanonicalHead:
-    """The head in the coordinates given by the columns of ``embedding``, with O not yet in its gauge."""
-    multiply = domain.matmul
-    A = multiply(multiply(head.K, embedding).T, multiply(head.Q, embedding))
-    gauge = row_gauge(A, domain)
-    K, Q = gauge.basis.T, gauge.rows
-    if head.O is None:
-        V, O = domain.eye(embedding.shape[1]), multiply(head.V, embedding)
-        value_pivots = tuple(range(embedding.shape[1]))
+def _value_gauge(term: Term, value_width: int | None, domain: Domain) -> tuple[CanonicalTerm, bool]:
+    """The term with its value map in echelon gauge; one matrix, without O, is the map from all coordinates."""
+    W = term.W.array
+    if value_width is None:
+        V, O, pivots, clear = domain.eye(W.shape[1]), W, tuple(range(W.shape[1])), True
     else:
-        values = row_gauge(multiply(head.O, multiply(head.V, embedding)), domain)
-        V, O, value_pivots = values.rows, values.basis, values.pivots
-    if not gauge.pivots:
-        # A head with A = 0 adds nothing: its values are invisible.
-        if head.O is not None:
-            V, O, value_pivots = V[:0], O[:, :0], ()
-        return CanonicalHead(K, Q, V, O - O, (), value_pivots, None)
-    place = None
-    if has_scale:
-        flat = K.ravel()
-        position = int(np.argmax(np.abs(flat))) if domain == RR else next(i for i, x in enumerate(flat.tolist()) if x)
-        place = (position // K.shape[1], position % K.shape[1])
-        scale = K[place]
-        K = domain.reduce(K * reciprocal(scale, domain))
-        O = domain.reduce(O * scale)
-    return CanonicalHead(K, Q, V, O, gauge.pivots, value_pivots, place)
+        gauge = row_gauge(W, domain, term.heads * value_width, term.W.noise)
+        V, O, pivots, clear = gauge.rows, gauge.basis, gauge.pivots, gauge.is_clear
+    found = CanonicalTerm(
+        term.K.array,
+        term.Q,
+        V,
+        O,
+        term.query_pivots,
+        pivots,
+        term.scale_pivot,
+        term.heads,
+        term.K.exponent,
+        term.W.exponent,
+    )
+    return found, clear
 
 
-def _order_key(head: CanonicalHead, domain: Domain) -> Any:
-    """Heads are ordered by A: by its entries, or over floats by a generic linear form of A / ‖A‖, free of sign."""
-    A = domain.matmul(head.K.T, head.Q)
-    if domain != RR:
-        return tuple(A.ravel().tolist())
-    size = float(np.linalg.norm(A)) or 1.0
-    return -abs(float(np.sum(A * np.cos(np.arange(1.0, A.size + 1)).reshape(A.shape)))) / size
+def _without_scale(terms: list[CanonicalTerm]) -> tuple[list[CanonicalTerm], float]:
+    """The last outputs divided by their largest entry, and its logarithm; nothing to do for the zero function."""
+    if not terms:
+        return [], 0.0
+    top = max(term.output_exponent for term in terms)
+    largest = max(float(np.abs(Scaled(term.O, term.output_exponent).join(top)).max()) for term in terms)
+    found = [replace(term, O=term.O / largest, output_exponent=term.output_exponent - top) for term in terms]
+    return found, top * float(np.log(2)) + float(np.log(largest))
 
 
-def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> Weights:
-    """The weights of a canonical form, with zeros in the coordinates that the network cannot see.
-
-    ``balanced`` (floats only): K Kᵀ = Q Qᵀ and V Vᵀ = Oᵀ O are diagonal and decreasing, by singular values.
-    """
-    architecture, domain = form.architecture, form.domain
-    if gauge == "balanced" and domain != RR:
-        raise InputError("balanced factors of exact weights were asked for; they need square roots, use echelon")
-    factor = 1.0
-    if form.log_scale is not None:
-        factor = float(np.exp(form.log_scale * 2 / (3.0**architecture.num_layers - 1)))
-    layers = []
-    for layer, shape in zip(form.layers, architecture.layers):
-        heads = []
-        for head in layer.heads:
-            O = head.O * factor if form.log_scale is not None else head.O
-            K, Q, V = head.K, head.Q, head.V
-            if gauge == "balanced":
-                Q, K = balanced_factors(K.T @ Q, len(K))
-            K, Q = (_pad(matrix, (shape.attention, shape.d_in), domain) for matrix in (K, Q))
-            if shape.value_width is None:
-                heads.append(Head(Q, K, _pad(domain.matmul(O, V), (shape.d_out, shape.d_in), domain)))
-                continue
-            if gauge == "balanced":
-                V, transposed = balanced_factors(O @ V, len(V))
-                O = transposed.T
-            V = _pad(V, (shape.value_width, shape.d_in), domain)
-            heads.append(Head(Q, K, V, _pad(O, (shape.d_out, shape.value_width), domain)))
-        layers.append(tuple(heads))
-    return Weights(architecture, domain, tuple(layers))
-
-
-def _pad(matrix: Array, shape: tuple[int, int], domain: Domain) -> Array:
-    out = domain.zeros(shape)
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return out
-
-
-def balanced_factors(A: Array, rank: int) -> tuple[Array, Array]:
-    """Q and K with Kᵀ Q = A, K Kᵀ = Q Qᵀ diagonal and decreasing; the largest entry of each row of Q is positive.
-
-    >>> Q, K = balanced_factors(np.array([[4.0]]), 1)
-    >>> Q.item(), K.item()
-    (2.0, 2.0)
-    """
-    left, values, right = np.linalg.svd(A, full_matrices=False)
-    root = np.sqrt(values[:rank])[:, None]
-    Q, K = root * right[:rank], root * left[:, :rank].T
-    largest = np.argmax(np.abs(Q), axis=1) if Q.size else np.zeros(len(Q), dtype=int)
-    signs = np.sign(Q[np.arange(len(Q)), largest])[:, None] if Q.size else np.ones((len(Q), 1))
-    return Q * signs, K * signs
-
-
-def canonical(weights: Weights, gauge: Gauge | None = None) -> Weights:
-    """The canonical representative: canonical(g · w) = canonical(w), exactly over Q, to rounding over floats.
-
-    ``gauge`` defaults to echelon over exact domains and to balanced over floats.
-
-    >>> from attngeom.exact import QQ
-    >>> from attngeom.network import random_symmetry, random_weights
-    >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
-    >>> canonical(w).equals(canonical(w.act(random_symmetry(w.architecture, QQ, seed=1))))
-    True
-    """
-    return restore(canonical_form(weights), gauge or ("balanced" if weights.domain == RR else "echelon"))
+def _hidden_layer(
+    terms: list[CanonicalTerm], size_in: int, d_out: int, reader: RowGauge | None, domain: Domain
+) -> tuple[CanonicalLayer, Scaled, bool]:
+    """The layer with what is read of its outputs in echelon gauge, and the basis of the outputs in this gauge."""
+    seen = [Scaled(term.O, term.output_exponent).split(domain) for term in terms]
+    if reader is not None:
+        seen = [multiply(domain, Scaled(reader.rows), O) for O in seen]
+    # Terms that nothing reads are left out; in floats also those that vanish beside much larger ones.
+    top = max((O.exponent for O in seen if not O.is_zero), default=0)
+    kept = [(term, O.join(top)) for term, O in zip(terms, seen) if not O.is_zero]
+    kept = [(term, O) for term, O in kept if np.any(O)]
+    width = d_out if reader is None else len(reader.pivots)
+    stack = np.concatenate([domain.zeros((width, 0)), *(O for _, O in kept)], axis=1)
+    gauge = row_gauge(stack, domain)
+    basis = gauge.basis
+    if reader is not None:
+        # Any outputs that the readers see as the basis will do.
+        basis = domain.zeros((d_out, len(gauge.pivots)))
+        basis[list(reader.pivots)] = gauge.basis
+    parts = np.split(gauge.rows, np.cumsum([O.shape[1] for _, O in kept])[:-1], axis=1) if kept else []
+    found = tuple(replace(term, O=O, output_exponent=0) for (term, _), O in zip(kept, parts))
+    # A rank that floats cut must leave every term as it is, small ones too.
+    is_clear = gauge.is_clear and (
+        domain.is_exact
+        or all(
+            np.linalg.norm(O - gauge.basis @ part) <= FAITHFUL * np.linalg.norm(O) for (_, O), part in zip(kept, parts)
+        )
+    )
+    layer = CanonicalLayer(found, gauge.pivots, size_in, len(gauge.pivots))
+    return layer, Scaled(basis, top).split(domain), is_clear

@@ -14,8 +14,8 @@ from attngeom.network.symmetry import linear_factors, tensors_of, weights_of
 from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 
 MAX_SWEEPS = 2000
-SETTLED = 1e-10
-"""The moments, relative to the tensors that they balance, at which the sweeps stop."""
+SETTLED = 1e-8
+"""The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from attngeom.errors import DomainError, FormatError, InputError
 from attngeom.exact.domains import QQ, RR
@@ -92,13 +92,16 @@ def read_dropped(path: str | Path) -> dict[str, str]:
 
 
 def write_weights(weights: Weights, path: str | Path, dropped: Mapping[str, str] | None = None) -> None:
-    """Write floats as .safetensors or rationals as .json: all of it, or nothing.
+    """Write floats as .safetensors or rationals as .json: all of it, or nothing; what is written reads back.
 
     ``dropped`` names what an idealised import left out; it is stored with floats.
     """
     path = Path(path)
     if path.suffix == ".json":
-        write_atomic(path, to_json(weights_to_json(weights)) + "\n")
+        text = to_json(weights_to_json(weights)) + "\n"
+        if not weights_from_json(parse_json(text, str(path)), str(path)).equals(weights):
+            raise FormatError(f"{path}: the weights do not read back; nothing was written")
+        write_atomic(path, text)
         return
     if path.suffix != ".safetensors":
         raise InputError(f"{path} given; the name must end in .safetensors (floats) or .json (exact weights)")
@@ -108,4 +111,8 @@ def write_weights(weights: Weights, path: str | Path, dropped: Mapping[str, str]
     metadata = {METADATA_KEY: json.dumps(weights.architecture.to_json())}
     if dropped:
         metadata[DROPPED_KEY] = to_json(dict(dropped))
-    write_atomic(path, save(tensors, metadata=metadata))
+    data = save(tensors, metadata=metadata)
+    found = load(data)
+    if any(not np.array_equal(found[name], array) or not np.all(np.isfinite(array)) for name, array in tensors.items()):
+        raise FormatError(f"{path}: weights with NaN, infinite or unreadable entries; nothing was written")
+    write_atomic(path, data)

@@ -6,6 +6,8 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.scaling import split_scale
+from attngeom.network.balance import balanced_factors
 
 
 def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, Array]:
@@ -33,13 +35,10 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         return Q, K
     if domain != RR:
         raise DomainError("a rank factorization over balls was asked for; use exact or float weights")
-    left, values, right = np.linalg.svd(A)
-    significant = int(np.sum(values > 1e-10 * values[0])) if values[0] else 0
-    _check_rank(significant, attention)
-    rank = min(attention, d)
-    root = np.sqrt(values[:rank])
-    Q[:rank] = root[:, None] * right[:rank]
-    K[:rank] = root[:, None] * left[:, :rank].T
+    values = np.linalg.svd(split_scale(A)[0], compute_uv=False)
+    _check_rank(int(np.sum(values > 1e-10 * values[0])), attention)
+    found = balanced_factors(A, attention)
+    Q[: len(found.T)], K[: len(found.S)] = found.T, found.S
     return Q, K
 
 

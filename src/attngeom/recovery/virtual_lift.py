@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.canonical.echelon import row_gauge
-from attngeom.canonical.form import balanced_factors
+from attngeom.canonical.restore import pad
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
+from attngeom.network.balance import balanced_factors
 from attngeom.network.factorization import factor_attention
 
 
@@ -40,13 +41,14 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
         else:
             after, after_dual = _span(virtual, index + 1, shape.d_out, domain)
             values = multiply(after, before_dual)
-        V = _pad(values, (shape.d_out, shape.d_in), domain)
+        V = pad(values, (shape.d_out, shape.d_in), domain)
         if domain == RR:
-            Q, K = (_pad(x, (shape.attention, shape.d_in), domain) for x in balanced_factors(A, shape.attention))
+            found = balanced_factors(A, shape.attention)
+            Q, K = (pad(x, (shape.attention, shape.d_in), domain) for x in (found.T, found.S))
         else:
             if domain.rank(A) > shape.attention:
                 raise InputError(f"M_{index + 1} of rank {domain.rank(A)} given; at most {shape.attention} fits")
-            Q, K = factor_attention(_pad(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
+            Q, K = factor_attention(pad(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
         if shape.value_width is None:
             layers.append((Head(Q, K, V),))
         else:
@@ -76,15 +78,9 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
 def _factor_values(V: Array, width: int, domain: Domain) -> tuple[Array, Array]:
     """O and V' with O V' = V through the value width."""
     if domain == RR:
-        inner, outer = balanced_factors(V, width)
-        return _pad(outer.T, (V.shape[0], width), domain), _pad(inner, (width, V.shape[1]), domain)
+        found = balanced_factors(V, width)
+        return pad(found.S.T, (V.shape[0], width), domain), pad(found.T, (width, V.shape[1]), domain)
     gauge = row_gauge(V, domain)
     if len(gauge.pivots) > width:
         raise InputError(f"a value map of rank {len(gauge.pivots)} given; value width {width} is too small")
-    return _pad(gauge.basis, (V.shape[0], width), domain), _pad(gauge.rows, (width, V.shape[1]), domain)
-
-
-def _pad(matrix: Array, shape: tuple[int, int], domain: Domain) -> Array:
-    out = domain.zeros(shape)
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix[: shape[0], : shape[1]]
-    return out
+    return pad(gauge.basis, (V.shape[0], width), domain), pad(gauge.rows, (width, V.shape[1]), domain)

@@ -1,4 +1,4 @@
-"""Moving along the fiber: to the smallest weights, or to the largest gradient within a budget of weight norm.
+"""Moving along the fiber to a large gradient within a budget of weight norm.
 
 The group acts linearly on weight space. A gradient of a loss of the function transforms by the inverse transpose, so it
 is known on the whole orbit once it is known at one point.
@@ -7,49 +7,25 @@ is known on the whole orbit once it is known at one point.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from attngeom.canonical.least_norm import least_norm
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry.algebra import exponential, inner, moments
 
-Objective = Literal["norm", "gradient"]
 MAX_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Teleport:
-    """A group element, the weights it leads to, and the objective (a norm) before and after.
+class LargerGradient:
+    """A group element, the weights it leads to, and the norm of the gradient before and after."""
 
-    ``symmetry`` is None if the weights lie in the closure of the orbit only.
-    """
-
-    symmetry: Symmetry | None
+    symmetry: Symmetry
     weights: Weights
     before: float
     after: float
-
-
-def minimise_norm(weights: Weights) -> Teleport:
-    """The point of least norm in the closure of the orbit; see :func:`attngeom.canonical.least_norm.least_norm`.
-
-    >>> from attngeom.network import Architecture
-    >>> w = Weights.from_vector(Architecture((1, 1), 1), np.array([4.0, 1.0, 2.0]), RR)
-    >>> minimise_norm(w).weights.vector().round(6).tolist()
-    [2.0, 2.0, 2.0]
-    """
-    found = least_norm(weights)
-    before, after = (float(np.linalg.norm(x.vector())) for x in (weights, found.weights))
-    return Teleport(found.symmetry, found.weights, before, after)
-
-
-def _check_floats(weights: Weights) -> None:
-    if weights.domain != RR:
-        raise DomainError(f"weights over {weights.domain.name} given; norms are minimised over floats")
 
 
 def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
@@ -58,14 +34,15 @@ def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
     return moved.vector()
 
 
-def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, steps: int = MAX_STEPS) -> Teleport:
+def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, steps: int = MAX_STEPS) -> LargerGradient:
     """A point of the orbit with a larger gradient, among weights of norm at most ``budget`` times the present norm.
 
     ``gradient`` is the gradient of any loss of the function at ``weights``. Without a budget the supremum is infinite:
     scales run away. Ascent of log ‖∇‖ by moment maps, tangent to the sphere of the budget once it is reached, finds a
     local maximum.
     """
-    _check_floats(weights)
+    if weights.domain != RR:
+        raise DomainError(f"weights over {weights.domain.name} given; gradients are those of float weights")
     architecture = weights.architecture
     if gradient.shape != (architecture.num_parameters,) or not np.any(gradient):
         raise InputError("a zero gradient, or one of another size, was given; a nonzero gradient vector is required")
@@ -94,7 +71,7 @@ def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, st
         moved, symmetry, dual = step.apply(moved), step.compose(symmetry), trial
         if float(trial @ trial) < size * (1 + 1e-10):
             break
-    return Teleport(symmetry, moved, float(np.linalg.norm(gradient)), float(np.linalg.norm(dual)))
+    return LargerGradient(symmetry, moved, float(np.linalg.norm(gradient)), float(np.linalg.norm(dual)))
 
 
 def _retract(step: Symmetry, weights: Weights, limit: float) -> Symmetry:

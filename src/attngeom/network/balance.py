@@ -71,6 +71,8 @@ def choose_pivots(rows: Array) -> Pivots:
     >>> choose_pivots(np.array([[0.0, 0.6, 0.8]])).columns
     (1,)
     """
+    if rows.shape[0] == rows.shape[1]:
+        return Pivots(tuple(range(len(rows))), True)
     remaining = rows.copy()
     columns, is_clear = [], True
     for _ in range(len(rows)):

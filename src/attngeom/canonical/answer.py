@@ -1,0 +1,196 @@
+"""``canonicalize`` and ``teleport``: new weights with the same function, checked before they are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from attngeom.canonical.compact import coordinates
+from attngeom.canonical.faithful import check_same_function
+from attngeom.canonical.form import CanonicalForm, canonical_form
+from attngeom.canonical.larger_gradient import maximise_gradient
+from attngeom.canonical.least_norm import SETTLED, least_norm
+from attngeom.canonical.projection import loss, loss_gradient
+from attngeom.canonical.restore import GAUGES, Gauge, default_gauge, restore
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.network import Weights, random_symmetry
+from attngeom.results import Result
+
+Objective = Literal["random", "norm", "gradient"]
+OBJECTIVES: tuple[Objective, ...] = ("random", "norm", "gradient")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Canonicalization(Result):
+    """The canonical weights, their form, and whether all weights of the orbit would give the same ones.
+
+    Exact forms always are canonical. Float forms are not where a rank, a pivot, the order of heads or a basis of equal
+    singular values hangs on rounding.
+    """
+
+    weights: Weights
+    form: CanonicalForm
+    gauge: Gauge
+    is_canonical: bool
+    difference: float
+
+    @property
+    def num_free(self) -> int:
+        """How many entries of the form are free: the dimension of the function space, at generic weights."""
+        return len(coordinates(self.form))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "num_parameters": self.form.architecture.num_parameters,
+            "num_free": self.num_free,
+            "gauge": self.gauge,
+            "is_canonical": self.is_canonical,
+            "standing": self.standing,
+            "reason": self.reason,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        return {
+            "canonical form": "",
+            "parameters": f"{self.form.architecture.num_parameters:,}, of which {self.num_free:,} are free",
+            "canonical": f"{'yes' if self.is_canonical else 'no'}: {self.reason}",
+        }
+
+
+def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalization:
+    """The canonical representative: canonicalize(g · w) = canonicalize(w), exactly over Q, to rounding over floats.
+
+    ``gauge`` defaults to echelon over exact domains and to balanced over floats. The function before and after is
+    compared; weights that floats cannot hold are refused.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
+    >>> canonicalize(w).weights.equals(canonicalize(w.act(random_symmetry(w.architecture, QQ, seed=1))).weights)
+    True
+    """
+    return from_form(canonical_form(weights), gauge, weights)
+
+
+def from_form(form: CanonicalForm, gauge: Gauge | None = None, start: Weights | None = None) -> Canonicalization:
+    """The weights of a form; compared with the weights that it was made from, where these are given."""
+    gauge = gauge or default_gauge(form.domain)
+    if gauge not in GAUGES:
+        raise InputError(f"gauge {str(gauge)[:40]!r} given; one of {', '.join(GAUGES)} is required")
+    weights, is_clear = restore(form, gauge)
+    difference = 0.0 if start is None else check_same_function(start, weights)
+    is_canonical = form.is_canonical and is_clear
+    reason = "one representative for each orbit of the symmetry group"
+    if not is_canonical:
+        reason = "a rank, a pivot, the order of heads or equal singular values hang on rounding errors"
+    elif not form.domain.is_exact:
+        reason += ", to rounding"
+    return Canonicalization(
+        standing="proven" if form.domain.is_exact else "estimate",
+        reason=reason,
+        weights=weights,
+        form=form,
+        gauge=gauge,
+        is_canonical=is_canonical,
+        difference=difference,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Teleportation(Result):
+    """Weights elsewhere on the fiber, and the objective before and after, where there is one."""
+
+    weights: Weights
+    objective: Objective
+    measured: Mapping[str, float]
+    difference: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "objective": self.objective,
+            "seed": self.seed,
+            **self.measured,
+            "standing": self.standing,
+            "reason": self.reason,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        return {"teleported": "", **{key.replace("_", " "): value for key, value in self.to_json().items()}}
+
+
+def teleport(
+    weights: Weights,
+    objective: Objective = "random",
+    seed: int = 0,
+    inputs: Array | None = None,
+    targets: Array | None = None,
+    budget: float = 1.0,
+) -> Teleportation:
+    """Other weights with the same function: by a random symmetry, of least norm, or with a larger gradient.
+
+    ``norm`` and ``gradient`` work over floats. ``gradient`` is that of the mean squared error at ``inputs`` (N, d, t)
+    and ``targets`` (N, d', t), among weights of norm at most ``budget`` times the present one.
+
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((1, 1), 1), np.array([4.0, 1.0, 2.0]), RR)
+    >>> teleport(w, "norm").weights.vector().round(6).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    if objective not in OBJECTIVES:
+        raise InputError(f"objective {str(objective)[:40]!r} given; one of {', '.join(OBJECTIVES)} is required")
+    measured: dict[str, float] = {}
+    standing: Literal["proven", "estimate"] = "estimate"
+    if objective == "random":
+        moved = weights.act(random_symmetry(weights.architecture, weights.domain, seed))
+        reason = "a random element of the symmetry group was applied"
+        standing = "proven" if weights.domain.is_exact else "estimate"
+    elif objective == "norm":
+        weights = weights.to(RR)
+        least = least_norm(weights)
+        moved = least.weights
+        reason = "the least norm on the orbit of the symmetry group"
+        if least.imbalance > SETTLED:
+            reason = f"small, but not least on the orbit: moments of {least.imbalance:.0e} are left"
+        elif least.symmetry is None:
+            reason = "the least norm in the closure of the orbit, which no point of the orbit attains"
+        measured = {"norm_before": _norm(weights), "norm_after": _norm(moved)}
+    else:
+        weights = weights.to(RR)
+        X, Y = _check_data(inputs, targets, weights)
+        larger = maximise_gradient(weights, loss_gradient(weights, X, Y), budget)
+        moved = larger.weights
+        reason = "a local maximum of the gradient on the orbit, within the budget of the norm"
+        measured = {"gradient_before": larger.before, "gradient_after": larger.after}
+        measured |= {"loss_before": loss(weights, X, Y), "loss_after": loss(moved, X, Y)}
+    return Teleportation(
+        standing=standing,
+        reason=reason,
+        seed=seed,
+        weights=moved,
+        objective=objective,
+        measured=measured,
+        difference=check_same_function(weights, moved),
+    )
+
+
+def _norm(weights: Weights) -> float:
+    unit, exponent = split_scale(weights.vector())
+    return float(join_scale(np.asarray(np.linalg.norm(unit)), exponent))
+
+
+def _check_data(inputs: Array | None, targets: Array | None, weights: Weights) -> tuple[Array, Array]:
+    if inputs is None or targets is None:
+        raise InputError("objective gradient given without data; give inputs and targets")
+    widths = weights.architecture.widths
+    X, Y = RR.convert(inputs), RR.convert(targets)
+    if X.ndim != 3 or X.shape[1] != widths[0] or Y.shape != (X.shape[0], widths[-1], X.shape[2]):
+        raise InputError(
+            f"inputs of shape {X.shape} and targets of shape {Y.shape} given;"
+            f" (N, {widths[0]}, t) and (N, {widths[-1]}, t) are required"
+        )
+    return np.ascontiguousarray(X), np.ascontiguousarray(Y)

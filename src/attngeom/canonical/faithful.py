@@ -1,0 +1,128 @@
+"""Whether new weights compute the function of the old ones: what every writer of moved weights asks before it writes.
+
+The check does not know how the new weights were found. Exact weights are evaluated modulo random primes, or in balls of
+high precision where attention is not polynomial. Floats are evaluated with more precision and range than they have, at
+inputs of every size at which some layer matters, and compared output row by output row.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+
+from attngeom.canonical.evaluation import Extended, evaluate
+from attngeom.errors import InputError
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls
+from attngeom.exact.primes import primes_from
+from attngeom.network import Weights, forward
+from attngeom.network.forward import forward_layer
+
+TOLERANCE = 1e-8
+SCALE_ERROR = 1e-12
+"""Outputs of float weights may move by this, relative to each output row; of degree 3^l by 3^l times the second."""
+NUM_PRIMES = 2
+BALL_BITS = 1024
+SEED = 0
+NUM_INPUTS = 2
+PERTURBATION = 1e-15
+SWAMPED, NEGLIGIBLE = 1e-3, 1e-10
+"""A row that relative errors of 1e-15 in the weights change by so much, beside larger ones, is a rounding error."""
+MAX_SIZES = 8
+
+
+def check_same_function(before: Weights, after: Weights) -> float:
+    """The largest relative difference of the outputs: 0 for exact weights; InputError if the function has changed."""
+    difference = _exact_difference(before, after) if before.domain.is_exact else _float_difference(before, after)
+    architecture = before.architecture
+    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
+    tolerance = max(TOLERANCE, SCALE_ERROR * 3.0**architecture.num_layers if is_homogeneous else 0.0)
+    if not difference <= tolerance:
+        raise InputError(
+            f"weights whose outputs would change by {difference:.0e} given; nothing is written, use exact weights"
+        )
+    return difference
+
+
+def _exact_difference(before: Weights, after: Weights) -> float:
+    """0 if the outputs at random inputs agree, else 1.
+
+    Different lightning networks agree by chance with probability below 2^-50 for each prime, which no file can know.
+    """
+    architecture = before.architecture
+    shape = (architecture.widths[0], max(2, min(architecture.tokens, 3)))
+    rng = np.random.default_rng(secrets.randbits(64))
+    if not architecture.rule.is_polynomial:
+        balls = Balls(BALL_BITS)
+        X = balls.convert(QQ.convert(rng.integers(-99, 100, size=shape)) / 64)
+        return float(not balls.equal(*(forward(weights.to(balls), X) for weights in (before, after))))
+    for _ in range(NUM_PRIMES):
+        finite = before.domain.characteristic > 0
+        field = before.domain if finite else GF(next(primes_from(secrets.randbits(60) | 2**60)))
+        X = field.random(shape, rng)
+        if not field.equal(*(forward(weights if finite else weights.to(field), X) for weights in (before, after))):
+            return 1.0
+    return 0.0
+
+
+def _float_difference(before: Weights, after: Weights) -> float:
+    """The largest ‖Y − Y'‖ / max(‖Y‖, ‖Y'‖) of an output row; inf if there is nothing to compare.
+
+    Rows that are nothing but rounding errors beside other rows may move as far as errors of the weights move them.
+    """
+    architecture = before.architecture
+    rng = np.random.default_rng(SEED)
+    noisy = [_perturb(before, rng) for _ in range(2)]
+    units = rng.standard_normal((NUM_INPUTS, architecture.widths[0], max(2, min(architecture.tokens, 3))))
+    worst, is_seen = 0.0, False
+    with np.errstate(all="ignore"):
+        for power in _powers(before, units):
+            old, new, *trials = (evaluate(weights, units, power) for weights in (before, after, *noisy))
+            if not all(outputs.is_finite for outputs in (old, new, *trials)):
+                continue
+            is_seen = True
+            top = np.maximum(old.logs, new.logs)
+            Y = old.relative_to(top)
+            gaps, sizes = _rows(new.relative_to(top) - Y), np.maximum(_rows(Y), _rows(new.relative_to(top)))
+            errors = np.max([_rows(trial.relative_to(top) - Y) for trial in trials], axis=0)
+            noise = (errors >= SWAMPED * sizes) & (sizes <= NEGLIGIBLE * np.max(sizes, axis=1, keepdims=True))
+            allowed = np.where(noise, errors / SWAMPED, 0)
+            relative = np.where(gaps <= allowed, 0, gaps / np.where(sizes > 0, sizes, 1))
+            worst = max(worst, float(np.max(relative, initial=0.0)))
+    return worst if is_seen else np.inf
+
+
+def _rows(Y: Array) -> Array:
+    return np.asarray(np.sqrt(np.sum(Y * Y, axis=-1)))
+
+
+def _perturb(weights: Weights, rng: np.random.Generator) -> Weights:
+    vector = weights.vector()
+    moved = vector * (1 + PERTURBATION * rng.standard_normal(vector.shape))
+    return Weights.from_vector(weights.architecture, moved, RR)
+
+
+def _powers(weights: Weights, units: Array) -> list[int]:
+    """Powers of two for inputs at which some layer is neither negligible nor saturated; 0 for homogeneous functions.
+
+    A layer with scores of size s at unit inputs changes its behaviour at inputs of size s^(-1/2).
+    """
+    architecture = weights.architecture
+    if architecture.rule.is_polynomial and not architecture.residual:
+        return [0]
+    found = {0}
+    Y = units.astype(Extended)
+    for index, heads in enumerate(weights.layers):
+        moved = forward_layer(weights, index, Y)
+        sizes = [np.max(np.abs(np.swapaxes(head.K @ Y, 1, 2) @ (head.Q @ Y))) for head in heads]
+        if architecture.rule.is_polynomial:
+            # What the layer adds to its input, relative to the input.
+            sizes = [np.max(np.abs(moved - Y)) / (np.max(np.abs(Y)) or 1)]
+            moved = moved / (np.max(np.abs(moved)) or 1)
+        for size in sizes:
+            if size > 0 and np.isfinite(size):
+                middle = -int(np.frexp(size)[1]) // 2
+                found |= {middle - 2, middle + 2}
+        Y = moved
+    chosen = sorted(found)
+    return chosen[:: -(-len(chosen) // MAX_SIZES)]

@@ -1,0 +1,182 @@
+"""A layer as a sum of terms with different attention matrices: what remains of its heads when their gauges are gone.
+
+Heads with the same attention matrix A (up to scale, where attention is linear in the scores) act as one head with the
+sum of their value maps W; where A W says nothing a head adds nothing. What is left does not depend on the order of the
+heads, on their factorizations Kᵀ Q and O V, or on their scales.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.canonical.echelon import row_gauge
+from attngeom.canonical.scaled import Scaled, add, multiply
+from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.network import Head
+from attngeom.network.balance import first_large
+
+SAME = 1e-11
+CLOSE = 1e-8
+"""Attention matrices, relative to their size, are one below the first number and a close call up to the second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """What ``heads`` heads with one attention matrix Kᵀ Q do: the value map W is their sum."""
+
+    K: Scaled
+    Q: Scaled
+    W: Scaled
+    heads: int = 1
+
+    @classmethod
+    def of(cls, head: Head, domain: Domain) -> Maps:
+        K, Q, V = (Scaled(matrix).split(domain) for matrix in (head.K, head.Q, head.V))
+        return cls(K, Q, V if head.O is None else multiply(domain, Scaled(head.O).split(domain), V))
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A = Kᵀ Q, with Q (α×r) the identity at ``query_pivots``, and the value map W of ``heads`` heads.
+
+    ``scale_pivot`` is the place of the entry 1 in K where the scale of A is free, else None.
+    """
+
+    K: Scaled
+    Q: Array
+    W: Scaled
+    query_pivots: tuple[int, ...]
+    scale_pivot: tuple[int, int] | None
+    heads: int
+
+
+def layer_terms(layer: list[Maps], embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[list[Term], bool]:
+    """The terms of a layer whose inputs are ``embedding`` times coordinates, in canonical order.
+
+    Also whether every choice was clear; over exact domains it always is.
+    """
+    found: list[Term] = []
+    is_clear = True
+    for maps in layer:
+        term, clear = _term(maps, embedding, has_scale, domain)
+        is_clear = is_clear and clear
+        if term is not None:
+            found.append(term)
+    return _merge_exact(found, domain) if domain.is_exact else _merge_floats(found, is_clear, domain)
+
+
+def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[Term | None, bool]:
+    """The term of one attention matrix, None if it adds nothing."""
+    K, Q, W = (multiply(domain, x, embedding) for x in (maps.K, maps.Q, maps.W))
+    A = multiply(domain, K.transposed(), Q)
+    if W.is_zero or (has_scale and A.is_zero):
+        return None, True
+    if A.is_zero:
+        A = Scaled(domain.zeros(A.array.shape))
+    gauge = row_gauge(A.array, domain, len(maps.K.array), A.noise)
+    K = Scaled(gauge.basis.T, A.exponent, A.noise)
+    if not has_scale:
+        return Term(K.split(domain), gauge.rows, W, gauge.pivots, None, maps.heads), gauge.is_clear
+    flat = K.array.ravel()
+    if domain.is_exact:
+        position, clear = next(place for place, x in enumerate(flat.tolist()) if x), True
+    else:
+        position, clear = first_large(flat)
+    place = (position // K.array.shape[1], position % K.array.shape[1])
+    scale = K.array[place]
+    W = Scaled(domain.times(W.array, scale), W.exponent + A.exponent, W.noise).split(domain)
+    K = Scaled(domain.times(K.array, domain.invert(scale)), 0, A.noise)
+    return Term(K, gauge.rows, W, gauge.pivots, place, maps.heads), gauge.is_clear and clear
+
+
+def visible_rows(terms: list[Term], after: Array | None, domain: Domain) -> Array:
+    """Rows that span what a layer reads of its input; ``after`` spans what is read of its output, None if all is.
+
+    Over floats the rows have length one: small and large ones count alike.
+    """
+    parts = []
+    for term in terms:
+        W = term.W.array if after is None else domain.matmul(after, term.W.array)
+        parts += [term.K.array, term.Q, W]
+    stack = np.concatenate(parts)
+    if domain.is_exact:
+        return stack
+    sizes = np.linalg.norm(stack, axis=1)
+    return np.asarray(stack[sizes > 0] / sizes[sizes > 0, None])
+
+
+def _sum(terms: list[Term], domain: Domain) -> list[Term]:
+    """The terms of one attention matrix as one term; none if their value maps cancel."""
+    first = terms[0]
+    W = add(domain, [term.W for term in terms])
+    heads = sum(term.heads for term in terms)
+    return [] if W.is_zero else [Term(first.K, first.Q, W, first.query_pivots, first.scale_pivot, heads)]
+
+
+def _merge_exact(terms: list[Term], domain: Domain) -> tuple[list[Term], bool]:
+    """Equal attention matrices merged; the terms are ordered by the entries of A, which are different then."""
+    groups: dict[Any, list[Term]] = {}
+    for term in terms:
+        A = domain.matmul(term.K.array.T, term.Q)
+        groups.setdefault(tuple(A.ravel().tolist()), []).append(term)
+    is_ordered = domain == QQ or domain.characteristic > 0
+    keys = sorted(groups) if is_ordered else sorted(groups, key=lambda key: [str(x) for x in key])
+    return [term for key in keys for term in _sum(groups[key], domain)], True
+
+
+def _merge_floats(terms: list[Term], is_clear: bool, domain: Domain) -> tuple[list[Term], bool]:
+    """Attention matrices that agree to rounding merged, ordered by a generic linear form, then by size."""
+    matrices = [multiply(domain, term.K.transposed(), Scaled(term.Q)) for term in terms]
+    groups: list[list[int]] = []
+    for place, matrix in enumerate(matrices):
+        distances = [_distance(matrices[group[0]], matrix) for group in groups]
+        nearest = int(np.argmin(distances)) if distances else 0
+        if distances and distances[nearest] < SAME:
+            groups[nearest].append(place)
+        else:
+            groups.append([place])
+        is_clear = is_clear and not any(SAME <= distance < CLOSE for distance in distances)
+    kept = [(group[0], _sum([terms[place] for place in group], domain)) for group in groups]
+    keys = [(_linear_form(matrices[place]), _log_size(matrices[place])) for place, found in kept if found]
+    order, clear = _sort(keys)
+    found = [term for _, merged in kept for term in merged]
+    return [found[place] for place in order], is_clear and clear
+
+
+def _distance(first: Scaled, second: Scaled) -> float:
+    """‖A − B‖ / max(‖A‖, ‖B‖); 0 for two zero matrices."""
+    if first.is_zero or second.is_zero:
+        return 0.0 if first.is_zero and second.is_zero else 1.0
+    top = max(first.exponent, second.exponent)
+    a, b = first.join(top), second.join(top)
+    return float(np.linalg.norm(a - b) / max(np.linalg.norm(a), np.linalg.norm(b)))
+
+
+def _linear_form(A: Scaled) -> float:
+    size = float(np.linalg.norm(A.array)) or 1.0
+    return float(np.sum(A.array * np.cos(np.arange(1.0, A.array.size + 1)).reshape(A.array.shape))) / size
+
+
+def _log_size(A: Scaled) -> float:
+    return -np.inf if A.is_zero else float(np.log2(np.linalg.norm(A.array))) + A.exponent
+
+
+def _sort(keys: list[tuple[float, float]]) -> tuple[list[int], bool]:
+    """Places ordered by the first number, and by the second among those whose first numbers agree to rounding.
+
+    Not clear if two numbers are neither equal nor different enough to be told apart.
+    """
+    order = sorted(range(len(keys)), key=lambda place: keys[place][0])
+    firsts = np.array([keys[place][0] for place in order])
+    gaps = np.diff(firsts)
+    is_clear = not bool(np.any((gaps >= SAME) & (gaps < CLOSE)))
+    found: list[int] = []
+    for block in np.split(np.arange(len(order)), np.flatnonzero(gaps >= SAME) + 1) if order else []:
+        inside = sorted((order[place] for place in block), key=lambda place: keys[place][1])
+        seconds = np.array([keys[place][1] for place in inside])
+        is_clear = is_clear and not bool(np.any(np.diff(seconds) < CLOSE))
+        found += inside
+    return found, is_clear
