@@ -1,7 +1,7 @@
 """Canonical forms at generic, degenerate and extreme weights: constant on orbits, idempotent, faithful, or refused."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from attngeom.canonical import canonicalize, teleport
@@ -28,13 +28,19 @@ def outputs_agree(first, second, seed, size=1, tolerance=1e-6):
 
     Outputs below 1e-200 are zero: exact zeros of softmax networks are known to the precision of the balls.
     """
-    architecture, balls = first.architecture, Balls(1500)
+    architecture = first.architecture
     shape = (architecture.widths[0], max(2, architecture.tokens))
     X = QQ.convert(np.random.default_rng(seed).integers(-99, 100, size=shape)) / 64 * size
-    with balls.working():
-        one, two = (forward(weights.to(balls), balls.convert(X)).ravel() for weights in (first, second))
-        largest = max(abs(y).upper() for y in (*one, *two))
-        return largest < 1e-200 or max(abs(y - z).upper() for y, z in zip(one, two)) <= tolerance * largest
+    for precision in (1500, 12000):
+        balls = Balls(precision)
+        with balls.working():
+            one, two = (forward(weights.to(balls), balls.convert(X)).ravel() for weights in (first, second))
+            if all(y.is_finite() and y.rad() <= 1e-9 * abs(y).upper() + 1e-250 for y in (*one, *two)):
+                largest = max(abs(y).upper() for y in (*one, *two))
+                return largest < 1e-200 or max(abs(y - z).upper() for y, z in zip(one, two)) <= tolerance * largest
+    # Scores of 10^190 need more digits than these: such a pair is not judged.
+    assume(False)
+    return False
 
 
 @settings(max_examples=150)

@@ -23,6 +23,8 @@ from attngeom.results import Result
 
 Objective = Literal["random", "norm", "gradient"]
 OBJECTIVES: tuple[Objective, ...] = ("random", "norm", "gradient")
+FIXED = 1e-8
+"""How far, relative to each tensor, a canonical form of floats may be from its own canonical form."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +86,7 @@ def from_form(form: CanonicalForm, gauge: Gauge | None = None, start: Weights | 
         raise InputError(f"gauge {str(gauge)[:40]!r} given; one of {', '.join(GAUGES)} is required")
     weights, is_clear = restore(form, gauge)
     difference = 0.0 if start is None else check_same_function(start, weights)
-    is_canonical = form.is_canonical and is_clear
+    is_canonical = form.is_canonical and is_clear and (form.domain.is_exact or _is_fixed(weights, gauge))
     reason = "one representative for each orbit of the symmetry group"
     if not is_canonical:
         reason = "a rank, a pivot, the order of heads or equal singular values hang on rounding errors"
@@ -98,6 +100,18 @@ def from_form(form: CanonicalForm, gauge: Gauge | None = None, start: Weights | 
         gauge=gauge,
         is_canonical=is_canonical,
         difference=difference,
+    )
+
+
+def _is_fixed(weights: Weights, gauge: Gauge) -> bool:
+    """Whether floats are their own canonical form to rounding: extreme scales can leave too few digits for that."""
+    try:
+        again, is_clear = restore(canonical_form(weights), gauge)
+    except InputError:
+        return False
+    pairs = zip((array for _, array in weights.tensors()), (array for _, array in again.tensors()), strict=True)
+    return is_clear and all(
+        float(np.abs(one - other).max()) <= FIXED * float(np.abs(one).max(initial=0.0)) for one, other in pairs
     )
 
 
