@@ -10,7 +10,7 @@ from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Weights, forward
 from attngeom.network.symmetry import count_generators, infinitesimal_action
-from attngeom.network.tangent import jacobian
+from attngeom.network.tangent import gradient
 
 MAX_ENTRIES = 10**8
 
@@ -60,8 +60,4 @@ def loss_gradient(weights: Weights, X: Array, Y: Array) -> Array:
     >>> float(np.abs(loss_gradient(w, np.ones((1, 2, 2)), forward(w, np.ones((1, 2, 2))))).max())
     0.0
     """
-    total = np.zeros(weights.architecture.num_parameters)
-    for x, y in zip(X, Y):
-        residual = forward(weights, x) - y
-        total += jacobian(weights, x[None]) @ residual.ravel()
-    return 2 * total / len(X)
+    return 2 * gradient(weights, X, forward(weights, X) - Y) / len(X)
