@@ -16,8 +16,7 @@ import numpy as np
 
 from attngeom.canonical.echelon import row_gauge
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import RR, Array, Domain
-from attngeom.layer.quadrics import reciprocal
+from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Head, Weights
 
 Gauge = Literal["echelon", "balanced"]
@@ -77,10 +76,10 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     (0, 1)
     """
     domain, architecture = weights.domain, weights.architecture
-    if not domain.is_exact and domain != RR:
+    if domain.encloses:
         raise DomainError(f"weights over {domain.name} given; exact or float weights are required")
     has_scale = architecture.rule.has_scale
-    follows_scale = has_scale and domain == RR and not architecture.residual
+    follows_scale = has_scale and domain.rounds and not architecture.residual
     log_scale = 0.0
     embedding = domain.eye(architecture.widths[0])
     layers = []
@@ -136,10 +135,10 @@ def _canonical_head(head: Head, embedding: Array, has_scale: bool, domain: Domai
     place = None
     if has_scale:
         flat = K.ravel()
-        position = int(np.argmax(np.abs(flat))) if domain == RR else next(i for i, x in enumerate(flat.tolist()) if x)
+        position = domain.pivot(flat)
         place = (position // K.shape[1], position % K.shape[1])
         scale = K[place]
-        K = domain.reduce(K * reciprocal(scale, domain))
+        K = domain.times(K, domain.invert(scale))
         O = domain.reduce(O * scale)
     return CanonicalHead(K, Q, V, O, gauge.pivots, value_pivots, place)
 
@@ -147,7 +146,7 @@ def _canonical_head(head: Head, embedding: Array, has_scale: bool, domain: Domai
 def _order_key(head: CanonicalHead, domain: Domain) -> Any:
     """Heads are ordered by A: by its entries, or over floats by a generic linear form of A / ‖A‖, free of sign."""
     A = domain.matmul(head.K.T, head.Q)
-    if domain != RR:
+    if domain.is_exact:
         return tuple(A.ravel().tolist())
     size = float(np.linalg.norm(A)) or 1.0
     return -abs(float(np.sum(A * np.cos(np.arange(1.0, A.size + 1)).reshape(A.shape)))) / size
@@ -159,7 +158,7 @@ def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> Weights:
     ``balanced`` (floats only): K Kᵀ = Q Qᵀ and V Vᵀ = Oᵀ O are diagonal and decreasing, by singular values.
     """
     architecture, domain = form.architecture, form.domain
-    if gauge == "balanced" and domain != RR:
+    if gauge == "balanced" and not domain.rounds:
         raise InputError("balanced factors of exact weights were asked for; they need square roots, use echelon")
     factor = 1.0
     if form.log_scale is not None:
@@ -217,4 +216,4 @@ def canonical(weights: Weights, gauge: Gauge | None = None) -> Weights:
     >>> canonical(w).equals(canonical(w.act(random_symmetry(w.architecture, QQ, seed=1))))
     True
     """
-    return restore(canonical_form(weights), gauge or ("balanced" if weights.domain == RR else "echelon"))
+    return restore(canonical_form(weights), gauge or ("balanced" if weights.domain.rounds else "echelon"))

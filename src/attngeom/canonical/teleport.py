@@ -48,7 +48,7 @@ def minimise_norm(weights: Weights) -> Teleport:
 
 
 def _check_floats(weights: Weights) -> None:
-    if weights.domain != RR:
+    if not weights.domain.rounds:
         raise DomainError(f"weights over {weights.domain.name} given; norms are minimised over floats")
 
 

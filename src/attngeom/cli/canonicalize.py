@@ -46,7 +46,7 @@ def canonicalize_command(
     if compact:
         write_compact(form, out)
     else:
-        balanced = gauge == "balanced" if gauge is not None else form.domain == RR
+        balanced = gauge == "balanced" if gauge is not None else form.domain.rounds
         write_weights(restore(form, "balanced" if balanced else "echelon"), out)
     before, after = weights.stat().st_size, out.stat().st_size
     free = len(coordinates(form))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import DomainError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 
 CLEAR_GAP = 1e3
 
@@ -47,7 +47,7 @@ def measured_rank(a: Array, domain: Domain, noise: float = 0.0) -> Rank:
     """
     if domain.is_exact:
         return Rank(domain.rank(a), True)
-    if domain != RR:
+    if not domain.rounds:
         raise DomainError(f"rank over {domain.name} was asked for; exact or float weights are required")
     values = np.linalg.svd(a, compute_uv=False)
     if values.size == 0 or values[0] == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 
 
 def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, Array]:
@@ -31,7 +31,7 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         Q[:rank] = echelon.matrix[:rank]
         K[:rank] = A[:, list(echelon.pivots)].T
         return Q, K
-    if domain != RR:
+    if domain.encloses:
         raise DomainError("a rank factorization over balls was asked for; use exact or float weights")
     left, values, right = np.linalg.svd(A)
     significant = int(np.sum(values > 1e-10 * values[0])) if values[0] else 0

@@ -7,7 +7,7 @@ import numpy as np
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.form import balanced_factors
 from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.factorization import factor_attention
 
@@ -41,7 +41,7 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
             after, after_dual = _span(virtual, index + 1, shape.d_out, domain)
             values = multiply(after, before_dual)
         V = _pad(values, (shape.d_out, shape.d_in), domain)
-        if domain == RR:
+        if domain.rounds:
             Q, K = (_pad(x, (shape.attention, shape.d_in), domain) for x in balanced_factors(A, shape.attention))
         else:
             if domain.rank(A) > shape.attention:
@@ -61,7 +61,7 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
     parts = [virtual.L]
     for M in virtual.M[layer:]:
         parts += [M, M.T]
-    if domain == RR:
+    if domain.rounds:
         stacked = np.concatenate([part / (np.linalg.norm(part) or 1.0) for part in parts])
         basis = np.linalg.svd(stacked)[2][: min(width, stacked.shape[1])]
         return basis, basis.T
@@ -75,7 +75,7 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
 
 def _factor_values(V: Array, width: int, domain: Domain) -> tuple[Array, Array]:
     """O and V' with O V' = V through the value width."""
-    if domain == RR:
+    if domain.rounds:
         inner, outer = balanced_factors(V, width)
         return _pad(outer.T, (V.shape[0], width), domain), _pad(inner, (width, V.shape[1]), domain)
     gauge = row_gauge(V, domain)
