@@ -14,7 +14,7 @@ from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.scaling import scale_to_one
 from attngeom.layer.splitting import LayerMatrices, split_layer
-from attngeom.network import Architecture, VirtualWeights, Weights, weights_from_matrices
+from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
@@ -74,7 +74,7 @@ def recover_layer(
 
     Floats are scaled to size one by a power of two first, and the weights back: tiny and huge functions are alike.
     """
-    if coefficients.domain != RR:
+    if not coefficients.domain.rounds:
         return _recover_unit(coefficients, architecture, seed, tolerance)
     unit, exponent = scale_to_one(coefficients)
     found = _recover_unit(unit, architecture, seed, tolerance)
