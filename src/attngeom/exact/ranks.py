@@ -42,6 +42,7 @@ def measured_rank(a: Array, domain: Domain, noise: float = 0.0) -> Rank:
     ``noise`` is the relative error of the entries. The gap tells how well the cut is determined; it is None when
     nothing lies below the cut.
 
+    >>> from attngeom.exact import RR
     >>> measured_rank(np.array([[1.0, 2.0], [2.0, 4.0]]), RR).value
     1
     """
