@@ -8,13 +8,15 @@ from unittest import mock
 import flint
 import numpy as np
 import pytest
+from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, RR, WORD_PRIME, Balls, QuadraticField
+from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, QQ, RR, WORD_PRIME, Balls, QuadraticField
 from attngeom.exact.domains import as_fmpq, matmul_mod
 from tests.exact.domain_examples import (
+    EXAMPLES,
     close,
     every_domain,
     every_domain_without_ranks,
@@ -211,3 +213,39 @@ def test_named_primes_are_prime(prime):
 @pytest.mark.parametrize("prime, bound", [(BLAS_PRIME, 2**23), (WORD_PRIME, 2**31 - 1)])
 def test_named_primes_are_the_largest_below_their_bounds(prime, bound):
     assert not any(flint.fmpz(n).is_prime() for n in range(prime + 1, bound))
+
+
+@every_domain
+def test_pivots_are_nonzero_entries(domain):
+    a = domain.convert([[0, 0], [-3, 1]])
+    place = domain.pivot(a)
+    assert place == 2 and not domain.is_zero(a.ravel()[place : place + 1])
+    for none in (domain.zeros((2, 2)), domain.zeros((0,))):
+        with pytest.raises(SingularError):
+            domain.pivot(none)
+
+
+@every_domain
+def test_square_roots_and_exponentials_are_right_or_refused(domain):
+    for operation in (lambda: domain.sqrt(domain.convert([4])[0]), lambda: domain.exp(domain.zeros((1, 2)))):
+        try:
+            found = operation()
+        except DomainError:
+            assert not domain.rounds
+            continue
+        if np.ndim(found):
+            assert close(domain, found, domain.convert([[1, 1]]))
+        else:
+            assert close(domain, domain.times(domain.convert([found]), domain.convert([found])), domain.convert([4]))
+
+
+def test_what_has_no_square_root_has_none():
+    assert QQ.sqrt(fmpq(2)) is None and QQ.sqrt(fmpq(-4)) is None and QQ.sqrt(fmpq(4, 9)) == fmpq(2, 3)
+    assert GF(7).sqrt(3) is None and GF(7).sqrt(2) == 3 and GF(BIG_PRIME).sqrt(4) == 2
+    assert RR.sqrt(-1.0) is None
+
+
+@every_domain
+def test_labels_tell_domains_apart(domain):
+    assert domain.label and sum(other.domain.label == domain.label for other in EXAMPLES) <= 2
+    assert [domain.is_exact, domain.rounds, domain.encloses].count(True) == 1

@@ -87,7 +87,7 @@ def canonical_form(weights: Weights) -> CanonicalForm:
     (0, 1)
     """
     domain, architecture = weights.domain, weights.architecture
-    if not domain.is_exact and domain != RR:
+    if domain.encloses:
         raise DomainError(f"weights over {domain.name} given; exact or float weights are required")
     _check_size(weights)
     layers = [[Maps.of(head, domain) for head in heads] for heads in weights.layers]

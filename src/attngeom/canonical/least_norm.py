@@ -44,7 +44,7 @@ def least_norm(weights: Weights, settled: float = SETTLED, max_sweeps: int = MAX
     >>> least_norm(w).weights.vector().round(6).tolist()
     [2.0, 2.0, 2.0]
     """
-    if weights.domain != RR:
+    if not weights.domain.rounds:
         raise DomainError(f"weights over {weights.domain.name} given; norms are minimised over floats")
     architecture = weights.architecture
     tensors = tensors_of(weights)

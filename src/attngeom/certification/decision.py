@@ -7,7 +7,7 @@ import numpy as np
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerVerdict, Point
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import QQ, RR, Array
+from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.nearest import TOLERANCE
@@ -33,7 +33,7 @@ def certify(
         raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
-    if coefficients.domain == RR:
+    if coefficients.domain.rounds:
         from attngeom.certification.floats import certify_float
 
         return certify_float(coefficients, attention, seed, tolerance)

@@ -84,7 +84,7 @@ def coefficients_command(
     print_pairs(
         "coefficients",
         {
-            "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain == QQ else 'float'}",
+            "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain.is_exact else 'float'}",
             "monomials of one output": f"{count_output(d, t):,}",
             "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
             "written to": _name(out) or "nothing (give --out)",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
@@ -127,7 +126,4 @@ def _storable(weights: Weights, path: Path) -> Weights:
         raise InputError(
             f"weights over {weights.domain.name} found; they are written as floats, give a .safetensors name"
         )
-    if weights.domain == RR or weights.domain == QQ:
-        return weights.to(RR)
-    floats = np.array([float(x) for x in weights.vector()])
-    return Weights.from_vector(weights.architecture, floats, RR)
+    return weights.to(RR)

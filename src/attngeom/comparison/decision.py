@@ -9,7 +9,7 @@ from attngeom.comparison.exact_transcendental import compare_transcendental
 from attngeom.comparison.float_align import compare_floats
 from attngeom.comparison.results import Comparison
 from attngeom.errors import DomainError, InputError, SizeError
-from attngeom.exact.domains import RR, Rationals
+from attngeom.exact.domains import QQ, RR
 from attngeom.network import Weights
 
 MAX_INPUT = 10**7
@@ -39,11 +39,11 @@ def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int 
         raise InputError(f"tolerance {tolerance} given; a relative accuracy between 0 and 1 is required")
     if first.domain != second.domain:
         first, second = first.to(RR), second.to(RR)
-    if first.domain == RR:
+    if first.domain.rounds:
         if not np.all(np.isfinite(first.vector())) or not np.all(np.isfinite(second.vector())):
             raise InputError("weights with NaN or infinite entries given; finite numbers are required")
         return compare_floats(first, second, tolerance, seed)
-    if not isinstance(first.domain, Rationals):
+    if first.domain != QQ:
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
     decide = compare_lightning if first.architecture.rule.is_polynomial else compare_transcendental
     return decide(first, second, seed)

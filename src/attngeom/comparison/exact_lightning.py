@@ -72,7 +72,8 @@ def _nontrivial(mixings: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
 
 
 def _differ(separation: Separation, seed: int) -> Comparison:
-    where = "" if separation.domain == QQ else f" (their residues mod {getattr(separation.domain, 'p', '?')} differ)"
+    p = separation.domain.characteristic
+    where = f" (their residues mod {p} differ)" if p else ""
     reason = f"the outputs at the separating input differ{where}"
     return Comparison(same_function=False, standing="proven", reason=reason, seed=seed, separation=separation)
 

@@ -88,7 +88,7 @@ def ratio(first: Array, second: Array, domain: Domain) -> Any | None:
             if not y:
                 return None
             try:
-                return domain.reduce(y * domain.inverse(domain.convert([[x]]))[0, 0])
+                return domain.times(y, domain.invert(x))
             except SingularError:
                 return None
     return None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.exact.domains import QQ, RR, Array, Domain, PrimeField
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.inspection.fibers import VirtualFiber
 from attngeom.network import Symmetry
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
@@ -30,14 +30,14 @@ class Separation:
 
     def to_json(self) -> dict[str, Any]:
         """Input and outputs; balls are written as midpoint and radius."""
-        inputs: Domain = self.domain if self.domain == RR else QQ
+        inputs: Domain = self.domain if self.domain.rounds else QQ
         record: dict[str, Any] = {
             "separating_input": matrix_to_json(self.X, inputs),
             "outputs": [matrix_to_json(output, self.domain) for output in self.outputs],
             "outputs_domain": self.domain.name,
         }
-        if isinstance(self.domain, PrimeField):
-            record["outputs_prime"] = self.domain.p
+        if self.domain.characteristic:
+            record["outputs_prime"] = self.domain.characteristic
         return record
 
 

@@ -49,7 +49,7 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
     alpha = min(a, d)
     hypotheses = [
         *_plain(architecture),
-        Condition("lightning attention without mask", architecture.kind == "lightning" and not architecture.causal),
+        Condition("lightning attention without mask", architecture.rule.is_polynomial and not architecture.causal),
         Condition("t ≥ 2", architecture.tokens >= 2),
         Condition("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
     ]
@@ -86,7 +86,7 @@ def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
     >>> deep_lightning(Architecture((3, 3, 3), 2)).value
     23
     """
-    if architecture.num_layers < 2 or architecture.kind != "lightning":
+    if architecture.num_layers < 2 or not architecture.rule.is_polynomial:
         return None
     value = _bottleneck_value(architecture) - architecture.num_layers
     return DimensionFormula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)), "lightning-network")
@@ -143,7 +143,7 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     >>> linear_softmax(Architecture((3, 2, 3), 1, tokens=1, kind="softmax")).value
     8
     """
-    if architecture.kind != "softmax" or architecture.tokens > 1 or architecture.residual:
+    if not architecture.rule.is_normalised or architecture.tokens > 1 or architecture.residual:
         return None
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
     r = min(*architecture.widths, *ranks)

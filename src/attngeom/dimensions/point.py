@@ -107,7 +107,7 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     )
     if size > MAX_ENTRIES:
         raise SizeError(f"a matrix of {size:,} entries is needed; at most {MAX_ENTRIES:,} are supported")
-    return _estimate(weights, seed) if weights.domain == RR else _bound(weights, seed)
+    return _estimate(weights, seed) if weights.domain.rounds else _bound(weights, seed)
 
 
 def _bound(weights: Weights, seed: int) -> PointRank:

@@ -82,7 +82,7 @@ def invariants(architecture: Architecture) -> tuple[Family, ...]:
     >>> [family.name for family in invariants(Architecture((2, 1), 1, tokens=2)) if family.degree == 2]
     ['attention-rank']
     """
-    if architecture.num_layers != 1 or architecture.kind != "lightning" or architecture.is_factored:
+    if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.is_factored:
         raise InputError("invariants of a deep, softmax or factored network; one plain lightning layer is required")
     if architecture.residual or architecture.causal:
         raise InputError("invariants of a residual or causal layer; one plain lightning layer is required")

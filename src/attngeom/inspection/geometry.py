@@ -192,7 +192,7 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
 
 def _joined(A: Array, V: Array, domain: Domain) -> Array:
     """The columns of A beside the rows of V, of equal size over floats."""
-    if domain == RR:
+    if domain.rounds:
         A, V = A / np.linalg.norm(A), V / np.linalg.norm(V)
     return np.concatenate([A, V.T], axis=1)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 
@@ -55,7 +55,7 @@ def interpolate(
     5
     """
     check_size(d, d_out, t)
-    if isinstance(domain, Balls) or (isinstance(domain, PrimeField) and domain.p <= 3):
+    if domain.encloses or domain.characteristic in (2, 3):
         raise DomainError("interpolation over balls or in characteristic 2 or 3; use Q, floats or a larger prime")
     ask = _Asker(box, d, d_out, t, domain)
     single_shape, cross_shape = array_shapes(d, d_out, t)
@@ -66,12 +66,10 @@ def interpolate(
             cross[:, j, place] = _interpolate_cross(ask, j, n, domain)
     found = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
-    inputs = (
-        domain.convert(rng.integers(0, 2**31, size=(checks, d, t))) if domain != RR else RR.random((checks, d, t), rng)
-    )
+    shape = (checks, d, t)
+    inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
     residual = _check(ask, found, inputs, tolerance)
-    size = domain.p if isinstance(domain, PrimeField) else 2**31
-    probability = None if domain == RR else (3 / min(size, 2**31)) ** checks
+    probability = None if domain.rounds else (3 / min(domain.characteristic or 2**31, 2**31)) ** checks
     return Interpolation(found, ask.queries, seed, probability, residual)
 
 
@@ -153,7 +151,7 @@ def _check(ask: _Asker, found: Coefficients, inputs: Array, tolerance: float) ->
     given, predicted = ask(inputs), found.evaluate(inputs)
     worst = 0.0
     for X, left, right in zip(inputs, given, predicted):
-        if found.domain == RR:
+        if found.domain.rounds:
             deviation = float(np.abs(left - right).max() / max(1.0, np.abs(right).max()))
             worst = max(worst, deviation)
             differs = deviation > tolerance
@@ -165,4 +163,4 @@ def _check(ask: _Asker, found: Coefficients, inputs: Array, tolerance: float) ->
                 "the black box is not a cubic map with the support of a lightning layer:"
                 f" at X = {str(shown)[:200]} its value differs from its interpolated polynomial"
             )
-    return worst if found.domain == RR else None
+    return worst if found.domain.rounds else None

@@ -6,15 +6,13 @@ A quadric is the vector of its coefficients at z_k z_l, k ≤ l, row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd, isqrt, lcm
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpz
-from flint.utils.flint_exceptions import DomainError as NoRootError
+from flint import fmpz
 
-from attngeom.errors import DomainError
-from attngeom.exact.domains import Array, Domain, PrimeField, Rationals
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
 
 
@@ -42,17 +40,12 @@ def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
     [[1, 2]]
     """
     pivot = first_nonzero(form)
-    inverse = reciprocal(form[pivot], domain)
+    inverse = domain.invert(form[pivot])
     row = quadrics[..., pair_index(form.shape[0])[pivot]]
     leading = domain.reduce(row[..., pivot : pivot + 1] * inverse)
     quotient = domain.reduce(domain.reduce(row - domain.reduce(leading * form)) * inverse)
     quotient[..., pivot] = leading[..., 0]
     return quotient
-
-
-def reciprocal(x: Any, domain: Domain) -> Any:
-    """1/x for a nonzero element of a field."""
-    return domain.inverse(domain.convert([[x]]))[0, 0]
 
 
 def first_nonzero(entries: Array) -> int:
@@ -62,7 +55,7 @@ def first_nonzero(entries: Array) -> int:
 
 def symmetric_matrix(quadric: Array, d: int, domain: Domain) -> Array:
     """The matrix B with quadric(z) = zᵀ B z; 2 must be invertible."""
-    half = reciprocal(2, domain)
+    half = domain.convert(["1/2"])[0]
     B = quadric[pair_index(d)]
     scaled = domain.reduce(B * half)
     scaled[np.arange(d), np.arange(d)] = np.diagonal(B)
@@ -87,7 +80,7 @@ class SplitQuadric:
             return domain.reduce(self.first * self.scale), self.first
         if self.square is None:
             return domain.reduce(self.first * self.scale), self.second
-        root = square_root(self.square, domain)
+        root = domain.sqrt(self.square)
         if root is None:
             return None
         shift = domain.reduce(self.second * root)
@@ -117,7 +110,7 @@ def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
     second_scale, second = _square_part(rest, diagonal[0], domain)
     if not domain.equal(rest, _outer(second_scale, second, second, domain)):
         return domain.rank(B)
-    square = domain.reduce(-second_scale * reciprocal(scale, domain))
+    square = domain.reduce(-second_scale * domain.invert(scale))
     return SplitQuadric(scale, first, second, square)
 
 
@@ -128,7 +121,7 @@ def _outer(scale: Any, a: Array, b: Array, domain: Domain) -> Array:
 def _square_part(B: Array, index: int, domain: Domain) -> tuple[Any, Array]:
     """c and the form ℓ with z_index coefficient 1 such that B − c ℓ ℓᵀ does not involve z_index."""
     scale = B[index, index]
-    return scale, domain.reduce(B[index] * reciprocal(scale, domain))
+    return scale, domain.reduce(B[index] * domain.invert(scale))
 
 
 def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | int:
@@ -138,32 +131,11 @@ def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQua
     position = first_nonzero(quadric)
     row, column = int(k[position]), int(l[position])
     scale = quadric[position]
-    inverse = reciprocal(scale, domain)
+    inverse = domain.invert(scale)
     second = domain.reduce(domain.reduce(2 * B[row]) * inverse)
     first = domain.reduce(domain.reduce(2 * B[column]) * inverse)
     product = multiply_forms(domain.reduce(first * scale), second, domain)
     return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else domain.rank(B)
-
-
-def square_root(x: Any, domain: Domain) -> Any | None:
-    """A square root of x in Q or GF(p), or None if there is none.
-
-    >>> from attngeom.exact import GF, QQ
-    >>> square_root(fmpq(4, 9), QQ), square_root(fmpq(2), QQ), square_root(2, GF(7))
-    (2/3, None, 3)
-    """
-    if isinstance(domain, Rationals):
-        numerator, denominator = int(x.p), int(x.q)
-        if numerator < 0 or isqrt(numerator) ** 2 != numerator or isqrt(denominator) ** 2 != denominator:
-            return None
-        return fmpq(isqrt(numerator), isqrt(denominator))
-    if isinstance(domain, PrimeField):
-        try:
-            root = int(fmpz(int(x)).sqrtmod(domain.p))
-        except NoRootError:
-            return None
-        return min(root, domain.p - root)
-    raise DomainError(f"square root over {domain.name} was asked for; Q or GF(p) is required")
 
 
 def discriminant(quadric: Array, d: int) -> int:

@@ -15,16 +15,14 @@ from typing import Literal
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Array, Domain, QuadraticField, Rationals
+from attngeom.exact.domains import Array, Domain, QuadraticField
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
     divide_by_form,
     first_nonzero,
     multiply_forms,
-    reciprocal,
     split_quadric,
-    square_root,
     symmetric_matrix,
 )
 
@@ -134,7 +132,7 @@ def _anchor(table: Array) -> tuple[int, int] | None:
 def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | Obstruction:
     """The (A, V) whose row n of V is proportional to nu, or the first quadric that contradicts it."""
     n, m = anchor
-    nu = domain.reduce(nu * reciprocal(nu[first_nonzero(nu)], domain))
+    nu = domain.times(nu, domain.invert(nu[first_nonzero(nu)]))
     A = divide_by_form(table[n], nu, domain).T
     failed = _first_difference(table[n], multiply_forms(A.T, nu[None, :], domain), domain)
     if failed is not None:
@@ -178,7 +176,7 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
     n, m = anchor
     base = table[n, m]
     pivot = first_nonzero(base)
-    inverse = reciprocal(base[pivot], domain)
+    inverse = domain.invert(base[pivot])
     h = domain.reduce(table[:, m, pivot] * inverse)
     q = domain.reduce(table[n, :, pivot] * inverse)
     for row in range(table.shape[0]):
@@ -187,13 +185,13 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         if failed is not None:
             found = _obstruction("division", table, domain, (row, failed), anchor)
             return LayerSplitting("none", domain, (), 0, 0, (found,))
-    if not isinstance(domain, Rationals) or split.square is None:
+    if domain.characteristic or split.square is None:
         raise DomainError(
             f"a table over {domain.name} whose quadrics have irrational factors was given; use Q or another prime"
         )
     D = discriminant(base, table.shape[1])
     field = QuadraticField(D)
-    factor = square_root(split.square / D, domain)
+    factor = domain.sqrt(split.square / D)
     first, scale = split.first, split.scale
     shift = np.asarray(split.second) * factor
     plus, minus = field.combine(first, shift), field.combine(first, -shift)

@@ -33,7 +33,7 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         Q[:rank] = echelon.matrix[:rank]
         K[:rank] = A[:, list(echelon.pivots)].T
         return Q, K
-    if domain != RR:
+    if domain.encloses:
         raise DomainError("a rank factorization over balls was asked for; use exact or float weights")
     values = np.linalg.svd(split_scale(A)[0], compute_uv=False)
     _check_rank(int(np.sum(values > 1e-10 * values[0])), attention)

@@ -153,7 +153,7 @@ def run_dimension_plot(work: Work) -> Finding:
     for kind, formula in (("softmax", softmax_network), ("lightning", deep_lightning)):
         expected, double, single, exact = [], [], [], []
         for delta in DELTAS:
-            architecture = Architecture((delta,) * 3, 2, tokens=3, kind="softmax" if kind == "softmax" else "lightning")
+            architecture = Architecture((delta,) * 3, 2, tokens=3, kind=kind)
             known, answer = formula(architecture), dimension(architecture, prove=True, seed=work.seed)
             assert known is not None
             ranks = estimate_rank(architecture, samples, work.seed)

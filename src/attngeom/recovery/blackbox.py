@@ -41,7 +41,7 @@ def weights_box(weights: Weights, domain: Domain) -> BlackBox:
     >>> box(np.ones((5, 2, 3))).shape, box.queries
     ((5, 1, 3), 5)
     """
-    if isinstance(domain, Balls):
+    if domain.encloses:
 
         def evaluate(X: Array) -> Array:
             # The caller sets the precision around its whole computation.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import midpoints, to_float
 
 STARTS = 6
@@ -41,6 +41,7 @@ def invert_layer(
 
     With ``start``, the solution at a target nearby, only that one is tried.
 
+    >>> from attngeom.exact import RR
     >>> S = np.array([[1.0, 0.2], [-0.3, 2.0]])
     >>> N = invert_layer(np.diag([0.5, 1.0]), S, FULL_MASK, np.random.default_rng(0))
     >>> bool(np.allclose(apply_layer(N, S, FULL_MASK, RR), np.diag([0.5, 1.0])))
@@ -91,7 +92,7 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
 
 def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domain) -> Array:
     """The float solution N improved to the precision of balls: residuals in balls, corrections in floats."""
-    if domain == RR:
+    if domain.rounds:
         return N
     inverse = np.linalg.inv(_derivative(N, to_float(S), mask))
     precision = getattr(domain, "precision", 53)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, VirtualWeights
@@ -116,7 +116,7 @@ class Peeler:
         count = OVERSAMPLING * (2 * d + 4)
         directions = self.rng.standard_normal((count, d))
         y = domain.convert(directions / np.linalg.norm(directions, axis=1, keepdims=True))
-        step = 2.0**-14 if domain == RR else 2.0 ** -(getattr(domain, "precision", 53) // 7)
+        step = 2.0**-14 if domain.rounds else 2.0 ** -(getattr(domain, "precision", 53) // 7)
         nodes = domain.convert([step, 2 * step, 3 * step])
         x = domain.eye(d)
         batch_x = np.concatenate([np.tile(x * node, (count, 1)) for node in nodes])
@@ -228,7 +228,7 @@ class Peeler:
         Less well conditioned, for images under known layers are almost parallel; a fallback, over floats only.
         """
         d = self.d
-        if self.domain != RR:
+        if not self.domain.rounds:
             return None
         k, l = np.triu_indices(d)
         X = self.rng.standard_normal((d * d * (d + 1), d, self.architecture.tokens))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Balls, Domain, QuadraticField
+from attngeom.exact.domains import RR, Array, Domain
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
@@ -44,7 +44,7 @@ def recover(
     box = source if isinstance(source, BlackBox) else BlackBox(source)
     if architecture is None:
         raise InputError("a black box without an architecture was given; its widths and tokens are required")
-    if architecture.num_layers > 1 or isinstance(box.domain, Balls):
+    if architecture.num_layers > 1 or box.domain.encloses:
         return recover_deep(box, architecture, seed, tolerance)
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
@@ -74,7 +74,7 @@ def recover_layer(
 
     Floats are scaled to size one by a power of two first, and the weights back: tiny and huge functions are alike.
     """
-    if coefficients.domain != RR:
+    if not coefficients.domain.rounds:
         return _recover_unit(coefficients, architecture, seed, tolerance)
     unit, exponent = scale_to_one(coefficients)
     found = _recover_unit(unit, architecture, seed, tolerance)
@@ -102,7 +102,7 @@ def _recover_unit(
     obstacle = _check_copies(coefficients, causal, tolerance)
     if obstacle is not None:
         return Recovery("failed", obstacle, (), None, 0, seed, domain)
-    if domain == RR:
+    if domain.rounds:
         floats = split_layer_floats(np.ascontiguousarray(table), tolerance, seed)
         if floats.status == "zero":
             return _zero(coefficients, architecture, causal, seed)
@@ -119,7 +119,7 @@ def _recover_unit(
     if split.status == "none":
         return Recovery("failed", split.obstructions[0].reason, (), None, 0, seed, domain)
     if split.status == "complex":
-        reason = f"the factors are conjugate over Q(√{getattr(split.domain, 'D', '?')}): there are no real weights"
+        reason = f"the factors are conjugate over {split.domain.label}: there are no real weights"
         return Recovery("closure_only", reason, (), None, 0, seed, split.domain)
     return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
 
@@ -139,7 +139,7 @@ def _check_copies(coefficients: Coefficients, causal: bool, tolerance: float) ->
     single = symmetrize(block, coefficients.d, domain)
 
     def same(a: Array, b: Array) -> bool:
-        if domain == RR:
+        if domain.rounds:
             return bool(np.linalg.norm(a - b) <= tolerance * max(float(np.linalg.norm(block)), 1e-300))
         return domain.equal(a, b)
 
@@ -193,15 +193,6 @@ def _build(
 
 
 def _weights(architecture: Architecture, point: LayerMatrices, domain: Domain) -> Weights:
-    if not isinstance(domain, QuadraticField):
-        if domain == RR:
-            return lift_virtual(VirtualWeights((point.A,), point.V, RR, architecture.rule), architecture)
-        return weights_from_matrices(architecture, [point.A], [point.V], domain)
-    # Over Q(√D) both matrices have rank one: A = k qᵀ.
-    row = next(i for i in range(len(point.A)) if any(bool(x) for x in point.A[i]))
-    column = next(j for j in range(len(point.A)) if bool(point.A[row, j]))
-    shape = (architecture.attention[0], len(point.A))
-    K, Q = domain.zeros(shape), domain.zeros(shape)
-    K[0] = point.A[:, column]
-    Q[0] = point.A[row] * point.A[row, column].inverse()
-    return Weights(architecture, domain, ((Head(Q, K, point.V),),))
+    if domain.rounds:
+        return lift_virtual(VirtualWeights((point.A,), point.V, domain, architecture.rule), architecture)
+    return weights_from_matrices(architecture, [point.A], [point.V], domain)

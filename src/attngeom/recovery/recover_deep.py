@@ -8,7 +8,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.errors import InputError, SingularError
-from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField, Rationals
+from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
@@ -105,7 +105,7 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
 
     Boxes over Q are asked at dyadic numbers; the result is then rounded to rationals and checked exactly.
     """
-    exact = isinstance(box.domain, Rationals)
+    exact = box.domain.is_exact
     failure: NotPeeled | None = None
     error = np.inf
     for place, precision in enumerate(PRECISIONS):
@@ -209,7 +209,7 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
     if obstacle is not None:
         return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
     domain: Domain = box.domain
-    if domain == RR:
+    if domain.rounds:
         return recover_floats(box, architecture, seed, tolerance)
     if isinstance(domain, PrimeField):
         return recover_field(box, architecture, seed)

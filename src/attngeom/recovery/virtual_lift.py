@@ -7,7 +7,7 @@ import numpy as np
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.restore import pad
 from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.balance import balanced_factors
 from attngeom.network.factorization import factor_attention
@@ -63,7 +63,7 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
     parts = [virtual.L]
     for M in virtual.M[layer:]:
         parts += [M, M.T]
-    if domain == RR:
+    if domain.rounds:
         stacked = np.concatenate([part / (np.linalg.norm(part) or 1.0) for part in parts])
         basis = np.linalg.svd(stacked)[2][: min(width, stacked.shape[1])]
         return basis, basis.T

@@ -76,7 +76,7 @@ def _compare(A: Array, V: Array, coefficients: Coefficients, domain: Domain) -> 
 
 def _rank(A: Array, domain: Domain) -> int:
     """The exact rank, within the budget."""
-    parts = domain.parts(A) if isinstance(domain, QuadraticField) else (A,)
+    parts = domain.parts(A)
     bits = height(x for part in parts for x in part.ravel())
     # Denominators are cleared first: at worst the bits of a row add up.
     afford_elimination(len(parts) * len(A), bits if all(x.q == 1 for p in parts for x in p.ravel()) else bits * len(A))

@@ -28,6 +28,7 @@ class Balls(Domain):
     precision: int = 128
     name: ClassVar[str] = "balls"
     is_exact: ClassVar[bool] = False
+    encloses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.precision <= 2**20:
@@ -74,6 +75,13 @@ class Balls(Domain):
                 raise SingularError(
                     f"{a.shape[0]}×{a.shape[1]} matrix of balls not certainly invertible; raise the precision"
                 ) from None
+
+    def pivot(self, a: Array) -> int:
+        """The place of the entry that is farthest from zero for certain."""
+        bounds = [float(x.abs_lower()) for x in a.ravel()]
+        if not any(bounds):
+            raise no_inverse()
+        return int(np.argmax(bounds))
 
     def exp(self, a: Array) -> Array:
         with self.working():

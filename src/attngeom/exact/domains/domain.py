@@ -1,6 +1,6 @@
 """The contract of coefficient domains: what code above may ask, whatever the numbers are.
 
-An array over a domain is a NumPy array: object dtype with ``fmpq``, ``arb``, ``Quadratic`` or polynomial entries,
+Arrays over a domain are NumPy arrays: object dtype with ``fmpq``, ``arb``, ``Quadratic`` or polynomial entries,
 float64 over the reals, int64 residues in [0, p) over GF(p) with p < 2^31, Python integers for larger p, balanced
 floats over :class:`BalancedField`. ``+`` and ``-`` of arrays are NumPy's, followed by :meth:`Domain.reduce`; products
 are :meth:`Domain.times` and :meth:`Domain.matmul`, and everything else is a method as well. Code written against this
@@ -34,6 +34,8 @@ class Domain(ABC):
     """Whether entries are numbers, so that zero can be told from nonzero: not so for floats and balls."""
     rounds: ClassVar[bool] = False
     """Whether results are rounded without a bound for the error, so that they are estimates: floats."""
+    encloses: ClassVar[bool] = False
+    """Whether entries are sets that contain the true number: balls."""
 
     @property
     def label(self) -> str:
@@ -55,7 +57,7 @@ class Domain(ABC):
 
     @abstractmethod
     def convert(self, data: Any) -> Array:
-        """Coerce nested lists or an array over any domain, exactly where this domain is exact."""
+        """Coerce nested lists or an array over any other, exactly where entries are exact."""
 
     def array(self, data: Any) -> Array:
         return self.convert(data)
@@ -108,9 +110,12 @@ class Domain(ABC):
         """Whether a and b have the same shape and the same entries."""
         return a.shape == b.shape and self.is_zero(self.reduce(a - b))
 
-    def pivot(self, a: Array) -> int | None:
-        """The place in a.ravel() of an entry to divide by, None if all are zero: the first nonzero one."""
-        return next((place for place, x in enumerate(a.ravel().tolist()) if x), None)
+    def pivot(self, a: Array) -> int:
+        """The place in a.ravel() of an entry to divide by, the first nonzero one; SingularError if there is none."""
+        place = next((place for place, x in enumerate(a.ravel().tolist()) if x), None)
+        if place is None:
+            raise no_inverse()
+        return place
 
     def parts(self, a: Array) -> tuple[Array, ...]:
         """The coefficients of the entries over the field below: the entries, unless this is an extension."""
@@ -122,7 +127,7 @@ class Domain(ABC):
 
     def exp(self, a: Array) -> Array:
         """The exponentials of the entries, where they are numbers of the domain."""
-        raise DomainError(f"an exponential over {self.name} was asked for; floats or balls are required")
+        raise DomainError(f"an exponential over {self.name} was asked for; softmax and sigmoid need floats or balls")
 
     def rref(self, a: Array) -> Echelon:
         """The reduced row echelon form, without its zero rows: equal row spaces give equal matrices."""

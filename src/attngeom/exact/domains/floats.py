@@ -53,16 +53,19 @@ class Floats(Domain):
         except np.linalg.LinAlgError:
             raise singular(a) from None
 
-    def pivot(self, a: Array) -> int | None:
+    def pivot(self, a: Array) -> int:
         """The place of the largest entry."""
-        place = int(np.argmax(np.abs(a))) if a.size else 0
-        return place if a.size and a.ravel()[place] else None
+        if not np.any(a):
+            raise no_inverse()
+        return int(np.argmax(np.abs(a)))
 
     def sqrt(self, x: Any) -> float | None:
         return float(np.sqrt(x)) if x >= 0 else None
 
     def exp(self, a: Array) -> Array:
-        powers: Array = np.exp(a)
+        # Beyond the range of floats the exponential is infinite and its inverse 0, as it should be.
+        with np.errstate(over="ignore"):
+            powers: Array = np.exp(a)
         return powers
 
     def det(self, a: Array) -> Any:

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.attention.exponentials import exponential
 from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
 
 
@@ -35,7 +34,7 @@ class Sigmoid(Attention):
     head_theorem: ClassVar[str | None] = "Theorem S"
 
     def weights(self, S: Array, domain: Domain) -> Array:
-        return self.hide(1 / (1 + exponential(-self.cool(S, domain), domain)))
+        return self.hide(1 / (1 + domain.exp(-self.cool(S, domain))))
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.cool(domain.times(domain.times(P, 1 - P), dS), domain)

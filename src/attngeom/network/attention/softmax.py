@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.exact.domains import RR, Array, Domain
-from attngeom.network.attention.exponentials import exponential
+from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
 
 
@@ -24,6 +23,7 @@ class Softmax(Attention):
     tokens y of the layer; these are generic (specialise the free attention before it to P = 1), hence q = 0 if they
     span at least two dimensions. If they span one, S_ji = m y_j y_i is symmetric, and so are the exponentials drawn.
 
+    >>> from attngeom.exact import RR
     >>> Softmax().weights(np.zeros((2, 2)), RR)[0, 0].item()
     0.5
     """
@@ -35,12 +35,12 @@ class Softmax(Attention):
 
     def weights(self, S: Array, domain: Domain) -> Array:
         S = self.cool(S, domain)
-        if domain == RR:
+        if domain.rounds:
             # Only differences of scores count: the largest visible one becomes 0, so that nothing overflows.
             shifted = np.where(np.triu(np.ones(S.shape[-2:], dtype=bool)), S, -np.inf) if self.causal else S
             powers = np.exp(shifted - shifted.max(axis=-2, keepdims=True))
         else:
-            powers = self.hide(exponential(S, domain))
+            powers = self.hide(domain.exp(S))
         return powers / powers.sum(axis=-2, keepdims=True)
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
