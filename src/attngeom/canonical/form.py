@@ -18,7 +18,7 @@ from attngeom.canonical.echelon import RowGauge, row_gauge
 from attngeom.canonical.scaled import Scaled, multiply
 from attngeom.canonical.terms import Maps, Term, layer_terms, visible_rows
 from attngeom.errors import DomainError, SizeError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Weights
 
 MAX_BITS = 2**32

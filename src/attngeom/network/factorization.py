@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.scaling import split_scale
 from attngeom.network.balance import balanced_factors
 

@@ -42,7 +42,7 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
             after, after_dual = _span(virtual, index + 1, shape.d_out, domain)
             values = multiply(after, before_dual)
         V = pad(values, (shape.d_out, shape.d_in), domain)
-        if domain == RR:
+        if domain.rounds:
             found = balanced_factors(A, shape.attention)
             Q, K = (pad(x, (shape.attention, shape.d_in), domain) for x in (found.T, found.S))
         else:
@@ -77,7 +77,7 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
 
 def _factor_values(V: Array, width: int, domain: Domain) -> tuple[Array, Array]:
     """O and V' with O V' = V through the value width."""
-    if domain == RR:
+    if domain.rounds:
         found = balanced_factors(V, width)
         return pad(found.S.T, (V.shape[0], width), domain), pad(found.T, (width, V.shape[1]), domain)
     gauge = row_gauge(V, domain)
