@@ -11,7 +11,8 @@ from flint import fmpq
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Balls
 from attngeom.network import Architecture, Head, Symmetry, Weights, forward, random_symmetry, random_weights
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network.symmetry import Scale, factors
+from attngeom.network.symmetry.factor import GroupFactor, LinearFactor
 from tests.comparison import adversary
 from tests.comparison.adversary import Pair, random_architecture, with_layers
 
@@ -45,19 +46,17 @@ def exact_symmetry(architecture: Architecture, rng: np.random.Generator, decades
     """A group element over Q, its matrices of the given condition."""
 
     def matrix(n: int) -> np.ndarray:
-        return QQ.array(condition(n, rng, decades))
+        return QQ.convert(condition(n, rng, decades))
 
-    heads = []
-    for layer in architecture.layers:
-        elements = []
-        for _ in range(layer.heads):
-            scale = fmpq(int(rng.choice([-3, -1, 1, 2, 7])), 2) if architecture.kind == "lightning" else fmpq(1)
-            B = None if layer.value_width is None else matrix(layer.value_width)
-            elements.append(HeadSymmetry(matrix(layer.attention), QQ.array([[scale]]), B))
-        heads.append(tuple(elements))
-    between = () if architecture.residual else tuple(matrix(n) for n in architecture.widths[1:-1])
-    orders = tuple(tuple(int(i) for i in rng.permutation(layer.heads)) for layer in architecture.layers)
-    return Symmetry(architecture, QQ, tuple(heads), between, orders)
+    elements: dict[GroupFactor, object] = {}
+    for factor in factors(architecture):
+        if isinstance(factor, Scale):
+            elements[factor] = QQ.convert([[fmpq(int(rng.choice([-3, -1, 1, 2, 7])), 2)]])
+        elif isinstance(factor, LinearFactor):
+            elements[factor] = matrix(factor.size)
+        else:
+            elements[factor] = factor.random(rng, matrix)
+    return Symmetry(architecture, QQ, elements)
 
 
 def move(weights: Weights, rng: np.random.Generator, decades: float) -> Weights:
@@ -299,14 +298,14 @@ def output_difference(first: Weights, second: Weights, rng: np.random.Generator)
     """The largest relative difference of exact or enclosed outputs at random inputs, at sizes that suit the weights."""
     architecture = first.architecture
     softmax = architecture.kind == "softmax"
-    domain = Balls(2000) if softmax else QQ
+    domain = Balls(600) if softmax else QQ
     one, two = (weights.to(domain) for weights in (first, second))
     largest = 0.0
     for size in sizes_of(first) if softmax or architecture.residual else [0]:
-        X = QQ.array(rng.standard_normal((architecture.widths[0], architecture.tokens))) * fmpq(2) ** size
-        outputs = [forward(weights, domain.array(X)) for weights in (one, two)]
+        X = QQ.convert(rng.standard_normal((architecture.widths[0], architecture.tokens))) * fmpq(2) ** size
+        outputs = [forward(weights, domain.convert(X)) for weights in (one, two)]
         if architecture.residual:
-            outputs = [output - domain.array(X) for output in outputs]
+            outputs = [output - domain.convert(X) for output in outputs]
         largest = max(largest, relative(outputs[0], outputs[1]))
     return largest
 

@@ -45,5 +45,5 @@ def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int 
         return compare_floats(first, second, tolerance, seed)
     if not isinstance(first.domain, Rationals):
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
-    decide = compare_softmax if first.architecture.kind == "softmax" else compare_lightning
+    decide = compare_lightning if first.architecture.rule.is_polynomial else compare_softmax
     return decide(first, second, seed)

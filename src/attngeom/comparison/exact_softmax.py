@@ -1,4 +1,4 @@
-"""Rational softmax networks: symmetries and equal layers, Theorems A and D, and inputs enclosed by balls."""
+"""Rational networks with exponentials: symmetries and equal layers, Theorems A and D, inputs enclosed by balls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from attngeom.network import Symmetry, Weights
 
 
 def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
-    """The verdict on two rational softmax networks.
+    """The verdict on two rational networks of softmax, or of another kind that is evaluated in balls.
 
-    Decided without exception for one head and no skip connection (Theorem A; causal: Theorem A', which leaves a case
-    open for t = 2), for one layer of heads (Theorem D), and for one token.
+    Softmax is decided without exception for one head and no skip connection (Theorem A; causal: Theorem A', which
+    leaves a case open for t = 2), for one layer of heads (Theorem D), and for one token.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
@@ -37,7 +37,7 @@ def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
         same, reason = verdict.same, verdict.reason
     elif layerwise_equality(first, second) is not None:
         same, reason = True, "the layers are equal up to a change of basis"
-    elif architecture.num_layers == 1:
+    elif architecture.num_layers == 1 and architecture.rule.is_normalised:
         same, reason = False, "the heads differ after those with one A are added up (Theorem D)"
     if same:
         return Comparison(
@@ -54,7 +54,7 @@ def compare_softmax(first: Weights, second: Weights, seed: int) -> Comparison:
         return Comparison(
             same_function=False, standing="proven", reason=reason, seed=seed, separation=separation, fiber=fiber
         )
-    separation = separate_consensus(first, second)
+    separation = separate_consensus(first, second) if architecture.rule.is_normalised else None
     if separation is not None:
         reason = "the outputs at the separating input, whose tokens are equal, differ"
         return Comparison(

@@ -47,7 +47,7 @@ def agree_after(match: FloatMatch, one: Layers, two: Layers, tolerance: float) -
     ]
     for index, layers in enumerate(zip(one, two)):
         sides = [_in_basis(head_samples(heads), base, index) for heads, base in zip(layers, bases)]
-        places = symmetry.permutations[index]
+        places = symmetry.orders[index]
         moved = [sides[1][place] for place in places]
         if not all(_heads_agree(architecture, a, b, tolerance) for a, b in zip(sides[0], moved)):
             return False
@@ -72,7 +72,7 @@ def _in_basis(heads: list[HeadSample], bases: list[Array], index: int) -> list[H
 def _heads_agree(architecture: Architecture, one: HeadSample, two: HeadSample, tolerance: float) -> bool:
     if is_zero(one.V, tolerance) and is_zero(two.V, tolerance):
         return True
-    if architecture.kind != "lightning":
+    if not architecture.rule.has_scale:
         return relate(one.A, two.A, tolerance) == relate(one.V, two.V, tolerance) == "close"
     if is_zero(one.A, tolerance) and is_zero(two.A, tolerance):
         return True

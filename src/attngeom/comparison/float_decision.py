@@ -122,7 +122,7 @@ def _seen(outputs: OutputTest, tolerance: float) -> str:
 
 def _allowed(architecture: Architecture, tolerance: float) -> float:
     """The largest relative difference of outputs that is called the same; errors of degree 3^l multiply by 3^l."""
-    degree = 3.0**architecture.num_layers if architecture.kind == "lightning" else 3.0
+    degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0
     allowed = OUTPUTS_AMPLIFIED * tolerance * degree
     return allowed if allowed < SWAMPED else np.inf
 
@@ -186,11 +186,12 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
     if first.equals(second):
         return True
     architecture = first.architecture
-    if architecture.num_parameters > MAX_EXACT or architecture.kind not in ("lightning", "softmax"):
+    rule = architecture.rule
+    if architecture.num_parameters > MAX_EXACT or not (rule.is_polynomial or rule.is_normalised):
         return False
     residues = [float_residues(weights, WORD_PRIME) for weights in (first, second)]
     field = residues[0].domain
-    if architecture.kind == "softmax":
+    if rule.is_normalised:
         if not field.equal(consensus(residues[0]), consensus(residues[1])):
             return False
         return compare_softmax(first.to(QQ), second.to(QQ), seed).same_function is True
@@ -204,7 +205,7 @@ def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: Ou
     """The most telling input in the given coordinates, scaled to outputs of size 1 where the degree allows it."""
     architecture = first.architecture
     X = np.ldexp(outputs.X[outputs.place], pair.inputs[:, None])
-    if architecture.kind == "lightning" and not architecture.residual:
+    if architecture.rule.is_polynomial and not architecture.residual:
         X = X * 2.0 ** (-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
     if X.shape[1] < architecture.tokens:
         X = np.concatenate([X, np.zeros((len(X), architecture.tokens - X.shape[1]))], axis=1)

@@ -36,7 +36,7 @@ def relate_layers(
     architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
 ) -> Relation:
     """How the functions of two layers compare; far means that no copies of them are equal."""
-    if architecture.kind != "lightning":
+    if not architecture.rule.is_polynomial:
         return _relate_heads(architecture, one, two, tolerance)
     d_out, d = one[0].V.value.shape
     if d_out * d * d * (d + 1) // 2 > MAX_TABLE:
@@ -49,11 +49,11 @@ def judge_layer(
 ) -> FloatVerdict:
     """The verdict on networks of one layer."""
     relation = relate_layers(architecture, one, two, tolerance)
-    lightning = architecture.kind == "lightning"
+    lightning = architecture.rule.is_polynomial
     what = "the coefficients of the layer" if lightning else "the heads of the layer, those with one A added up,"
     if relation == "close":
         return FloatVerdict(True, f"{what} agree")
-    if relation == "far" and architecture.kind in ("lightning", "softmax"):
+    if relation == "far" and (lightning or architecture.rule.is_normalised):
         theorem = "" if lightning else " (Theorem D)"
         return FloatVerdict(False, f"{what} differ beyond what the tolerance explains{theorem}")
     return FloatVerdict(None, "")
@@ -97,7 +97,7 @@ class _Group:
 def _relate_heads(
     architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
 ) -> Relation:
-    tokens = architecture.tokens if architecture.kind == "softmax" else 3
+    tokens = architecture.tokens if architecture.rule.is_normalised else 3
     totals = [_sum([head.V for head in side]) for side in (one, two)]
     relation = relate(totals[0], totals[1], tolerance)
     if tokens == 1:

@@ -12,7 +12,8 @@ import numpy as np
 
 from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Architecture, Head, Weights, forward
+from attngeom.network import Architecture, Weights
+from attngeom.network.forward import forward_layer
 
 INPUTS = 24
 MAX_SIZES = 8
@@ -54,37 +55,27 @@ class OutputTest:
 def evaluate(weights: Weights, X: Array) -> Outputs:
     """φ(X), or φ(X) − X with a skip connection; layers without one are scaled one by one, so nothing overflows."""
     architecture = weights.architecture
-    lightning = architecture.kind == "lightning"
+    is_homogeneous = architecture.rule.is_polynomial
     exponents = np.zeros(len(X), dtype=object)
     Y, added = X, np.zeros_like(X)
-    for index, heads in enumerate(weights.layers):
-        step = forward(_one_layer(architecture, heads, index), Y)
+    plain = Weights(_without_skip(architecture), RR, weights.layers)
+    for index in range(architecture.num_layers):
+        step = forward_layer(plain, index, Y)
         if architecture.residual:
             added = added + step
             Y = X + added
-        elif lightning:
+        elif is_homogeneous:
             Y, e = _normalised(step)
             exponents = 3 * exponents + e
         else:
             Y = step
     if architecture.residual:
         return Outputs(added, exponents)
-    return Outputs(Y, exponents) if lightning else Outputs(*_normalised(Y))
+    return Outputs(Y, exponents) if is_homogeneous else Outputs(*_normalised(Y))
 
 
-def _one_layer(architecture: Architecture, heads: tuple[Head, ...], index: int) -> Weights:
-    """A layer as a network of its own, without the skip connection."""
-    shape = architecture.layer(index)
-    layer = Architecture(
-        (shape.d_in, shape.d_out),
-        shape.attention,
-        tokens=architecture.tokens,
-        kind=architecture.kind,
-        heads=architecture.heads,
-        value_width=shape.value_width,
-        causal=architecture.causal,
-    )
-    return Weights(layer, RR, (heads,))
+def _without_skip(architecture: Architecture) -> Architecture:
+    return Architecture.from_json({**architecture.to_json(), "residual": False})
 
 
 def _normalised(Y: Array) -> tuple[Array, Array]:
@@ -96,7 +87,7 @@ def _normalised(Y: Array) -> tuple[Array, Array]:
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     """Inputs (N, d, t) at the natural sizes of both networks."""
     architecture = first.architecture
-    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.kind == "lightning" else architecture.tokens
+    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
     d = architecture.widths[0]
     count = int(np.clip(MAX_ENTRIES // (tokens * (tokens + d) * architecture.heads), 1, INPUTS))
     rng = np.random.default_rng(seed)
@@ -110,7 +101,7 @@ def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
 def natural_sizes(first: Weights, second: Weights) -> Array:
     """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated; 0 if all are alike."""
     architecture = first.architecture
-    if architecture.kind == "lightning" and not architecture.residual:
+    if architecture.rule.is_polynomial and not architecture.residual:
         return np.zeros(1, dtype=np.int64)
     found: set[int] = set()
     for weights in (first, second):
@@ -118,7 +109,7 @@ def natural_sizes(first: Weights, second: Weights) -> Array:
         for heads, V in zip(weights.layers, weights.value_matrices()):
             for head, v in zip(heads, V):
                 # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
-                parts = [head.Q, head.K, v] if architecture.kind == "lightning" else [head.Q, head.K]
+                parts = [head.Q, head.K, v] if architecture.rule.is_polynomial else [head.Q, head.K]
                 if all(part.any() for part in parts):
                     found.add(-round(sum(_exponent(part) for part in parts) / 2) - gain)
             total = sum(V[1:], V[0])

@@ -56,9 +56,9 @@ def judge_virtual(architecture: Architecture, one: Layers, two: Layers, toleranc
     Equal (M, L), up to the scales of [G] Eq 13 for lightning, are one function without any hypothesis. Different ones
     are different functions only where a theorem says so, and only if its hypotheses hold for all copies.
     """
-    if architecture.kind == "softmax":
+    if architecture.rule.is_normalised:
         return _judge_softmax(architecture, virtual_samples(one), virtual_samples(two), tolerance)
-    if architecture.kind == "lightning":
+    if architecture.rule.is_polynomial:
         return _judge_lightning(architecture, virtual_samples(one), virtual_samples(two), tolerance)
     (M, L), (N, K) = virtual_samples(one), virtual_samples(two)
     close = all(relate(a, b, tolerance) == "close" for a, b in zip([*M, L], [*N, K]))

@@ -10,6 +10,7 @@ from attngeom.comparison.gauges import solve_left
 from attngeom.exact.domains import Array, Domain
 from attngeom.layer.coefficients import expand_matrices
 from attngeom.network import Weights
+from attngeom.network.attention import Attention
 
 MAX_TABLE = 300_000
 
@@ -21,9 +22,9 @@ Form = dict[tuple[object, ...], Array]
 
 def head_matrices(weights: Weights) -> list[list[HeadMatrices]]:
     """(A, V) of all heads that count: heads with V = 0, and lightning heads with A = 0, add nothing."""
-    domain, softmax = weights.domain, weights.architecture.kind == "softmax"
+    domain, is_linear = weights.domain, weights.architecture.rule.is_polynomial
     return [
-        [(a, v) for a, v in zip(A, V) if not domain.is_zero(v) and (softmax or not domain.is_zero(a))]
+        [(a, v) for a, v in zip(A, V) if not domain.is_zero(v) and not (is_linear and domain.is_zero(a))]
         for A, V in zip(weights.attention_matrices(), weights.value_matrices())
     ]
 
@@ -48,16 +49,18 @@ def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[H
     return layers
 
 
-def layer_form(heads: list[HeadMatrices], kind: str, tokens: int, domain: Domain, d_out: int) -> Form:
-    """The layer in terms of independent functions: two layers are one function if and only if their forms are equal.
+def layer_form(heads: list[HeadMatrices], rule: Attention, tokens: int, domain: Domain, d_out: int) -> Form:
+    """The layer in terms of independent functions: lightning and softmax layers are equal iff their forms are.
 
     Lightning: the coefficients. Softmax, t ≥ 3: Σ V over the heads with one A, for each A. t = 2: ΣV for the mean of
     the tokens, and ΣV for each A up to the sign of (A, V), because a head is V x̄ + V u tanh(uᵀ A x). t = 1: ΣV.
-    Theorem D says that the functions are independent; entries with ΣV = 0 are left out.
+    Theorem D says that the functions are independent; entries with ΣV = 0 are left out. For kinds that do not
+    normalise heads with one A are added up, and equal forms are equal layers, but not conversely.
 
     >>> from attngeom.exact import QQ
+    >>> from attngeom.network.attention import Softmax
     >>> one = QQ.eye(1)
-    >>> layer_form([(one, one), (-one, one)], "softmax", 2, QQ, 1)
+    >>> layer_form([(one, one), (-one, one)], Softmax(), 2, QQ, 1)
     {(): array([[2]], dtype=object)}
     """
     form: Form = {}
@@ -66,19 +69,19 @@ def layer_form(heads: list[HeadMatrices], kind: str, tokens: int, domain: Domain
         form[key] = domain.reduce(form[key] + V) if key in form else V
 
     for A, V in heads:
-        if kind == "lightning":
+        if rule.is_polynomial:
             single, cross = expand_matrices(A, V, domain)
             add((), (single if tokens == 1 else cross).reshape(d_out, -1))
             continue
         entries = tuple(A.ravel().tolist())
+        if tokens > 2 or not rule.is_normalised:
+            add(entries, V)
+            continue
+        add((), V)
         lead = next((x for x in entries if x), None)
-        if tokens <= 2:
-            add((), V)
         if tokens == 2 and lead is not None:
             flip = _is_negative(lead)
             add(tuple(-x for x in entries) if flip else entries, domain.reduce(-V) if flip else V)
-        elif tokens > 2:
-            add(entries, V)
     return {key: W for key, W in form.items() if not domain.is_zero(W)}
 
 
@@ -139,7 +142,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
 
 def fits_table(weights: Weights) -> bool:
     """Whether the coefficients of each layer are few enough to be listed; softmax layers always are."""
-    return weights.architecture.kind == "softmax" or all(
+    return not weights.architecture.rule.is_polynomial or all(
         layer.d_out * layer.d_in**2 * (layer.d_in + 1) // 2 <= MAX_TABLE for layer in weights.architecture.layers
     )
 
@@ -151,7 +154,7 @@ def _equal_with_skip(
     architecture, domain = weights.architecture, weights.domain
     d = architecture.widths[0]
     sides = [
-        [form for heads in side if (form := layer_form(heads, architecture.kind, architecture.tokens, domain, d))]
+        [form for heads in side if (form := layer_form(heads, architecture.rule, architecture.tokens, domain, d))]
         for side in (layers, moved)
     ]
     if len(sides[0]) != len(sides[1]):
@@ -175,9 +178,9 @@ def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weigh
     """The forms of both layers side by side, W = [W_k] over the union of their functions."""
     architecture, domain = weights.architecture, weights.domain
     forms = [
-        layer_form(side, architecture.kind, architecture.tokens, domain, side[0][1].shape[0]) for side in (heads, moved)
+        layer_form(side, architecture.rule, architecture.tokens, domain, side[0][1].shape[0]) for side in (heads, moved)
     ]
-    width = heads[0][1].shape[1] if architecture.kind == "softmax" else 1
+    width = heads[0][1].shape[1] if not architecture.rule.is_polynomial else 1
     keys = list(forms[0] | forms[1])
     rows = [side[0][1].shape[0] for side in (heads, moved)]
     blocks = [

@@ -8,7 +8,8 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Head, Symmetry, Weights
-from attngeom.network.symmetries import HeadSymmetry
+from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.factor import GroupFactor
 
 SWEEPS = 6
 RANGE = 900
@@ -64,7 +65,7 @@ class _Balance:
                     s = _middle(exponents(head["V"], 1), exponents(head["O"], 0))
                     head |= {"V": shift(head["V"], s), "O": shift(head["O"], 0, -s)}
                     self.B[index][place] += s
-                if self.architecture.kind == "lightning":
+                if self.architecture.rule.has_scale:
                     scale = int(_middle(exponents(head["Q"], None), exponents(head["V"], None)))
                     head |= {"Q": shift(head["Q"], scale), "V": shift(head["V"], -scale)}
                     self.scale[index][place] += scale
@@ -93,15 +94,16 @@ class _Balance:
         def diagonal(e: Array) -> Array:
             return np.diag(np.ldexp(1.0, e))
 
-        heads = tuple(
-            tuple(
-                HeadSymmetry(diagonal(C), np.array([[np.ldexp(1.0, scale)]]), diagonal(B) if "O" in head else None)
-                for C, B, scale, head in zip(*parts)
-            )
-            for parts in zip(self.C, self.B, self.scale, self.layers)
-        )
-        orders = tuple(tuple(range(len(layer))) for layer in heads)
-        return Symmetry(self.architecture, RR, heads, tuple(map(diagonal, self.between)), orders)
+        elements: dict[GroupFactor, Array] = {}
+        for index, heads in enumerate(self.layers):
+            for place, head in enumerate(heads):
+                elements[QueryKey(index, place, len(head["Q"]))] = diagonal(self.C[index][place])
+                if self.architecture.rule.has_scale:
+                    elements[Scale(index, place)] = np.array([[np.ldexp(1.0, self.scale[index][place])]])
+                if "O" in head:
+                    elements[ValueOutput(index, place, len(head["V"]))] = diagonal(self.B[index][place])
+        elements |= {Between(index, len(e)): diagonal(e) for index, e in enumerate(self.between)}
+        return Symmetry(self.architecture, RR, elements)
 
 
 @dataclass(frozen=True, eq=False)
