@@ -18,6 +18,7 @@ from attngeom.network import (
     random_weights,
     weights_from_matrices,
 )
+from attngeom.network.attention import Softmax
 from tests.comparison.adversary import EXACT, change, exact_pairs, with_layers
 
 J = QQ.convert([[0, 1], [-1, 0]])
@@ -186,5 +187,5 @@ def test_values_of_low_rank_between_the_layers_are_no_obstacle(kind):
 
 
 def test_form_of_a_layer_adds_up_equal_heads():
-    form = layer_form([(A, ONE), (A, TWO), (B, ONE), (B, -ONE)], "softmax", 3, QQ, 2)
+    form = layer_form([(A, ONE), (A, TWO), (B, ONE), (B, -ONE)], Softmax(), 3, QQ, 2)
     assert list(form) == [tuple(A.ravel())] and QQ.equal(form[tuple(A.ravel())], ONE + TWO)

@@ -80,9 +80,9 @@ def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) ->
     moved = weights.to(balls)
     found, logs = [], []
     with balls.working():
-        scale = balls.array([2])[0] ** power
+        scale = balls.convert([2])[0] ** power
         for unit in units:
-            X = balls.array(unit) * scale
+            X = balls.convert(unit) * scale
             Y = forward(moved, X)
             Y = Y - X if weights.architecture.residual else Y
             entries = [_round(y) for y in Y.ravel()]

@@ -6,7 +6,7 @@ import numpy as np
 
 from attngeom.comparison.exact_lightning import compare_lightning
 from attngeom.comparison.exact_transcendental import compare_transcendental
-from attngeom.comparison.float_align import compare_floats
+from attngeom.comparison.float_decision import compare_floats
 from attngeom.comparison.results import Comparison
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR

@@ -62,6 +62,23 @@ def reduce_weights(weights: Weights, p: int) -> Weights:
     return Weights(weights.architecture, field, layers)
 
 
+def float_residues(weights: Weights, p: int) -> Weights:
+    """Float weights, which are fractions m 2^e, modulo an odd prime below 2^31."""
+    field = GF(p)
+
+    def convert(a: Array) -> Array:
+        mantissas, exponents = np.frexp(a)
+        powers = {int(e): pow(2, int(e) - 53, p) for e in np.unique(exponents)}
+        shifts = np.array([powers[int(e)] for e in exponents.ravel()], dtype=np.int64).reshape(a.shape)
+        return field.reduce(field.reduce(np.ldexp(mantissas, 53).astype(np.int64)) * shifts)
+
+    layers = tuple(
+        tuple(Head(**{name: convert(a) for name, a in head.tensors.items()}) for head in heads)
+        for heads in weights.layers
+    )
+    return Weights(weights.architecture, field, layers)
+
+
 def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
     """The output of a rational lightning network modulo a prime, through the t×t scores: for few tokens.
 
@@ -113,7 +130,8 @@ def output_bits(weights: Weights, bits: float) -> float:
     """A bound for the bits of a coefficient of the function, from the degree in the weights, Σ 3^i."""
     layers = weights.architecture.num_layers
     factors = 4 if weights.architecture.is_factored else 3
-    return factors * (3**layers - 1) / 2 * (bits + log2(weights.architecture.tokens * weights.architecture.heads + 1))
+    terms = weights.architecture.tokens * weights.architecture.heads + 1
+    return float(factors * (3**layers - 1) / 2 * (bits + log2(terms)))
 
 
 def separate_exact(first: Weights, second: Weights, entropy: int | None = None) -> Separation | Agreement:

@@ -55,7 +55,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int) -> Compar
         return Comparison(
             same_function=False, standing="proven", reason=reason, seed=seed, separation=separation, fiber=fiber
         )
-    separation = separate_consensus(first, second)
+    separation = separate_consensus(first, second) if architecture.rule.is_normalised else None
     if separation is not None:
         reason = "the outputs at the separating input, whose tokens are equal, differ"
         return Comparison(

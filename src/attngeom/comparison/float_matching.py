@@ -28,15 +28,13 @@ ROUGHLY, GAUGE_SWEEPS = 1e-3, 40
 
 @dataclass(frozen=True, eq=False)
 class FloatMatch:
-    """A group element g, and how far g · first misses second.
+    """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor.
 
-    ``residual``: max |difference| / max |entry|, the worst tensor. ``misfit``: ‖difference‖ / ‖tensor‖, the worst
-    tensor, in the gauge ``gauge`` of second; it does not depend on the gauges in which the weights were given.
+    ``gauge`` brings second to about the least norm on its orbit, the identity if there is no least one.
     """
 
     symmetry: Symmetry
     residual: float
-    misfit: float
     gauge: Symmetry
 
 
@@ -68,14 +66,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
             residual = relative_distance(symmetry.apply(first), second)
         except (SingularError, np.linalg.LinAlgError):
             return NoMatch(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
-    return FloatMatch(symmetry, residual, misfit, two)
-
-
-def explained_misfit(weights: Weights, changed: Weights, gauge: Symmetry) -> float:
-    """The misfit of weights to a small change of them, in the given gauge."""
-    moved = gauge.apply(weights), gauge.apply(changed)
-    found = refine(identity_symmetry(weights.architecture, RR), *moved)
-    return relative_distance(found.apply(moved[0]), moved[1], None)
+    return FloatMatch(symmetry, residual, two)
 
 
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoMatch:
@@ -186,4 +177,4 @@ def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
     kernel = np.linalg.svd(R_moved)[2][_rank(R_moved) :].T
     mixing = np.eye(kernel.shape[1], complement.shape[1])
     on_complement = np.linalg.pinv(R_moved, rcond=RANK_CUT) @ R @ complement + kernel @ mixing
-    return np.concatenate([on_span, on_complement], axis=1) @ left.T
+    return np.asarray(np.concatenate([on_span, on_complement], axis=1) @ left.T)

@@ -54,11 +54,12 @@ class Comparison(Result):
     """The answer to "same function?": True, False or None (cannot be told), and what it rests on.
 
     ``symmetry`` carries the first weights to the second. ``separation`` is an input with different outputs.
-    ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``, drawn from
-    ``entropy`` of the run. ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no
-    symmetry was found. ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber of the
-    first weights in (M, L), where they have virtual weights and were compared through them. ``misfit`` is what floats
-    miss after alignment, ``noise`` what weights known to ``tolerance`` would explain.
+    ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``. Inputs and
+    primes on which a True rests alone are drawn from ``entropy`` of the run, not from a seed that a file could know.
+    ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no symmetry was found.
+    ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber of the first weights in
+    (M, L), where they were compared through them. ``misfit`` is what floats miss after alignment, ``difference`` what
+    the outputs differ by, and ``noise`` what weights known to ``tolerance`` would explain of it.
     """
 
     same_function: bool | None
@@ -89,7 +90,9 @@ class Comparison(Result):
             "standing": self.standing,
         }
         if self.entropy is not None:
-            record |= {"primes": list(self.primes), "entropy": str(self.entropy)}
+            record["entropy"] = str(self.entropy)
+        if self.primes:
+            record["primes"] = list(self.primes)
         if self.fiber is not None:
             record["virtual_fiber"] = self.fiber.to_json()
         if self.separation is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
+
+from flint import fmpq
 
 from attngeom.comparison.evaluation import reduce_weights
 from attngeom.comparison.gauges import ratio
@@ -41,11 +44,44 @@ def virtual_scales(first: Weights, second: Weights) -> tuple[object, ...] | None
         if scale is None or not domain.equal(domain.reduce(a * scale), b):
             return None
         scales.append(scale)
-    # Horner's rule for the exponents: after layer i the product holds λ_1^(3^(i-1)) … λ_i.
-    total = unit
-    for scale in scales[:-1]:
-        total = domain.reduce(domain.matmul(total, domain.matmul(total, total)) * scale)
-    return tuple(scales) if domain.equal(domain.reduce(total * scales[-1]), unit) else None
+    layers = architecture.num_layers
+    powers = [*(3 ** (layers - 1 - i) for i in range(layers)), 1]
+    return tuple(scales) if is_one(scales, powers) else None
+
+
+def is_one(factors: list[fmpq], powers: list[int]) -> bool:
+    """Whether Π factors^powers = 1 for rational numbers ≠ 0 and powers of any length, without the powers being taken.
+
+    The factors are written as products over a set of coprime integers; each of these must occur with total power 0.
+
+    >>> is_one([fmpq(2, 3), fmpq(9, 4)], [2 * 3**50, 3**50]), is_one([fmpq(-1)], [3])
+    (True, False)
+    """
+    negative = sum(power for factor, power in zip(factors, powers) if factor < 0)
+    counts: dict[int, int] = {}
+    for factor, power in zip(factors, powers):
+        _count(counts, abs(int(factor.p)), power)
+        _count(counts, int(factor.q), -power)
+    return negative % 2 == 0 and not any(counts.values())
+
+
+def _count(counts: dict[int, int], n: int, power: int) -> None:
+    """Add n^power to a product over coprime bases, splitting bases that share a factor with n."""
+    for base in list(counts):
+        if n == 1:
+            return
+        g = gcd(base, n)
+        if g == 1:
+            continue
+        total = counts.pop(base)
+        # base^total n^power = g^(total + power) (base/g)^total (n/g)^power
+        for part, exponent in ((g, total + power), (base // g, total)):
+            _count(counts, part, exponent)
+        n //= g
+        _count(counts, n, power)
+        return
+    if n > 1:
+        counts[n] = counts.get(n, 0) + power
 
 
 def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
@@ -66,6 +102,8 @@ class VirtualVerdict:
 def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
+    For kinds that do not normalise no theorem is used: equal (M, L) are equal functions.
+
     Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
     apart modulo a prime; equality is checked over Q.
 
@@ -77,6 +115,10 @@ def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     """
     architecture = first.architecture
     tokens, causal = architecture.tokens, architecture.causal
+    if not architecture.rule.is_normalised:
+        one, two = first.virtual(), second.virtual()
+        equal = all(first.domain.equal(a, b) for a, b in zip([*one.M, one.L], [*two.M, two.L]))
+        return VirtualVerdict(True, "the virtual weights (M, L) are equal") if equal else VirtualVerdict(None, "")
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
     if not (causal and tokens == 2):
         try:

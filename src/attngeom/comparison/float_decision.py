@@ -1,0 +1,214 @@
+"""Same function, in floats: what weights known to a relative accuracy τ can tell. The definition: docs/comparison.md.
+
+Same: what is seen of both networks agrees up to the noise that errors of size τ in the given weights cause, and up to
+10,000 τ in every direction. Different: something that the function determines differs by 30 times that noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from secrets import randbits
+
+import numpy as np
+
+from attngeom.comparison.evaluation import ENTROPY_BITS, float_residues
+from attngeom.comparison.exact_lightning import compare_lightning
+from attngeom.comparison.exact_transcendental import compare_transcendental
+from attngeom.comparison.float_aligned import agree_after, agree_with_skip
+from attngeom.comparison.float_layer import head_samples, judge_layer
+from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
+from attngeom.comparison.float_outputs import OutputTest, draw_inputs, judge_outputs
+from attngeom.comparison.float_refinement import refine
+from attngeom.comparison.float_virtual import FloatVerdict, judge_virtual
+from attngeom.comparison.powers import RescaledPair, rescale_pair
+from attngeom.comparison.results import Comparison, NoMatch, Separation
+from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
+from attngeom.comparison.separation import consensus
+from attngeom.exact.domains import QQ, RR
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.inspection.hypotheses import check_hypotheses, failed
+from attngeom.network import Architecture, Symmetry, Weights, forward
+
+MAX_EXACT = 5_000
+"""Parameters up to which floats are also compared as exact numbers."""
+OUTPUTS_AMPLIFIED = 100.0
+SWAMPED = 0.1
+
+
+def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> Comparison:
+    """The verdict on two float networks; swapping them gives the same verdict.
+
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1), RR, seed=0)
+    >>> compare_floats(w, w, 1e-9, seed=0).same_function
+    True
+    """
+    # One order of the pair for every test: a verdict cannot depend on which weights came first.
+    places = (0, 1) if first.vector().tobytes() <= second.vector().tobytes() else (1, 0)
+    given = (first, second)
+    with np.errstate(all="ignore"):
+        pair = rescale_pair(given[places[0]], given[places[1]])
+        judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, seed)
+        symmetry, misfit = None, None
+        if isinstance(judgement.aligned, _Aligned):
+            symmetry = judgement.aligned.carrying(pair, places)
+            misfit = relative_distance(symmetry.apply(first), second)
+        same, outputs = judgement.verdict.same, judgement.outputs
+        is_kept = same is not False and misfit is not None and misfit <= AMPLIFIED * tolerance
+        hypotheses: tuple[str, ...] = ()
+        if isinstance(judgement.aligned, NoMatch):
+            hypotheses = failed(check_hypotheses(pair.weights[places[1]], tolerance))
+        separation = _separation(first, second, pair, outputs) if same is False else None
+    return Comparison(
+        same_function=same,
+        standing="undecided" if same is None else "proven" if judgement.is_exact else "estimate",
+        reason=judgement.verdict.reason,
+        seed=seed,
+        entropy=judgement.entropy,
+        symmetry=symmetry if is_kept else None,
+        separation=separation,
+        failed_hypotheses=hypotheses,
+        misfit=misfit,
+        difference=outputs.difference,
+        noise=outputs.noise,
+        tolerance=tolerance,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judgement:
+    verdict: FloatVerdict
+    outputs: OutputTest
+    aligned: _Aligned | NoMatch | None = None
+    is_exact: bool = False
+    entropy: int | None = None
+
+
+def _judge(pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, seed: int) -> _Judgement:
+    first, second = pair.weights
+    architecture = first.architecture
+    one, two = draw_copies(first, tolerance, seed), draw_copies(second, tolerance, seed + 1)
+    outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed), tolerance)
+    if _are_exactly_equal(*given, seed):
+        reason = "the weights, taken as exact numbers, give one function"
+        return _Judgement(
+            FloatVerdict(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True
+        )
+    verdict = _by_theorem(architecture, one, two, tolerance)
+    if verdict.same is False:
+        return _Judgement(verdict, outputs)
+    if verdict.same is None and outputs.is_far:
+        return _Judgement(FloatVerdict(False, f"{_seen(outputs, tolerance)}, which is more"), outputs)
+    aligned = _align(pair.weights, tolerance, both=verdict.same is None)
+    if verdict.same is None:
+        verdict = _by_alignment(aligned, tolerance, seed)
+    entropy = None
+    allowed = _allowed(architecture, tolerance)
+    if verdict.same is None and outputs.worst <= NEAR and max(outputs.difference, outputs.noise) <= allowed < np.inf:
+        # Inputs that a file could have been made for do not decide alone.
+        entropy = randbits(ENTROPY_BITS)
+        fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance)
+        if fresh.worst <= 4 * NEAR:
+            verdict = FloatVerdict(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
+    if verdict.same is None or outputs.excess > allowed:
+        reason = verdict.reason if verdict.same is None else ""
+        verdict = FloatVerdict(None, reason or f"{_seen(outputs, tolerance)}: too close to tell")
+    return _Judgement(verdict, outputs, aligned, entropy=entropy)
+
+
+def _seen(outputs: OutputTest, tolerance: float) -> str:
+    return f"the outputs differ by {outputs.difference:.1e}; errors of {tolerance:.0e} explain {outputs.noise:.1e}"
+
+
+def _allowed(architecture: Architecture, tolerance: float) -> float:
+    """The largest relative difference of outputs that is called the same; errors of degree 3^l multiply by 3^l."""
+    degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0
+    allowed = OUTPUTS_AMPLIFIED * tolerance * degree
+    return allowed if allowed < SWAMPED else np.inf
+
+
+def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> FloatVerdict:
+    if architecture.has_virtual_weights:
+        return judge_virtual(architecture, one, two, tolerance)
+    if architecture.num_layers == 1:
+        return judge_layer(architecture, head_samples(one[0]), head_samples(two[0]), tolerance)
+    if architecture.residual and agree_with_skip(architecture, one, two, tolerance):
+        return FloatVerdict(True, "the layers agree one by one")
+    return FloatVerdict(None, "")
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """A symmetry that carries source to target, and how well; refinement may fail in one of the two directions."""
+
+    match: FloatMatch
+    source: Weights
+    target: Weights
+
+    def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
+        """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
+        source, target = (pair.weights[place] for place in places)
+        found = self.match.symmetry
+        if self.source is not source:
+            found = refine(found.inverse(), source, target)
+        return pair.gauges[places[1]].inverse().compose(found).compose(pair.gauges[places[0]])
+
+
+def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | NoMatch:
+    """The better of the symmetries found from the first weights to the second and, if asked for, back."""
+    match = match_floats(*given)
+    if not both or (isinstance(match, FloatMatch) and match.residual <= NEAR * tolerance):
+        return match if isinstance(match, NoMatch) else _Aligned(match, *given)
+    back = match_floats(given[1], given[0])
+    if isinstance(back, FloatMatch) and not (isinstance(match, FloatMatch) and match.residual <= back.residual):
+        return _Aligned(back, given[1], given[0])
+    return match if isinstance(match, NoMatch) else _Aligned(match, *given)
+
+
+def _by_alignment(aligned: _Aligned | NoMatch, tolerance: float, seed: int) -> FloatVerdict:
+    """Same, if a symmetry carries every head to its place, in the gauge of least norm.
+
+    Where errors of size τ swamp the outputs of any network of this depth, the weights as given are all there is to
+    compare: then it is enough that every tensor is met to 30 τ.
+    """
+    if isinstance(aligned, NoMatch):
+        return FloatVerdict(None, "")
+    match, given = aligned.match, (aligned.source, aligned.target)
+    one, two = (draw_copies(weights, tolerance, seed + k) for k, weights in enumerate(given))
+    is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
+    if agree_after(match, one, two, tolerance) or (is_swamped and match.residual <= FAR * tolerance):
+        return FloatVerdict(True, f"a symmetry carries the first weights to the second up to {match.residual:.1e}")
+    return FloatVerdict(None, f"aligned weights differ by {match.residual:.1e}: too close to tell")
+
+
+def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
+    """Whether the weights, as fractions with denominators 2^n, are proven or almost surely one function."""
+    if first.equals(second):
+        return True
+    architecture = first.architecture
+    rule = architecture.rule
+    if architecture.num_parameters > MAX_EXACT or not (rule.is_polynomial or rule.is_normalised):
+        return False
+    residues = [float_residues(weights, WORD_PRIME) for weights in (first, second)]
+    field = residues[0].domain
+    if rule.is_normalised:
+        if not field.equal(consensus(residues[0]), consensus(residues[1])):
+            return False
+        return compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True
+    X = field.random((architecture.widths[0], min(architecture.tokens, 8)), np.random.default_rng(seed))
+    if not field.equal(forward(residues[0], X), forward(residues[1], X)):
+        return False
+    return compare_lightning(first.to(QQ), second.to(QQ), seed).same_function is True
+
+
+def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: OutputTest) -> Separation | None:
+    """The most telling input in the given coordinates, scaled to outputs of size 1 where the degree allows it."""
+    architecture = first.architecture
+    X = np.ldexp(outputs.X[outputs.place], pair.inputs[:, None])
+    if architecture.rule.is_polynomial and not architecture.residual:
+        X = X * 2.0 ** (-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
+    if X.shape[1] < architecture.tokens:
+        X = np.concatenate([X, np.zeros((len(X), architecture.tokens - X.shape[1]))], axis=1)
+    values = forward(first, X), forward(second, X)
+    is_shown = all(np.all(np.isfinite(value)) for value in values) and not np.array_equal(*values)
+    return Separation(X, values, RR) if is_shown else None

@@ -1,0 +1,154 @@
+"""One float layer, decided without hypotheses: its coefficients (lightning), its heads by Theorem D (softmax)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.comparison.float_virtual import FloatVerdict
+from attngeom.comparison.samples import Relation, Sample, aligned_exponents, is_far_from_zero, is_zero, relate
+from attngeom.network import Architecture
+
+MAX_TABLE = 300_000
+
+
+@dataclass(frozen=True, eq=False)
+class HeadSample:
+    """A and V (the whole value map) of one head for all copies."""
+
+    A: Sample
+    V: Sample
+
+
+def head_samples(heads: list[dict[str, np.ndarray]]) -> list[HeadSample]:
+    """(A, V) of the heads of one layer."""
+    found = []
+    for head in heads:
+        Q, K, V = (Sample(head[name]).normalised() for name in "QKV")
+        if "O" in head:
+            V = Sample(head["O"]).normalised().times(V)
+        found.append(HeadSample(K.transposed().times(Q), V))
+    return found
+
+
+def relate_layers(
+    architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
+) -> Relation:
+    """How the functions of two layers compare; far means that no copies of them are equal."""
+    if not architecture.rule.is_polynomial:
+        return _relate_heads(architecture, one, two, tolerance)
+    d_out, d = one[0].V.value.shape
+    if d_out * d * d * (d + 1) // 2 > MAX_TABLE:
+        return "unclear"
+    return _relate_tables(_table(one, architecture.tokens), _table(two, architecture.tokens), tolerance)
+
+
+def judge_layer(
+    architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
+) -> FloatVerdict:
+    """The verdict on networks of one layer."""
+    relation = relate_layers(architecture, one, two, tolerance)
+    lightning = architecture.rule.is_polynomial
+    what = "the coefficients of the layer" if lightning else "the heads of the layer, those with one A added up,"
+    if relation == "close":
+        return FloatVerdict(True, f"{what} agree")
+    if relation == "far" and (lightning or architecture.rule.is_normalised):
+        theorem = "" if lightning else " (Theorem D)"
+        return FloatVerdict(False, f"{what} differ beyond what the tolerance explains{theorem}")
+    return FloatVerdict(None, "")
+
+
+def _table(heads: list[HeadSample], tokens: int) -> Sample:
+    """Σ_h of the symmetrised products V_ik A_lm, or of V_ik A_lm symmetrised over all three for one token."""
+    products = []
+    for head in heads:
+        A, V = head.A, head.V
+        values = np.einsum("cik,clm->ciklm", V.values, A.values)
+        products.append(Sample(values, A.exponent + V.exponent))
+    exponent = max((p.exponent for p in products if p.value.any()), default=0)
+    total = np.asarray(sum(p.at(exponent).values for p in products))
+    swapped = np.swapaxes(total, 2, 3)
+    cross = total + swapped
+    if tokens == 1:
+        cross = cross + np.moveaxis(cross, 4, 2) + np.moveaxis(cross, 4, 3)
+    first, second = np.triu_indices(cross.shape[-1])
+    return Sample(cross[:, :, first, second], exponent).normalised()
+
+
+def _relate_tables(one: Sample, two: Sample, tolerance: float) -> Relation:
+    """Tables compared entry by entry, and in every direction of output and of query."""
+    relations = set()
+    for axis in (1, 3):
+        flat = [Sample(np.moveaxis(x.values, axis, 1), x.exponent) for x in (one, two)]
+        flat = [Sample(x.values.reshape(*x.values.shape[:2], -1), x.exponent) for x in flat]
+        relations.add(relate(flat[0], flat[1], tolerance))
+    return "far" if "far" in relations else "close" if relations == {"close"} else "unclear"
+
+
+@dataclass(eq=False)
+class _Group:
+    """Heads with one A, up to sign where the sign is not seen; ΣV of each side with those signs."""
+
+    A: Sample
+    totals: list[Sample | None]
+
+
+def _relate_heads(
+    architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
+) -> Relation:
+    tokens = architecture.tokens if architecture.rule.is_normalised else 3
+    totals = [_sum([head.V for head in side]) for side in (one, two)]
+    relation = relate(totals[0], totals[1], tolerance)
+    if tokens == 1:
+        return relation
+    # For t ≥ 3 the groups below say all there is to say; ΣV alone proves a difference.
+    relations: set[Relation] = {relation if tokens == 2 or relation == "far" else "close"}
+    groups: list[_Group] = []
+    for side, heads in enumerate((one, two)):
+        for head in heads:
+            if is_zero(head.V, tolerance) or (tokens == 2 and is_zero(head.A, tolerance)):
+                continue
+            if not _place(groups, head, side, tokens, tolerance):
+                return "far" if relation == "far" else "unclear"
+    if tokens == 2 and not all(is_far_from_zero(group.A) for group in groups):
+        # A head whose A may or may not be zero may belong to the mean instead.
+        return "far" if relation == "far" else "unclear"
+    for group in groups:
+        pair = [total if total is not None else _nothing(group) for total in group.totals]
+        relations.add(relate(pair[0], pair[1], tolerance))
+    return "far" if "far" in relations else "close" if relations == {"close"} else "unclear"
+
+
+def _place(groups: list[_Group], head: HeadSample, side: int, tokens: int, tolerance: float) -> bool:
+    """Add a head to its group, or to a new one; False if its A is neither close to others nor far from them."""
+    home: tuple[_Group, int] | None = None
+    for group in groups:
+        for sign in (1, -1) if tokens == 2 else (1,):
+            relation = relate(Sample(sign * head.A.values, head.A.exponent), group.A, tolerance)
+            if relation == "close" and home is None:
+                home = group, sign
+            elif relation != "far":
+                return False
+    if home is None:
+        home = _Group(head.A, [None, None]), 1
+        groups.append(home[0])
+    group, sign = home
+    signed = Sample(sign * head.V.values, head.V.exponent)
+    before = group.totals[side]
+    group.totals[side] = signed if before is None else _sum([before, signed])
+    return True
+
+
+def _nothing(group: _Group) -> Sample:
+    present = next(total for total in group.totals if total is not None)
+    return Sample(np.zeros_like(present.values))
+
+
+def _sum(parts: list[Sample]) -> Sample:
+    """The sum of quantities with different exponents."""
+    total = parts[0]
+    for part in parts[1:]:
+        a, b = aligned_exponents(total, part)
+        total = Sample(a.values + b.values, a.exponent).normalised()
+    return total

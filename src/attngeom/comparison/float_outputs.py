@@ -1,0 +1,157 @@
+"""Outputs of two float networks at inputs of many sizes, against what errors of the weights explain.
+
+Inputs are random, with all coordinates of one size or of many, at sizes at which the attention of some layer is neither
+flat nor saturated. Beside a skip connection what is added to the input is compared, so that small layers are seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of
+from attngeom.exact.domains import RR, Array
+from attngeom.network import Architecture, Weights
+from attngeom.network.forward import forward_layer
+
+INPUTS = 24
+MAX_SIZES = 8
+MAX_TOKENS = 8
+"""Zero tokens do not change what lightning attention does to the others."""
+MAX_ENTRIES = 2 * 10**7
+VERY_FAR = 10 * FAR
+WIDE = 12
+WIDEST = 600
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Outputs (N, d_l, t) of one copy as values times 2^exponents, one exponent for each input."""
+
+    values: Array
+    exponents: Array
+
+
+@dataclass(frozen=True, eq=False)
+class OutputTest:
+    """What the outputs show, and the most telling input.
+
+    ``worst`` is the largest ratio of a difference to its noise; far apart are outputs that differ by much more than
+    their noise at two inputs. ``difference`` and ``noise`` are relative to the outputs, root mean squares over the
+    inputs; ``excess`` is the part of the difference that is not due to rounding.
+    """
+
+    X: Array
+    exponents: Array
+    is_far: bool
+    worst: float
+    difference: float
+    noise: float
+    excess: float
+    place: int
+
+
+def evaluate(weights: Weights, X: Array) -> Outputs:
+    """φ(X), or φ(X) − X with a skip connection; layers without one are scaled one by one, so nothing overflows."""
+    architecture = weights.architecture
+    is_homogeneous = architecture.rule.is_polynomial
+    exponents = np.zeros(len(X), dtype=object)
+    Y, added = X, np.zeros_like(X)
+    plain = Weights(_without_skip(architecture), RR, weights.layers)
+    for index in range(architecture.num_layers):
+        step = forward_layer(plain, index, Y)
+        if architecture.residual:
+            added = added + step
+            Y = X + added
+        elif is_homogeneous:
+            Y, e = _normalised(step)
+            exponents = 3 * exponents + e
+        else:
+            Y = step
+    if architecture.residual:
+        return Outputs(added, exponents)
+    return Outputs(Y, exponents) if is_homogeneous else Outputs(*_normalised(Y))
+
+
+def _without_skip(architecture: Architecture) -> Architecture:
+    return Architecture.from_json({**architecture.to_json(), "residual": False})
+
+
+def _normalised(Y: Array) -> tuple[Array, Array]:
+    sizes = np.max(np.abs(Y), axis=(1, 2), initial=0.0)
+    e = np.where(sizes > 0, np.frexp(np.where(np.isfinite(sizes), sizes, 1.0))[1], 0)
+    return np.ldexp(Y, -e[:, None, None]), e.astype(object)
+
+
+def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
+    """Inputs (N, d, t) at the natural sizes of both networks."""
+    architecture = first.architecture
+    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
+    d = architecture.widths[0]
+    count = int(np.clip(MAX_ENTRIES // (tokens * (tokens + d) * architecture.heads), 1, INPUTS))
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, d, tokens))
+    spread = rng.integers(-WIDE, WIDE + 1, size=(count, d, 1))
+    spread[::2] = 0
+    sizes = np.resize(natural_sizes(first, second), count)
+    return np.asarray(np.ldexp(X, spread + sizes[:, None, None]))
+
+
+def natural_sizes(first: Weights, second: Weights) -> Array:
+    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated; 0 if all are alike."""
+    architecture = first.architecture
+    if architecture.rule.is_polynomial and not architecture.residual:
+        return np.zeros(1, dtype=np.int64)
+    found: set[int] = set()
+    for weights in (first, second):
+        gain = 0
+        for heads, V in zip(weights.layers, weights.value_matrices()):
+            for head, v in zip(heads, V):
+                # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
+                parts = [head.Q, head.K, v] if architecture.rule.is_polynomial else [head.Q, head.K]
+                if all(part.any() for part in parts):
+                    found.add(-round(sum(_exponent(part) for part in parts) / 2) - gain)
+            total = sum(V[1:], V[0])
+            if not architecture.residual and total.any():
+                gain += _exponent(total)
+    ordered = np.array(sorted(np.clip(list(found), -WIDEST, WIDEST)) or [0], dtype=np.int64)
+    chosen = np.linspace(0, len(ordered) - 1, min(len(ordered), MAX_SIZES)).round().astype(int)
+    return np.asarray(ordered[chosen])
+
+
+def _exponent(a: Array) -> int:
+    """About log2 of the size of a matrix, 0 beyond the range of floats."""
+    return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
+
+
+def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array, tolerance: float) -> OutputTest:
+    """Compare the outputs at the inputs X, entry by entry, with the noise of the copies."""
+    with np.errstate(all="ignore"):
+        sides = [[evaluate(copy_of(architecture, layers, k), X) for k in range(COPIES + 1)] for layers in (one, two)]
+        largest = np.array([max(side[0].exponents[n] for side in sides) for n in range(len(X))], dtype=object)
+        values = [[_at(outputs, largest) for outputs in side] for side in sides]
+        difference = np.abs(values[0][0] - values[1][0])
+        noise = np.hypot(*(_spread(side) for side in values))
+        size = np.maximum(*(np.abs(side[0]) for side in values))
+        finite = np.isfinite(difference) & np.isfinite(noise)
+        ratio = np.where(difference > 0, difference / noise, 0.0)
+        ratio = np.where(finite, np.nan_to_num(ratio, posinf=1e300), 0.0)
+        worst = np.max(ratio, axis=(1, 2), initial=0.0)
+        shown = [np.linalg.norm(np.where(finite, x, 0.0), axis=(1, 2)) for x in (difference, noise, size)]
+        relative = [np.where(shown[2] > 0, x / shown[2], 0.0) for x in shown[:2]]
+    is_far = bool(np.sum(worst > FAR) >= 2 or np.any(worst > VERY_FAR))
+    shows = bool(np.all(finite)) and bool(np.any(size > 0))
+    exact = np.where(shown[0] > FAR * shown[1] * (ROUNDING / max(tolerance, ROUNDING)), relative[0], 0.0)
+    rms = [float(np.sqrt(np.mean(x**2))) for x in (*relative, exact)]
+    place = int(np.argmax(np.where(worst > FAR, relative[0], -1.0)))
+    return OutputTest(X, largest, is_far, float(worst.max()) if shows else np.inf, rms[0], rms[1], rms[2], place)
+
+
+def _at(outputs: Outputs, exponents: Array) -> Array:
+    shift = np.clip((outputs.exponents - exponents).astype(object), -3000, 3000).astype(np.int64)
+    return np.asarray(np.ldexp(outputs.values, shift[:, None, None]))
+
+
+def _spread(copies: list[Array]) -> Array:
+    return np.asarray(np.sqrt(np.mean([(copy - copies[0]) ** 2 for copy in copies[1:]], axis=0)))

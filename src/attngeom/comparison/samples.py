@@ -1,0 +1,173 @@
+"""Quantities of float weights with the errors that inexact weights cause: close, far apart, or neither.
+
+Weights known to relative accuracy τ are the given ones among others: a sample holds a quantity for the given weights
+and for copies with independent errors: τ relative to each entry, and half of it relative to the largest entry of its
+row, or of its column if that is smaller. The spread of the copies is the noise of the quantity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array
+from attngeom.network import Architecture, Head, Weights
+
+COPIES = 12
+ROUNDING = 2.0**-48
+NEAR, FAR = 4.0, 30.0
+"""Differences up to NEAR times the noise are explained by it, from FAR times on they are not."""
+AMPLIFIED = 10_000.0
+"""What the worst direction sees may differ by so many times τ and still be called the same."""
+LARGEST_CHANGE = 0.05
+
+Relation = Literal["close", "far", "unclear"]
+Layers = list[list[dict[str, Array]]]
+"""For each layer and head the tensors of all copies, the given one first."""
+
+
+def draw_copies(weights: Weights, tolerance: float, seed: int) -> Layers:
+    """The given weights and their copies with errors; the same errors for the same seed."""
+    rng = np.random.default_rng(seed)
+    layers: Layers = []
+    for heads in weights.layers:
+        layers.append([{name: _with_errors(a, tolerance, rng) for name, a in head.tensors.items()} for head in heads])
+    return layers
+
+
+def _with_errors(a: Array, tolerance: float, rng: np.random.Generator) -> Array:
+    size = np.abs(a)
+    beside = np.minimum(size.max(axis=0, keepdims=True, initial=0.0), size.max(axis=1, keepdims=True, initial=0.0))
+    errors = rng.standard_normal((2, COPIES, *a.shape))
+    changed = a * (1 + tolerance * errors[0]) + max(tolerance / 2, ROUNDING) * beside * errors[1]
+    return np.concatenate([a[None], changed])
+
+
+def copy_of(architecture: Architecture, layers: Layers, k: int) -> Weights:
+    """The weights of copy k, the given ones for k = 0."""
+    heads = [tuple(Head(**{name: a[k] for name, a in head.items()}) for head in layer) for layer in layers]
+    return Weights(architecture, RR, tuple(heads))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A quantity times 2^exponent, for the given weights (place 0) and for the copies."""
+
+    values: Array
+    exponent: int = 0
+
+    @property
+    def value(self) -> Array:
+        return np.asarray(self.values[0])
+
+    @property
+    def noise(self) -> Array:
+        """The root mean square of what the copies differ from the given weights."""
+        return np.asarray(np.sqrt(np.mean((self.values[1:] - self.values[0]) ** 2, axis=0)))
+
+    def times(self, other: Sample) -> Sample:
+        """The matrix product, scaled to entries of size at most 1."""
+        return Sample(self.values @ other.values, self.exponent + other.exponent).normalised()
+
+    def transposed(self) -> Sample:
+        return Sample(np.swapaxes(self.values, -1, -2), self.exponent)
+
+    def normalised(self) -> Sample:
+        """The same quantity with a largest entry between 1/2 and 1."""
+        largest = float(np.max(np.abs(self.values[0]), initial=0.0))
+        if largest == 0 or not np.isfinite(largest):
+            return self
+        e = int(np.frexp(largest)[1])
+        return Sample(np.ldexp(self.values, -e), self.exponent + e)
+
+    def at(self, exponent: int) -> Sample:
+        """The same quantity written with another exponent."""
+        return Sample(np.ldexp(self.values, int(np.clip(self.exponent - exponent, -2000, 2000))), exponent)
+
+
+def aligned_exponents(one: Sample, two: Sample) -> tuple[Sample, Sample]:
+    """Both with one exponent, that of the larger."""
+    sizes = [(s.exponent, s) for s in (one, two) if s.value.any()]
+    exponent = max((e for e, _ in sizes), default=0)
+    return one.at(exponent), two.at(exponent)
+
+
+def relate(one: Sample, two: Sample, tolerance: float) -> Relation:
+    """Whether two quantities agree up to their noise, and in every direction up to 10,000 τ; or are far apart.
+
+    Far: some entry differs by 30 times its noise. Unclear is what is left, so that swapping changes nothing.
+
+    >>> a = Sample(np.array([[[1.0]], [[1.1]], [[0.9]]]))
+    >>> relate(a, Sample(a.values + 9.0), 0.1)
+    'far'
+    """
+    one, two = aligned_exponents(one, two)
+    difference, noise = np.abs(one.value - two.value), np.hypot(one.noise, two.noise)
+    if not np.all(np.isfinite(difference)) or not np.all(np.isfinite(noise)):
+        return "unclear"
+    if np.any(difference > FAR * noise):
+        return "far"
+    if np.any(difference > NEAR * noise):
+        return "unclear"
+    allowed = min(AMPLIFIED * tolerance, LARGEST_CHANGE)
+    if relative_change(one.value, two.value, noise * (ROUNDING / max(tolerance, ROUNDING))) > allowed:
+        return "unclear"
+    return "close"
+
+
+def relative_change(a: Array, b: Array, floor: Array) -> float:
+    """‖a − b‖ over the smallest singular value of a or b that stands out from rounding, rows and columns equilibrated.
+
+    It bounds what an input sees that avoids the large directions of a matrix. ``floor`` is the size of rounding
+    errors of the entries.
+    """
+    if a.ndim < 2:
+        a, b, floor = (x.reshape(1, -1) for x in (a, b, floor))
+    rows, columns = _equilibration(np.maximum(np.abs(a), np.abs(b)))
+    a, b, floor = (rows * x * columns for x in (a, b, floor))
+    gap = float(np.linalg.norm(a - b, 2))
+    if gap == 0:
+        return 0.0
+    lost = 4 * float(np.linalg.norm(floor))
+    kept = [values[values > lost] for values in (np.linalg.svd(x, compute_uv=False) for x in (a, b))]
+    smallest = min((float(values[-1]) for values in kept if values.size), default=np.inf)
+    return gap / smallest if gap > lost else 0.0
+
+
+def _equilibration(size: Array) -> tuple[Array, Array]:
+    """Powers of two that bring the largest entry of each row and column near 1."""
+    rows, columns = np.ones((size.shape[0], 1)), np.ones((1, size.shape[1]))
+    for _ in range(3):
+        for axis, factors in ((1, rows), (0, columns)):
+            largest = np.max(size * rows * columns, axis=axis, keepdims=True, initial=0.0)
+            factors *= np.ldexp(1.0, -np.where(largest > 0, np.frexp(largest)[1] // 2, 0))
+    return rows, columns
+
+
+def is_far_from_zero(sample: Sample) -> bool:
+    """Whether some entry stands out from its noise, so that no copy is zero."""
+    return bool(np.any(np.abs(sample.value) > FAR * sample.noise))
+
+
+def is_zero(sample: Sample, tolerance: float) -> bool:
+    """Whether all entries are zero up to rounding errors."""
+    floor = 4 * sample.noise * (ROUNDING / max(tolerance, ROUNDING))
+    return bool(np.all(np.abs(sample.value) <= floor))
+
+
+def has_rank_two(sample: Sample) -> bool:
+    """Whether the rank is at least two for all copies."""
+    rows, columns = _equilibration(np.abs(sample.value))
+    values = np.linalg.svd(rows * sample.value * columns, compute_uv=False)
+    noise = float(np.linalg.norm(rows * sample.noise * columns))
+    return len(values) > 1 and bool(values[1] > FAR * noise)
+
+
+def best_known(a: Sample, b: Sample) -> tuple[int, int]:
+    """The entry of two matrices that stands out most from its noise in both."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quality = [np.nan_to_num(np.abs(x.value) / x.noise, posinf=1e300) for x in (a, b)]
+    row, column = divmod(int(np.argmax(np.minimum(*quality))), a.value.shape[1])
+    return row, column

@@ -1,0 +1,132 @@
+"""Float verdicts: none wrong on pairs made to mislead, the same one for a swapped pair, few that cannot be told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attngeom.comparison import compare
+from attngeom.exact import RR
+from attngeom.interop import read_weights
+from attngeom.network import Architecture, Head, Weights, random_weights
+from tests.comparison.adversary_floats import FLOATS, TOLERANCE, float_pairs
+
+DATA = Path(__file__).parent / "data"
+
+
+def verdict(first, second, **options):
+    """The verdict, which must not depend on the order."""
+    found, swapped = compare(first, second, **options), compare(second, first, **options)
+    assert found.same_function is swapped.same_function
+    return found.same_function
+
+
+def layers(architecture, *heads):
+    """A network from (Q, K, V) of each layer."""
+    return Weights(architecture, RR, tuple((Head(*(np.array(x, dtype=float) for x in head)),) for head in heads))
+
+
+@pytest.mark.parametrize("maker", range(len(FLOATS)), ids=lambda index: FLOATS[index].__name__)
+def test_no_float_verdict_is_wrong(maker):
+    for index in range(8):
+        pair = FLOATS[maker](np.random.default_rng([4, index]))
+        found = verdict(pair.first, pair.second, tolerance=TOLERANCE)
+        assert pair.same is None or found in (pair.same, None), pair
+
+
+def test_few_float_pairs_are_not_told():
+    pairs = list(float_pairs(6 * len(FLOATS), seed=6))
+    missing = [
+        pair.name for pair in pairs if pair.same is not None and compare(pair.first, pair.second).same_function is None
+    ]
+    assert len(missing) <= 5, missing
+
+
+SCALAR = Architecture((1, 1, 1), 1)
+ONES = layers(SCALAR, ([[1]], [[1]], [[1]]), ([[1]], [[1]], [[1]]))
+
+
+def test_zero_and_nonzero_differ_in_both_orders():
+    zero = layers(SCALAR, ([[1]], [[1]], [[1e4]]), ([[1]], [[1]], [[0]]))
+    assert verdict(zero, ONES) is False
+    assert verdict(*(read_weights(DATA / f"zinit2_{name}.safetensors") for name in "ab")) is False
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax"])
+@pytest.mark.parametrize("size", [1e-80, 1e-160, 1e80])
+def test_size_of_the_weights_does_not_matter(kind, size):
+    architecture = Architecture((2, 2, 2), 2, kind=kind)
+    one, two = (random_weights(architecture, RR, seed).vector() * size for seed in (0, 1))
+    first, second = (Weights.from_vector(architecture, x, RR) for x in (one, two))
+    assert verdict(first, second) is False
+    assert verdict(first, Weights.from_vector(architecture, one * (1 + 1e-11), RR)) is True
+
+
+def test_numbers_near_the_end_of_the_range_are_compared():
+    weights = read_weights(DATA / "huge.safetensors")
+    assert verdict(weights, weights) is True
+    other = Weights.from_vector(weights.architecture, weights.vector() * [2] + [0] * 12, RR)
+    assert verdict(weights, other) is False
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("size", [1e3, 1e9])
+def test_saturated_attention_is_seen_at_small_inputs(residual, size):
+    architecture = Architecture((2, 2, 2), 2, kind="softmax", residual=residual)
+    tensors = dict(random_weights(architecture, RR, 0).tensors())
+    first, second = (
+        Weights.from_tensors(architecture, tensors | {"layers.0.Q": tensors["layers.0.Q"] * size * k}, RR)
+        for k in (1, 2)
+    )
+    assert verdict(first, second) is False
+    assert verdict(first, first) is True
+
+
+def test_small_entry_beside_a_large_one_is_seen():
+    architecture = Architecture((2, 2, 1), 1)
+    rest = ([[0, 1]], [[0, 1]], [[0, 1]])
+    first, second = (layers(architecture, ([[1, 2]], [[3, 1]], [[1e10, 0], [0, small]]), rest) for small in (1.0, 2.0))
+    assert verdict(first, second) is False
+    assert verdict(first, first) is True
+
+
+def test_identity_maps_and_zero_functions_are_equal():
+    architecture = Architecture((2, 2, 2), 2, residual=True, kind="softmax")
+    idle = []
+    for seed in (0, 1):
+        tensors = {name: a * (not name.endswith("V")) for name, a in random_weights(architecture, RR, seed).tensors()}
+        idle.append(Weights.from_tensors(architecture, tensors, RR))
+    assert verdict(*idle) is True
+    skew = [[0, 1], [-1, 0]]
+    one_token = Architecture((2, 2), 2, tokens=1)
+    zero = [layers(one_token, (np.array(skew) * k, np.eye(2), np.eye(2) * k)) for k in (1, 3)]
+    assert verdict(*zero) is True
+    assert verdict(zero[0], layers(one_token, (np.eye(2), np.eye(2), np.eye(2)))) is False
+
+
+def test_fiber_that_is_larger_than_the_orbit_is_respected():
+    architecture = Architecture((2,) * 13, (1, *([2] * 11)))
+    for seed in range(3):
+        first = random_weights(architecture, RR, seed)
+        rows = [list(heads) for heads in first.layers]
+        (head,) = rows[1]
+        rows[1] = [Head(head.Q + np.linalg.inv(head.K).T @ np.array([[0, 1], [-1, 0]]), head.K, head.V)]
+        second = Weights(architecture, RR, tuple(map(tuple, rows)))
+        assert verdict(first, second) is True
+
+
+def test_noise_is_judged_beside_the_tolerance():
+    architecture = Architecture((3, 3, 3), 2, heads=2, value_width=2)
+    weights = random_weights(architecture, RR, 0)
+    errors = np.random.default_rng(0).standard_normal(architecture.num_parameters)
+    changed = Weights.from_vector(architecture, weights.vector() * (1 + 1e-7 * errors), RR)
+    assert verdict(weights, changed, tolerance=1e-6) is True
+    assert verdict(weights, changed, tolerance=1e-11) is False
+
+
+def test_difference_along_a_large_direction_does_not_hide():
+    architecture = Architecture((4, 4), 2)
+    weights = random_weights(architecture, RR, 0)
+    vector = weights.vector()
+    vector[3] *= 1 + 1e-6
+    assert verdict(weights, Weights.from_vector(architecture, vector, RR)) is False
