@@ -102,8 +102,6 @@ class VirtualVerdict:
 def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
-    For kinds that do not normalise no theorem is used: equal (M, L) are equal functions.
-
     Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
     apart modulo a prime; equality is checked over Q.
 
@@ -115,10 +113,6 @@ def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     """
     architecture = first.architecture
     tokens, causal = architecture.tokens, architecture.causal
-    if not architecture.rule.is_normalised:
-        one, two = first.virtual(), second.virtual()
-        equal = all(first.domain.equal(a, b) for a, b in zip([*one.M, one.L], [*two.M, two.L]))
-        return VirtualVerdict(True, "the virtual weights (M, L) are equal") if equal else VirtualVerdict(None, "")
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
     if not (causal and tokens == 2):
         try:
