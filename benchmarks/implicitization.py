@@ -25,7 +25,8 @@ from math import ceil
 from multiprocessing import get_context
 from pathlib import Path
 
-from attngeom.equations.ideal import CrossColumn, check_complete, complete, implicitize
+from attngeom.equations import Variety
+from attngeom.equations.ideal import check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
 
 QUICK = [(2, 2), (3, 1)]
@@ -154,7 +155,7 @@ def run_peer(peer: Peer, d: int, a: int, timeout: int) -> tuple[float | None, st
 def run_ours(d: int, a: int) -> tuple[float, float, int]:
     """CPU seconds without and with the proof of completeness, and the number of minimal generators."""
     start = time.process_time()
-    model = CrossColumn(d, a)
+    model = Variety(d, a)
     summary = implicitize(model, complete(d, a, d).degree, vectors=True)
     vectors = summary.vectors or ()
     assert all(vector.is_verified for vector in vectors)
@@ -218,7 +219,7 @@ def reach(sizes: list[tuple[int, int]]) -> None:
     print(f"{'d':>2}{'n':>3}{'monomials':>14}{'dim I_n':>14}{'proven':>8}{'seconds':>9}{'MB':>7}")
     for d, n in sizes:
         start = time.process_time()
-        last = implicitize(CrossColumn(d, d), n).degrees[-1]
+        last = implicitize(Variety(d, d), n).degrees[-1]
         seconds = time.process_time() - start
         proven = last.is_dimension_proven and last.is_generation_proven
         print(
@@ -233,14 +234,14 @@ def weight_spaces(sizes: list[tuple[int, int]]) -> None:
     print(f"{'d':>2}{'n':>3}{'seconds':>9}{'MB':>7}")
     for d, n in sizes:
         start = time.process_time()
-        implicitize(CrossColumn(d, d), n, "weights", check=False)
+        implicitize(Variety(d, d), n, "weights", check=False)
         print(f"{d:>2}{n:>3}{time.process_time() - start:>9.2f}{memory_megabytes():>7}", flush=True)
 
 
 def write_all(d: int, a: int) -> None:
     """All generators of (d, a), from nothing to a file."""
     start = time.process_time()
-    model = CrossColumn(d, a)
+    model = Variety(d, a)
     vectors = implicitize(model, complete(d, a, d).degree, vectors=True).vectors or ()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "generators.json"

@@ -39,7 +39,7 @@ def evaluate(f: Family, points: Points, number: int) -> float:
 
 def evaluate_expanded(f: Family, points: Points, members: int) -> float:
     """The same for the first members by substitution into the expanded polynomials, in NumPy."""
-    polynomials = [f[k].polynomial(f.variety.d_out) for k in range(members)]
+    polynomials = [f[k].polynomial() for k in range(members)]
     flat = points.first_cross.reshape(points.first_cross.shape[0], -1)
     labels = [f"y_{k}_{l}_{m}" for k, l in zip(*np.triu_indices(f.variety.d)) for m in range(f.variety.num_targets)]
     place = {name: k for k, name in enumerate(labels)}

@@ -9,7 +9,8 @@ from attngeom.atlas import Store, local_executor, parse_sweep, read_sweep, run_s
 from attngeom.atlas.dimensions import architectures
 from attngeom.atlas.questions import get_question
 from attngeom.dimensions import dimension
-from attngeom.equations.ideal import CrossColumn, implicitize, single_column
+from attngeom.equations import Variety
+from attngeom.equations.ideal import implicitize
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 from attngeom.verification.dispatch import verify
@@ -99,7 +100,7 @@ def test_ideal_facts_are_those_of_a_single_run(path):
         (d, rows), (a,) = fact.task.architecture["widths"], fact.task.architecture["attention"]
         parameters = fact.task.parameters
         is_single = parameters["coordinates"] == "single"
-        model = single_column(d, a) if is_single else CrossColumn(d, a, parameters["targets"], rows)
+        model = Variety(d, a, tokens=1) if is_single else Variety(d, a, d_out=rows, targets=parameters["targets"])
         expected = implicitize(model, parameters["degree"]).degrees[-1]
         answer = fact.result.answer
         assert answer["monomials"] == expected.monomials

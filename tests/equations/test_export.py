@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,11 +13,16 @@ import pytest
 import sympy
 
 from attngeom.equations import Variety, families, family
-from attngeom.equations.export import export
+from attngeom.equations.export import export, up_to_factor
 from attngeom.errors import InputError
 from attngeom.exact import Polynomial
 
-VARIETIES = [Variety(2, 2, d_out=2), Variety(3, 2), Variety(2, 1, tokens=3, d_out=3), Variety(4, 2, targets=2)]
+VARIETIES = [
+    Variety(2, 2, tokens=2, d_out=2),
+    Variety(3, 2, tokens=2),
+    Variety(2, 1, tokens=3, d_out=3),
+    Variety(4, 2, targets=2),
+]
 
 
 def write(variety: Variety, form: str, path: Path, end: str = "") -> Path:
@@ -36,7 +43,7 @@ def test_macaulay2_confirms_that_the_parametrization_kills_the_export(variety: V
 def test_macaulay2_notices_a_wrong_polynomial(tmp_path: Path) -> None:
     program = write(Variety(2, 2, d_out=2), "m2", tmp_path / "ideal.m2")
     text = program.read_text()
-    program.write_text(text.replace("I = ideal(", "I = ideal(y_(0,0,0,0),"))
+    program.write_text(text.replace("I = ideal(", "I = ideal( y_(0,0,0,0),"))
     output = subprocess.run(["M2", "--script", str(program)], capture_output=True, text=True, timeout=120, check=True)
     assert output.stdout.split() == ["false"]
 
@@ -79,3 +86,49 @@ def test_latex_export_has_one_display_per_member() -> None:
 def test_unknown_format_is_an_input_error() -> None:
     with pytest.raises(InputError, match="macaulay"):
         export(families(Variety(2, 1)), "macaulay")
+
+
+def parse(text: str, power: str, quotient: str) -> sympy.Expr:
+    """A polynomial of OSCAR or Sage, whose syntax is Python's after this."""
+    return sympy.sympify(text.strip().removesuffix(",").replace(power, "**").replace(quotient, "/"))
+
+
+@pytest.mark.parametrize(
+    ("form", "opening", "quotient"), [("oscar", "I = ideal(R, [", "//"), ("sage", "I = R.ideal([", "/")]
+)
+@pytest.mark.parametrize("variety", VARIETIES, ids=str)
+def test_oscar_and_sage_programs_parse_and_vanish(variety: Variety, form: str, opening: str, quotient: str) -> None:
+    """The polynomials and the ring map are read back; substituting the images kills every generator."""
+    chosen = [f for f in families(variety) if f.degree <= 3]
+    lines = "\n".join(export(chosen, form, 3)).splitlines()
+    start, stop = lines.index(opening) + 1, lines.index("])")
+    generators = [parse(line.split("#")[0], "^", quotient) for line in lines[start:stop]]
+    ring = next(line for line in lines if line.startswith(("R, (", "R = ")))
+    names = re.findall(r"\b[sy]c?(?:_[0-9]+)+\b", ring)
+    names = names[: len(names) // 2] if form == "oscar" else names
+    images = next(line for line in lines if line.startswith("phi = "))
+    written = [parse(f, "^", quotient) for f in images[images.index("[") + 1 : images.rindex("]")].split(", ")]
+    assert len(written) == len(names) == len(set(names)) and len(generators) >= len(chosen)
+    values = dict(zip(map(sympy.Symbol, names), written))
+    assert all(f != 0 and f.free_symbols <= set(values) for f in generators)
+    assert all(sympy.expand(f.subs(values, simultaneous=True)) == 0 for f in generators)
+    if form == "sage":
+        ast.parse("\n".join(lines).replace("^", "**"))
+
+
+def test_programs_list_each_polynomial_once() -> None:
+    """The minors (I, J) and (J, I) of the pencil agree, and the three Veronese matrices share quartics up to sign."""
+    f = family(Variety(4, 2), "slice-pencil")
+    assert sum("slice-pencil" in line for line in export([f], "m2")) == 10 * f.count // 16
+    chosen = [f for f in families(Variety(3, 3)) if f.name.startswith("veronese") and f.degree == 4]
+    polynomials = {up_to_factor(x.polynomial()) for f in chosen for x in f}
+    assert (
+        sum("veronese" in line for line in export(chosen, "singular"))
+        == len(polynomials)
+        < sum(f.count for f in chosen)
+    )
+
+
+def test_latex_names_of_several_letters_are_upright() -> None:
+    line = next(iter(export([family(Variety(2, 1, tokens=2), "sequence-copy")], "latex", 1)))
+    assert "\\mathrm{sc}_{1,0,0,0}" in line and "s_{0,0,0}" in line

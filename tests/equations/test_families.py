@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sympy
 
 from attngeom.equations import Family, Points, Variety, families, family, random_points
 from attngeom.errors import InputError, SizeError
@@ -12,12 +13,12 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, triple_index
 
 VARIETIES = [
-    Variety(2, 1),
+    Variety(2, 1, tokens=2),
     Variety(2, 2, tokens=3, d_out=2),
-    Variety(2, 1, d_out=3),
-    Variety(3, 1),
-    Variety(3, 2, d_out=2),
-    Variety(3, 3),
+    Variety(2, 1, tokens=2, d_out=3),
+    Variety(3, 1, tokens=2),
+    Variety(3, 2, tokens=2, d_out=2),
+    Variety(3, 3, d_out=4),
     Variety(4, 1, tokens=1),
     Variety(3, 2, tokens=1, d_out=4),
     Variety(4, 2, targets=2),
@@ -35,18 +36,18 @@ def random_ambient(variety: Variety, domain: Domain, rng: np.random.Generator) -
     return Points(single, None if on.cross is None else domain.random(on.cross.shape, rng), domain)
 
 
-def look_up(variable: tuple, points: Points, d: int) -> int:
-    kind, row, *rest = variable
-    assert points.cross is not None
-    if kind == "y":
-        k, l, m = rest
-        return points.cross[0, row, 0, 0, pair_index(d)[k, l], m]
-    if kind == "yc":
-        column, context, k, l, m = rest
-        return points.cross[0, row, column, context - (context > column), pair_index(d)[k, l], m]
+def look_up(name: str, points: Points, variety: Variety) -> int:
+    """The value of a coordinate that is given by name."""
+    kind, *rest = name.split("_")
+    indices = [int(i) for i in rest]
+    row = indices.pop(0) if variety.d_out > 1 else 0
+    *columns, k, l, m = indices
+    if kind in ("y", "yc"):
+        assert points.cross is not None
+        column, context = columns or (0, 1)
+        return points.cross[0, row, column, context - (context > column), pair_index(variety.d)[k, l], m]
     assert points.single is not None
-    column, R = (0, rest) if kind == "s" else (rest[0], rest[1:])
-    return points.single[0, row, column, triple_index(tuple(R), d)]
+    return points.single[0, row, columns[0] if columns else 0, triple_index((k, l, m), variety.d)]
 
 
 def sample_indices(f: Family, rng: np.random.Generator, size: int = 4) -> list[int]:
@@ -78,37 +79,66 @@ def test_polynomials_agree_with_evaluation(variety: Variety, name: str) -> None:
     points = random_ambient(variety, FIELD, rng)
     for k in sample_indices(f, rng, 2):
         try:
-            invariant = f[k]
+            polynomial = f[k].polynomial()
         except SizeError:
             assert f.degree > 9
             continue
-        total = 0
-        for monomial, c in invariant.terms.items():
-            assert len(monomial) == f.degree
-            assert list(monomial) == sorted(monomial)
-            value = int(FIELD.convert([c])[0])
-            for variable in monomial:
-                value = value * int(look_up(variable, points, variety.d)) % WORD_PRIME
-            total += value
-        assert total % WORD_PRIME == int(f.evaluate(points, k, k + 1)[0, 0])
-        assert invariant.label.startswith(name)
+        assert {sum(exponents) for exponents, _ in polynomial.terms} == {f.degree}
+        place = np.array([[int(look_up(name, points, variety)) for name in polynomial.variables]])
+        assert int(polynomial.evaluate(place, FIELD)[0]) == int(f.evaluate(points, k, k + 1)[0, 0])
+        assert f[k].label.startswith(name)
 
 
-SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.dimension is not None and f.count < 250]
+def test_members_written_out_by_hand() -> None:
+    """One member of each kind against its definition, in SymPy, which shares no code with the families."""
+
+    def y(k: int, l: int, m: int) -> sympy.Symbol:
+        return sympy.Symbol(f"y_{min(k, l)}_{max(k, l)}_{m}")
+
+    def same(name: str, index: int, expected: sympy.Expr, variety: Variety) -> bool:
+        return sympy.expand(family(variety, name)[index].polynomial().to_sympy() - expected) == 0
+
+    square = Variety(3, 3)
+    c = sympy.symbols("c0:3")
+    pencil = sympy.Matrix(3, 3, lambda k, l: sum(c[m] * y(k, l, m) for m in range(3))).det()
+    multiset = family(square, "slice-pencil")[4].label.split("K=")[1]
+    power = c[0] ** multiset.count("0") * c[1] ** multiset.count("1") * c[2] ** multiset.count("2")
+    assert same("slice-pencil", 4, sympy.Poly(pencil, *c).coeff_monomial(power), square)
+    pairs = [(0, 0), (0, 1), (0, 2)]
+    minor = sympy.Matrix(3, 3, lambda i, m: y(*pairs[i], m)).det()
+    assert same("attention-rank", 0, minor, Variety(3, 2))
+    assert same(
+        "binary-restriction", 0, sympy.Matrix(3, 3, lambda i, m: y(*[(0, 0), (0, 1), (1, 1)][i], m)).det(), square
+    )
+    P, B, R = (sympy.Matrix([[y(*S, 0), y(*S, 1)]]) for S in ((0, 0), (0, 1), (1, 1)))
+    PR, PB, BR = (sympy.Matrix.vstack(a, b).det() for a, b in ((P, R), (P, B), (B, R)))
+    assert same("sylvester-resultant", 0, PR**2 - 4 * PB * BR, square)
+    D = {
+        alpha: sympy.Matrix(rows).det()
+        for alpha, rows in {
+            (2, 0): [[y(0, 0, 0), y(0, 0, 1)], [2 * y(0, 1, 0), 2 * y(0, 1, 1)]],
+            (1, 1): [[y(0, 0, 0), y(0, 0, 1)], [y(1, 1, 0), y(1, 1, 1)]],
+            (0, 2): [[2 * y(0, 1, 0), 2 * y(0, 1, 1)], [y(1, 1, 0), y(1, 1, 1)]],
+        }.items()
+    }
+    assert same("veronese-catalecticant-2", 0, D[2, 0] * D[0, 2] - D[1, 1] ** 2, square)
+
+
+SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.span is not None and f.count < 250]
 
 
 @pytest.mark.parametrize(("variety", "name"), SMALL, ids=str)
-def test_listed_dimension_is_the_rank_of_the_values(variety: Variety, name: str) -> None:
+def test_listed_span_is_the_rank_of_the_values(variety: Variety, name: str) -> None:
     f, rng = family(variety, name), np.random.default_rng(4)
-    assert f.dimension is not None
-    points = [random_ambient(variety, FIELD, rng) for _ in range(f.dimension + 5)]
+    assert f.span is not None
+    points = [random_ambient(variety, FIELD, rng) for _ in range(f.span + 5)]
     values = np.concatenate([f.evaluate(p) for p in points])
-    assert rank_mod_p(values, WORD_PRIME) == f.dimension
+    assert rank_mod_p(values, WORD_PRIME) == f.span
 
 
 @pytest.mark.parametrize("domain", [QQ, RR, FIELD, GF(2**61 - 1)], ids=["QQ", "RR", "GF", "big GF"])
 def test_every_domain_gives_the_same_values(domain: Domain) -> None:
-    variety = Variety(3, 2, d_out=2)
+    variety = Variety(3, 2, tokens=2, d_out=2)
     rng = np.random.default_rng(5)
     exact = random_ambient(variety, QQ, rng)
     assert exact.single is not None and exact.cross is not None
@@ -124,7 +154,7 @@ def test_every_domain_gives_the_same_values(domain: Domain) -> None:
 
 
 def test_ranges_are_slices_of_the_whole() -> None:
-    variety = Variety(3, 2, d_out=2)
+    variety = Variety(3, 2, tokens=2, d_out=2)
     points = random_ambient(variety, FIELD, np.random.default_rng(6))
     for f in families(variety):
         if f.count > 2000:
@@ -136,7 +166,7 @@ def test_ranges_are_slices_of_the_whole() -> None:
 
 
 def test_late_members_are_reached_directly() -> None:
-    for f in families(Variety(12, 3, d_out=2)):
+    for f in families(Variety(12, 3, tokens=2, d_out=2)):
         if f.degree <= 9:
             assert f[f.count - 1].degree == f.degree
 
@@ -150,3 +180,16 @@ def test_member_out_of_range_is_an_input_error(index: int) -> None:
 def test_unknown_family_is_an_input_error() -> None:
     with pytest.raises(InputError, match="slice-pencil"):
         family(Variety(3, 3), "nonsense")
+
+
+def test_a_polynomial_in_very_many_coordinates_is_refused_and_a_minor_is_not() -> None:
+    large = Variety(40, 2)
+    with pytest.raises(SizeError, match="evaluate it instead"):
+        family(large, "slice-pencil")[5].polynomial()
+    f = family(large, "attention-rank")
+    assert len(f[f.count // 3].polynomial().terms) == 6
+
+
+def test_families_are_about_plain_heads() -> None:
+    with pytest.raises(InputError, match="plain head"):
+        families(Variety(2, 1, d_out=2, heads=2))

@@ -13,8 +13,8 @@ from attngeom.equations.families.pluecker import form_values, quadratic_form
 from attngeom.equations.families.resultants import resultant_values
 from attngeom.equations.families.single_column import lie_matrix, lie_rank
 from attngeom.equations.lines import restrict, separating_line
+from attngeom.equations.points import random_points
 from attngeom.equations.target_squares import count_target_squares, target_squares
-from attngeom.equations.variety import random_points
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME, rank_mod_p
 from attngeom.exact.partitions import schur_dimension

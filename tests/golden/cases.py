@@ -297,7 +297,7 @@ VERIFY = [
     one("verify-no-certificate", "verify {in}/layer.json", 1),
 ]
 
-FORMATS = ("text", "m2", "singular", "sympy", "latex", "json")
+FORMATS = ("text", "m2", "singular", "oscar", "sage", "sympy", "latex", "json")
 INVARIANTS = [
     one("invariants-count", "invariants --d 4 --a 2 --count"),
     one("invariants-count-rank-one", "invariants --d 3 --a 1 --tokens 3 --count"),

@@ -15,7 +15,8 @@ from typing import Any
 from attngeom.atlas.ideals import check_reach, ideal_models
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Result, Task
-from attngeom.equations.ideal import CrossColumn, implicitize
+from attngeom.equations import Variety
+from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.ledger import ledger
 from attngeom.network import Architecture
 
@@ -50,7 +51,7 @@ class Completeness(Question):
 
     def run(self, task: Task) -> Result:
         d, (a,) = task.architecture["widths"][0], task.architecture["attention"]
-        model = CrossColumn(d, a, task.parameters["targets"])
+        model = Variety(d, a, targets=task.parameters["targets"])
         summary = implicitize(model, task.parameters["max_degree"], seed=task.seed)
         rows = ledger(model, summary, MEMBERS)
         answer = {

@@ -21,7 +21,8 @@ from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Fact, Result, Task, canonical_json
-from attngeom.equations.ideal import CrossColumn, DegreeSummary, Model, WeightResult, implicitize, single_column
+from attngeom.equations import Variety
+from attngeom.equations.ideal import DegreeSummary, WeightResult, implicitize
 from attngeom.equations.ideal.formulas import hilbert_function
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.records import make_module
@@ -48,12 +49,12 @@ def model_task(question: str, model: Mapping[str, int], degree: int, coordinates
     return Task(question, network.to_json(), parameters, seed)
 
 
-def task_model(task: Task) -> Model:
+def task_variety(task: Task) -> Variety:
     """The parametrization that a task is about."""
     (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
     if task.parameters["coordinates"] == "single":
-        return single_column(d, a)
-    return CrossColumn(d, a, task.parameters["targets"], rows)
+        return Variety(d, a, tokens=1)
+    return Variety(d, a, d_out=rows, targets=task.parameters["targets"])
 
 
 def ideal_models(d: Any, a: Any, targets: Any, rows: Any) -> Iterator[dict[str, int]]:
@@ -206,7 +207,7 @@ class Ideal(Question):
         return 1e-2 + 4e-5 * monomials * (1 + monomials / 2e5)
 
     def run(self, task: Task) -> Result:
-        summary = implicitize(task_model(task), task.parameters["degree"], seed=task.seed, check=True)
+        summary = implicitize(task_variety(task), task.parameters["degree"], seed=task.seed, check=True)
         return summarize(task, summary.degrees[-1], summary.primes[0])
 
     def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:

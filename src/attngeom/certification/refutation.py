@@ -17,8 +17,9 @@ from attngeom.equations.families.resultants import resultant_values
 from attngeom.equations.families.slice_pencil import pencil_values
 from attngeom.equations.lines import restrict, separating_line
 from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.points import Points
 from attngeom.equations.target_squares import target_squares
-from attngeom.equations.variety import Points, Variety
+from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.combinations import multiset_at
 from attngeom.exact.domains import GF, QQ, Array, PrimeField

@@ -11,17 +11,10 @@ from rich.progress import Progress, TaskID
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, file_option, flag
 from attngeom.cli.output import print_json, print_line, print_table, progress
-from attngeom.equations.ideal import (
-    CompletenessResult,
-    CrossColumn,
-    IdealSummary,
-    LayerCoefficients,
-    Limits,
-    Model,
-    implicitize,
-)
+from attngeom.equations import Variety
+from attngeom.equations.ideal import CompletenessResult, IdealSummary, Limits, implicitize
 from attngeom.equations.ideal.degrees import Method
-from attngeom.equations.ideal.export import FORMATS, write_generators
+from attngeom.equations.ideal.export import find_system, write_generators
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
 
@@ -66,27 +59,6 @@ Check = Annotated[
 ]
 
 
-def choose_model(
-    d: int,
-    a: int,
-    targets: int | None,
-    d_out: int,
-    tokens: int | None,
-    heads: int,
-    value_width: int | None,
-    causal: bool,
-    residual: bool,
-) -> Model:
-    """The model that the options describe: cross-column coordinates, or all coefficients if tokens are given."""
-    if tokens is None:
-        if causal or residual:
-            raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
-        return CrossColumn(d, a, targets, d_out, heads, value_width)
-    if targets is not None:
-        raise InputError("--targets given with --tokens; a network has as many targets as its width")
-    return LayerCoefficients(d, a, tokens, d_out, heads, value_width, causal, residual)
-
-
 def register(app: typer.Typer) -> None:
     @app.command("implicitize")
     def command(
@@ -114,13 +86,17 @@ def register(app: typer.Typer) -> None:
         seed: Seed = 0,
     ) -> int:
         """All equations of degree ≤ N on the attention variety: Hilbert function, minimal generators, modules."""
-        model = choose_model(d, a, targets, d_out, tokens, heads, value_width, causal, residual)
-        if generators is not None and generators.suffix not in FORMATS:
-            raise InputError(f"--generators {generators.name!r} given; an ending .json, .m2 or .sing is required")
+        if tokens is None and (causal or residual):
+            raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
+        if tokens is not None and targets is not None:
+            raise InputError("--targets given with --tokens; a network has as many targets as its width")
+        variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual)
+        if generators is not None:
+            find_system(generators)
         budget = Limits(max_seconds, max_megabytes)
         with progress() as bar:
             summary = implicitize(
-                model,
+                variety,
                 max_degree,
                 check_method(method),
                 families=families,
@@ -149,7 +125,7 @@ def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str
         return NOT_WRITTEN
     try:
         with budget.hold():
-            count, size = write_generators(path, summary.model, summary.vectors, whole)
+            count, size = write_generators(path, summary.variety, summary.vectors, whole)
     except OverBudget:
         return NOT_WRITTEN
     return f"{count:,} generators written to {path} ({size / 10**6:,.1f} MB)"

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, Tokens, file_option, flag
-from attngeom.cli.output import print_json, print_table
+from attngeom.cli.output import print_json, print_line, print_table
 from attngeom.equations import Family, Variety, families, family
-from attngeom.equations.export import FORMATS, export
+from attngeom.equations.export import FORMATS, WRITERS, export, member_record
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -59,39 +59,25 @@ def invariants_command(
 
 
 def _summary(f: Family) -> dict[str, Any]:
-    return {"degree": f.degree, "count": f.count, "dimension": f.dimension, "number": f.number, "source": f.source}
+    return {"degree": f.degree, "count": f.count, "dimension": f.span, "number": f.number, "source": f.source}
 
 
 def _members(f: Family, limit: int | None) -> list[dict[str, Any]]:
-    return [
-        {"index": x.index, "label": x.label, "polynomial": x.polynomial(f.variety.d_out).to_json()}
-        for x in islice(f, limit)
-    ]
+    return [{"index": x.index, "label": x.label, "polynomial": x.polynomial().to_json()} for x in islice(f, limit)]
 
 
 def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:
     if json:
         print_json({"families": {f.name: _summary(f) for f in chosen}})
         return
-    rows = []
-    for f in chosen:
-        span = "" if f.dimension is None else f"{f.dimension:,}"
-        rows.append((f.number, f.name, f.degree, f"{f.count:,}", span, f.source))
+    rows = [
+        [f.number, f.name, f.degree, f"{f.count:,}", "" if f.span is None else f"{f.span:,}", f.source] for f in chosen
+    ]
     print_table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
 
 
 def _print_member(f: Family, index: int, form: str, json: bool) -> None:
-    invariant = f[index]
-    polynomial = invariant.polynomial(f.variety.d_out)
     if json or form == "json":
-        record = {"family": f.name, "index": index, "label": invariant.label, "degree": invariant.degree}
-        print_json({**record, "polynomial": polynomial.to_json()})
-        return
-    written = {
-        "text": str(polynomial),
-        "sympy": str(polynomial).replace("^", "**"),
-        "latex": polynomial.to_latex(),
-        "m2": polynomial.to_macaulay2(),
-        "singular": polynomial.to_singular(),
-    }
-    sys.stdout.write(written[form] + "\n")
+        print_json(member_record(f[index]))
+    else:
+        print_line(WRITERS[form](f.polynomial(index)))

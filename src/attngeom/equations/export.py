@@ -1,25 +1,36 @@
-"""Invariants as text for Macaulay2, Singular, SymPy, LaTeX and JSON."""
+"""Invariants as text: readable lines, SymPy, LaTeX, JSON, and programs for computer algebra systems."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from attngeom.equations.family import Family, Invariant
-from attngeom.equations.terms import Variable, variable_name
+from flint import fmpq
+
+from attngeom.equations.family import Family, Invariant, without_unused
+from attngeom.equations.points import Points, generic_point
+from attngeom.equations.systems import SYSTEMS, System
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.exact.polynomials import Polynomial, format_terms
+from attngeom.exact.multisets import pairs, triples
+from attngeom.exact.polynomials import Polynomial
 from attngeom.files import to_json
 
-FORMATS = ("text", "m2", "singular", "sympy", "latex", "json")
+WRITERS: dict[str, Callable[[Polynomial], str]] = {
+    "text": str,
+    "sympy": lambda f: str(f).replace("^", "**"),
+    "latex": Polynomial.to_latex,
+    **{name: system.write for name, system in SYSTEMS.items()},
+}
+"""How one polynomial is written in each format but JSON."""
+FORMATS = ("text", *SYSTEMS, "sympy", "latex", "json")
 
 
 def export(families: Iterable[Family], form: str, stop: int | None = None) -> Iterator[str]:
     """The lines of an export of all members (the first ``stop`` of each family) in one of :data:`FORMATS`.
 
-    Macaulay2 and Singular files define the ring, the ideal I, the ring map phi of the parametrization over free
-    parameters K, Q, V, and the image of I under it, which is zero.
+    Programs for computer algebra systems define the ring, the ideal I, and the ring map phi of the parametrization,
+    whose image of I is zero; members that repeat others up to a factor are listed once there.
 
     >>> from attngeom.equations.registry import family
     >>> list(export([family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:56]
@@ -30,29 +41,19 @@ def export(families: Iterable[Family], form: str, stop: int | None = None) -> It
         raise InputError(f"format {form[:40]!r} given; one of {', '.join(FORMATS)} is required")
     if not listed:
         raise InputError("no family of invariants given; this layer has none")
-    variety = listed[0].variety
     members = chain.from_iterable(_members(family, stop) for family in listed)
-    if form == "json":
-        return _as_json(members, variety)
-    if form in ("m2", "singular"):
-        return _as_program(list(members), variety, form)
-    writers: dict[str, Callable[[Polynomial], str]] = {
-        "text": str,
-        "sympy": lambda f: format_terms(f, str).replace("^", "**"),
-        "latex": Polynomial.to_latex,
-    }
-    return _as_lines(members, variety, form, writers[form])
+    if form in SYSTEMS:
+        return _as_program(members, listed[0].variety, SYSTEMS[form])
+    return _as_json(members) if form == "json" else _as_lines(members, form)
 
 
 def _members(family: Family, stop: int | None) -> Iterator[Invariant]:
     return (family[k] for k in range(family.count if stop is None else min(stop, family.count)))
 
 
-def _as_lines(
-    members: Iterable[Invariant], variety: Variety, form: str, write: Callable[[Polynomial], str]
-) -> Iterator[str]:
+def _as_lines(members: Iterable[Invariant], form: str) -> Iterator[str]:
     for invariant in members:
-        polynomial = write(invariant.polynomial(variety.d_out))
+        polynomial = WRITERS[form](invariant.polynomial())
         if form == "latex":
             yield f"% {invariant.label}\n\\[ {polynomial} \\]"
         elif form == "sympy":
@@ -61,102 +62,68 @@ def _as_lines(
             yield f"{invariant.label}: {polynomial}"
 
 
-def _as_json(members: Iterable[Invariant], variety: Variety) -> Iterator[str]:
-    """One JSON object per line."""
-    for invariant in members:
-        yield to_json(
-            {
-                "family": invariant.family,
-                "index": invariant.index,
-                "label": invariant.label,
-                "degree": invariant.degree,
-                "polynomial": invariant.polynomial(variety.d_out).to_json(),
-            }
-        )
-
-
-def parametrization(variety: Variety, variables: Iterable[Variable]) -> dict[Variable, str]:
-    """The image of each variable as a polynomial in K_(i,k), Q_(i,m) and V_(i,k), with A = Kᵀ Q.
-
-    >>> parametrization(Variety(1, 1), [("y", 0, 0, 0, 0)])
-    {('y', 0, 0, 0, 0): 'V_(0,0)*A_(0,0)'}
-    """
-
-    def term(row: int, k: int, l: int, m: int) -> str:
-        return f"V_({row},{k})*A_({l},{m})"
-
-    images = {}
-    for variable in variables:
-        kind, row, *rest = variable
-        k, l, m = rest[-3:]
-        if kind in ("y", "yc"):
-            orders = [(k, l, m)] if k == l else [(k, l, m), (l, k, m)]
-        else:
-            orders = sorted({(k, l, m), (k, m, l), (l, k, m), (l, m, k), (m, k, l), (m, l, k)})
-        total = "+".join(term(row, *order) for order in orders)
-        images[variable] = total if len(orders) == 1 else f"({total})/{len(orders)}"
-    return images
-
-
-def _as_program(members: list[Invariant], variety: Variety, form: str) -> Iterator[str]:
-    used = sorted({v for invariant in members for monomial in invariant.terms for v in monomial})
-    names = {v: variable_name(v, variety.d_out) for v in used}
-    if form == "m2":
-        return _as_macaulay2(members, variety, names)
-    return _as_singular(members, variety, names)
-
-
-def _describe(variety: Variety) -> str:
-    sizes = {
-        "d": variety.d,
-        "a": variety.a,
-        "t": variety.tokens,
-        "d_out": variety.d_out,
-        "targets": variety.num_targets,
+def member_record(invariant: Invariant) -> dict[str, object]:
+    """One member as a JSON object."""
+    return {
+        "family": invariant.family.name,
+        "index": invariant.index,
+        "label": invariant.label,
+        "degree": invariant.degree,
+        "polynomial": invariant.polynomial().to_json(),
     }
-    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
-def _index(name: str, form: str, separator: str) -> str:
-    head, *indices = name.split("_")
-    return form.format(head, separator.join(indices))
+def _as_json(members: Iterable[Invariant]) -> Iterator[str]:
+    """One JSON object per line."""
+    return (to_json(member_record(invariant)) for invariant in members)
 
 
-def _as_macaulay2(members: list[Invariant], variety: Variety, names: dict[Variable, str]) -> Iterator[str]:
-    d, a, m = variety.d, variety.rank_bound, variety.num_targets
-    indexed = [_index(name, "{}_({})", ",") for name in names.values()]
-    yield f"-- invariants of one attention layer: {_describe(variety)}"
-    yield f"R = QQ[{', '.join(indexed)}];"
-    yield "I = ideal("
-    for number, invariant in enumerate(members):
-        comma = "," if number + 1 < len(members) else ""
-        yield f"  {invariant.polynomial(variety.d_out).to_macaulay2()}{comma} -- {invariant.label}"
-    yield ");"
-    parameters = f"K_(0,0)..K_({a - 1},{d - 1}), Q_(0,0)..Q_({a - 1},{m - 1}), V_(0,0)..V_({variety.d_out - 1},{d - 1})"
-    yield f"S = QQ[{parameters}];"
-    yield f"for l from 0 to {d - 1} do for m from 0 to {m - 1} do A_(l,m) = sum({a}, i -> K_(i,l)*Q_(i,m));"
-    images = parametrization(variety, names)
-    yield f"phi = map(S, R, {{{', '.join(f'({images[v]})*1_S' for v in names)}}});"
-    yield "vanishes = phi(I) == ideal(0_S);"
-    yield "print vanishes;"
+def up_to_factor(f: Polynomial) -> tuple[object, ...]:
+    """The same key for polynomials that differ by a factor.
+
+    >>> x = Polynomial.from_terms(("x",), {(1,): 2})
+    >>> up_to_factor(x) == up_to_factor(Polynomial.from_terms(("x",), {(1,): -3}))
+    True
+    """
+    lead = f.terms[0][1] if f.terms else fmpq(1)
+    return f.variables, tuple((exponents, c / lead) for exponents, c in f.terms)
 
 
-def _as_singular(members: list[Invariant], variety: Variety, names: dict[Variable, str]) -> Iterator[str]:
-    d, a, m = variety.d, variety.rank_bound, variety.num_targets
-    indexed = [_index(name, "{}({})", ")(") for name in names.values()]
-    yield f"// invariants of one attention layer: {_describe(variety)}"
-    yield f"ring R = 0,({','.join(indexed)}),dp;"
-    yield "ideal I;"
-    for number, invariant in enumerate(members):
-        yield f"I[{number + 1}] = {invariant.polynomial(variety.d_out).to_singular()}; // {invariant.label}"
-    parameters = f"K(0..{a - 1})(0..{d - 1}),Q(0..{a - 1})(0..{m - 1}),V(0..{variety.d_out - 1})(0..{d - 1})"
-    yield f"ring S = 0,({parameters}),dp;"
-    for l in range(d):
-        for k in range(m):
-            product = "+".join(f"K({i})({l})*Q({i})({k})" for i in range(a))
-            yield f"poly A({l})({k}) = {product};"
-    images = parametrization(variety, names)
-    written = [images[v].replace("_(", "(").replace(",", ")(") for v in names]
-    yield f"map phi = R,{','.join(written)};"
-    yield "ideal J = phi(I);"
-    yield "print(size(J) == 0);"
+def _as_program(members: Iterable[Invariant], variety: Variety, system: System) -> Iterator[str]:
+    seen: set[tuple[object, ...]] = set()
+    generators: list[tuple[str, str]] = []
+    used: set[str] = set()
+    for invariant in members:
+        polynomial = invariant.polynomial()
+        key = up_to_factor(polynomial)
+        if key not in seen:
+            seen.add(key)
+            generators.append((system.write(polynomial), invariant.label))
+            used.update(polynomial.variables)
+    variables = sorted(used, key=_by_index)
+    point, ring = generic_point(variety)
+    parametrization = (ring.variables, [coordinate_image(variety, point, name) for name in variables])
+    tokens = "t ≥ 2" if variety.tokens is None else f"t = {variety.tokens}"
+    rest = f"d_out = {variety.d_out}, targets = {variety.num_targets}"
+    title = f"invariants of one attention layer: d = {variety.d}, a = {variety.a}, {tokens}, {rest}"
+    return system.program(title, variables, generators, parametrization)
+
+
+def _by_index(name: str) -> tuple[str, tuple[int, ...]]:
+    kind, *indices = name.split("_")
+    return kind, tuple(map(int, indices))
+
+
+def coordinate_image(variety: Variety, point: Points, name: str) -> Polynomial:
+    """The image of a coordinate, given by name, at the generic point: a polynomial in the weights.
+
+    >>> coordinate_image(Variety(2, 2), generic_point(Variety(2, 2))[0], "y_0_1_0")
+    Polynomial('1/2*V_0_1*A_0_0 + 1/2*V_0_0*A_1_0')
+    """
+    kind, *rest = name.split("_")
+    indices = [int(i) for i in rest]
+    row = indices.pop(0) if variety.d_out > 1 else 0
+    k, l, m = indices[-3:]
+    if kind in ("y", "yc"):
+        return without_unused(point.first_cross[0, row, pairs(variety.d).index((k, l)), m])
+    return without_unused(point.first_single[0, row, triples(variety.d).index((k, l, m))])

@@ -1,7 +1,9 @@
 """One interface for every family of invariants: counted in closed form, listed lazily, evaluated without expansion.
 
 A family belongs to a :class:`Variety`. Its members are numbered 0 … count−1 in a stable order; each can be reached
-alone. All indices, in labels and in names of variables, are 0-based.
+alone. A family says how many indices its members have (``sizes``), what member (i, j, …) is (``describe``) and what
+values members have at points over any domain (``values``); over a ring of polynomials in the coordinates these values
+are the members themselves. All indices, in labels and in names of variables, are 0-based.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from math import comb
-from typing import ClassVar
+from math import comb, prod
+from typing import Any, ClassVar
 
 import numpy as np
 
-from attngeom.equations.terms import Terms, variable_name
-from attngeom.equations.variety import Points, Variety
+from attngeom.equations.points import Points, ambient_point
+from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
@@ -28,39 +30,42 @@ MAX_TABLE = 200_000
 
 @dataclass(frozen=True)
 class Invariant:
-    """One polynomial that vanishes on the variety, with its place in its family."""
+    """One polynomial that vanishes on the variety: a member of a family."""
 
-    family: str
+    family: Family
     index: int
-    label: str
-    degree: int
-    terms: Terms
 
-    def polynomial(self, d_out: int = 1) -> Polynomial:
-        """The polynomial as a record with named variables, those that occur, in sorted order."""
-        variables = sorted({v for monomial in self.terms for v in monomial})
-        place = {v: i for i, v in enumerate(variables)}
-        exponents = {}
-        for monomial, c in self.terms.items():
-            powers = [0] * len(variables)
-            for v in monomial:
-                powers[place[v]] += 1
-            exponents[tuple(powers)] = c
-        return Polynomial.from_terms([variable_name(v, d_out) for v in variables], exponents)
+    @property
+    def label(self) -> str:
+        """The name of the family and what the member is, in words."""
+        return f"{self.family.name} {self.family.label(self.index)}"
+
+    @property
+    def degree(self) -> int:
+        return self.family.degree
+
+    def polynomial(self) -> Polynomial:
+        """The polynomial with named variables, those that occur, in sorted order."""
+        return self.family.polynomial(self.index)
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family of invariants of one variety."""
+    """A family of invariants of one variety.
+
+    ``is_independent``: the members are linearly independent. ``title`` is the name without parameters.
+    """
 
     variety: Variety
     number: ClassVar[int]
+    title: ClassVar[str]
     source: ClassVar[str]
+    is_independent: ClassVar[bool] = True
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """The name used in files and on the command line."""
+        return self.title
 
     @property
     @abstractmethod
@@ -69,32 +74,50 @@ class Family(ABC):
 
     @property
     @abstractmethod
-    def count(self) -> int:
-        """The number of members, in closed form."""
+    def sizes(self) -> tuple[int, ...]:
+        """The ranges of the indices of a member; the last one moves fastest."""
+
+    @abstractmethod
+    def describe(self, *index: int) -> str:
+        """What the member with these indices is, in words."""
+
+    @abstractmethod
+    def values(self, points: Points, *index: Array) -> Array:
+        """The values (…, n) at all points of the n members with these indices, n ≥ 1, over the domain of the points."""
 
     @property
-    def dimension(self) -> int | None:
-        """The dimension of the span of the members, where it is known."""
-        return None
+    def count(self) -> int:
+        """The number of members, in closed form."""
+        return prod(self.sizes)
 
-    @abstractmethod
+    @property
+    def span(self) -> int | None:
+        """The dimension of the span of the members, where it is known."""
+        return self.count if self.is_independent else None
+
     def label(self, index: int) -> str:
         """What member ``index`` is, in words, without the name of the family."""
+        return self.describe(*mixed_radix(index, *self.sizes))
 
-    @abstractmethod
-    def terms(self, index: int) -> Terms:
-        """Member ``index`` as a sparse exact polynomial."""
-
-    @abstractmethod
     def evaluate(self, points: Points, start: int = 0, stop: int | None = None) -> Array:
         """The values of members start … stop−1 at all points, shape (…, stop − start), over their domain."""
+        start, stop = self.check_range(start, stop)
+        if start == stop:
+            return points.domain.zeros((*points.batch, 0))
+        return self.values(points, *index_digits(start, stop, *self.sizes))
+
+    def polynomial(self, index: int) -> Polynomial:
+        """Member ``index`` as a polynomial: its value at the generic point of the ambient space."""
+        self.check_range(index, index + 1)
+        value = self.evaluate(ambient_point(self.variety), index, index + 1)[0, 0]
+        return without_unused(value)
 
     def __getitem__(self, index: int) -> Invariant:
         self.check_range(index, index + 1)
-        return Invariant(self.name, index, f"{self.name} {self.label(index)}", self.degree, self.terms(index))
+        return Invariant(self, index)
 
     def __iter__(self) -> Iterator[Invariant]:
-        return (self[index] for index in range(self.count))
+        return (Invariant(self, index) for index in range(self.count))
 
     def check_range(self, start: int, stop: int | None) -> tuple[int, int]:
         """The range with its default; InputError outside 0 … count."""
@@ -110,47 +133,50 @@ class RowFamily(Family):
 
     @property
     @abstractmethod
-    def row_count(self) -> int:
-        """The number of members for one output row."""
+    def row_sizes(self) -> tuple[int, ...]:
+        """The ranges of the indices of a member of one row."""
 
     @abstractmethod
-    def row_label(self, index: int) -> str: ...
+    def row_label(self, *index: int) -> str: ...
 
     @abstractmethod
-    def row_terms(self, index: int, row: int) -> Terms: ...
-
-    @abstractmethod
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
-        """The values of members start … stop−1 at the coordinates y (…, D, targets) of one row."""
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
+        """The values of members of one row at its coordinates y (…, D, targets)."""
 
     @property
-    def count(self) -> int:
-        return self.variety.d_out * self.row_count
+    def sizes(self) -> tuple[int, ...]:
+        return (self.variety.d_out, *self.row_sizes)
 
-    def label(self, index: int) -> str:
-        row, k = divmod(index, self.row_count)
-        prefix = f"row={row} " if self.variety.d_out > 1 else ""
-        return prefix + self.row_label(k)
+    def describe(self, *index: int) -> str:
+        row, *rest = index
+        prefix = f"row={row} " if self.sizes[0] > 1 else ""
+        return prefix + self.row_label(*rest)
 
-    def terms(self, index: int) -> Terms:
-        row, k = divmod(index, self.row_count)
-        return self.row_terms(k, row)
-
-    def evaluate(self, points: Points, start: int = 0, stop: int | None = None) -> Array:
-        start, stop = self.check_range(start, stop)
+    def values(self, points: Points, *index: Array) -> Array:
+        rows, *rest = index
         y = self.coordinates(points)
         parts = []
-        for row in range(self.variety.d_out):
-            low, high = max(start - row * self.row_count, 0), min(stop - row * self.row_count, self.row_count)
-            if low < high:
-                parts.append(self.row_evaluate(y[..., row, :, :], points.domain, low, high))
-        if not parts:
-            return points.domain.zeros((*y.shape[:-3], 0))
+        for row in sorted(set(rows.tolist())):
+            own = np.flatnonzero(rows == row)
+            parts.append(self.row_values(y[..., row, :, :], points.domain, *(digit[own] for digit in rest)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     def coordinates(self, points: Points) -> Array:
         """The coordinates that the family uses, with the output row as third last axis."""
         return points.first_cross
+
+
+def without_unused(f: Any) -> Polynomial:
+    """The record of a FLINT polynomial in those variables that occur in it.
+
+    >>> from attngeom.exact.polynomials import polynomial_ring
+    >>> without_unused(polynomial_ring(("x", "y")).gens()[1])
+    Polynomial('y')
+    """
+    terms = [(tuple(int(e) for e in exponents), c) for exponents, c in f.terms()]
+    used = sorted({place for exponents, _ in terms for place, e in enumerate(exponents) if e})
+    names = f.context().names()
+    return Polynomial.from_terms([names[k] for k in used], {tuple(e[k] for k in used): c for e, c in terms})
 
 
 def combination_array(n: int, r: int, indices: Array) -> Array:

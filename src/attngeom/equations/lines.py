@@ -1,16 +1,10 @@
-"""Restrictions of the slice quadrics to lines and their 2×2 minors: shared by resultants and binary restrictions."""
+"""Restrictions of the slice quadrics to lines: shared by resultants and binary restrictions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from flint import fmpq
 
-from attngeom.equations.terms import Terms, add, multiply
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pairs
 from attngeom.exact.tableaux import Column
 
 
@@ -34,30 +28,6 @@ def restrict(y: Array, lines: Array, domain: Domain) -> Array:
     return flat.reshape(*y.shape[:-2], len(lines), 3, y.shape[-1])
 
 
-def restricted_forms(line: Array, targets: int) -> list[list[Terms]]:
-    """The 3×targets matrix of linear forms (q_m(p), B_m(p, r), q_m(r)) on one line, in coded variables.
-
-    The variable y_{S,m} is coded as the number place(S)·targets + m and coefficients are integers: products of such
-    forms are several times faster than with labels. :func:`decode` gives the labels back.
-    """
-    return [
-        [{(s * targets + m,): int(c) for s, c in enumerate(form) if c} for m in range(targets)]  # type: ignore[misc]
-        for form in restriction_matrix(line).tolist()
-    ]
-
-
-def decode(f: Mapping[Any, Any], d: int, targets: int, row: int) -> Terms:
-    """A polynomial in coded variables with its labels and rational coefficients; the order of variables is the same."""
-    names = [("y", row, k, l, m) for k, l in pairs(d) for m in range(targets)]
-    return {tuple(names[code] for code in monomial): fmpq(c) for monomial, c in f.items()}
-
-
-def form_minor(forms: list[list[Terms]], u: int, w: int, pair: tuple[int, int]) -> Terms:
-    """The 2×2 minor of rows u, w and the two targets of ``pair``, as a polynomial."""
-    m, n = pair
-    return add((1, multiply(forms[u][m], forms[w][n])), (-1, multiply(forms[u][n], forms[w][m])))
-
-
 def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     """The line (2-plane of context directions) spanned by the sums of basis vectors of the two rows of a tableau.
 
@@ -75,3 +45,9 @@ def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
         line[0, top] += 1
         line[1, bottom] += 1
     return line // np.gcd.reduce(line, axis=1)[:, None]
+
+
+def format_line(line: Array) -> str:
+    """A line in words: the two points that span it."""
+    p, r = (tuple(row) for row in line.tolist())
+    return f"p={p} r={r}"

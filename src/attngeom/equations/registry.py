@@ -45,7 +45,8 @@ def _single_families(variety: Variety) -> Iterator[Family]:
 
 def _all_families(variety: Variety) -> Iterator[Family]:
     if variety.has_cross:
-        yield SequenceCopy(variety)
+        if variety.tokens is not None:
+            yield SequenceCopy(variety)
         if variety.has_single:
             yield Symmetrization(variety)
         yield from _cross_families(variety)
@@ -57,11 +58,13 @@ def _all_families(variety: Variety) -> Iterator[Family]:
 
 
 def families(variety: Variety) -> tuple[Family, ...]:
-    """The families that have members for this variety, by number.
+    """The families that have members for this variety, by number; the linear ones only if tokens are given.
 
-    >>> [f.name for f in families(Variety(2, 1))]
+    >>> [f.name for f in families(Variety(2, 1, tokens=2))]
     ['sequence-copy', 'symmetrization', 'attention-rank', 'sylvester-resultant']
     """
+    if not variety.is_plain:
+        raise InputError("families of a layer with heads, mask or skip asked for; one plain head is required")
     found = [family for family in _all_families(variety) if family.count > 0]
     return tuple(sorted(found, key=lambda family: family.number))
 

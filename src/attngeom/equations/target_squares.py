@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -60,14 +61,32 @@ def _square_places(m: int) -> tuple[Array, Array]:
     return np.array(single, dtype=np.int64).reshape(-1, 2), np.array(rows[len(single) :], dtype=np.int64).reshape(-1, 4)
 
 
-def on_target_squares(product: Callable[[Array, Array], Array], m: int, domain: Domain) -> Array:
-    """A symmetric bilinear function of 2-subsets of targets, given by their places, on the basis of S_22 U.
+def used_pairs(m: int, squares: Array | None) -> Array:
+    """The places of the 2-subsets of targets that occur in these elements of the basis of S_22 U, by default in all."""
+    if squares is None:
+        return np.arange(comb(m, 2))
+    single, double = _square_places(m)
+    first, second = _choose(single, double, squares)
+    return np.unique(np.concatenate([first.ravel(), second.ravel()]))
 
-    ``product`` returns its values along the first axis.
+
+def _choose(single: Array, double: Array, squares: Array) -> tuple[Array, Array]:
+    """The chosen elements of the basis among its products and among its sums."""
+    number = len(single)
+    return single[squares[squares < number]], double[squares[squares >= number] - number]
+
+
+def on_target_squares(
+    product: Callable[[Array, Array], Array], m: int, domain: Domain, squares: Array | None = None
+) -> Array:
+    """A symmetric bilinear function of 2-subsets of targets on the basis of S_22 U, or on these increasing elements.
+
+    ``product`` takes places of 2-subsets and returns its values along the first axis.
     """
     single, double = _square_places(m)
-    values = product(single[:, 0], single[:, 1])
-    if not len(double):
-        return values
-    sums = domain.reduce(product(double[:, 0], double[:, 1]) + product(double[:, 2], double[:, 3]))
-    return np.concatenate([values, sums])
+    if squares is not None:
+        single, double = _choose(single, double, squares)
+    parts = [product(single[:, 0], single[:, 1])] if len(single) else []
+    if len(double):
+        parts.append(domain.reduce(product(double[:, 0], double[:, 1]) + product(double[:, 2], double[:, 3])))
+    return np.concatenate(parts)

@@ -1,43 +1,55 @@
-"""The attention variety of one layer and points in its ambient space, over any domain."""
+"""The attention variety of one layer: its sizes, its coordinates, and points of its ambient space over any domain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from math import comb
-
-import numpy as np
+from typing import Any
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_orbits, triple_orbits
-from attngeom.layer.coefficients import Coefficients, expand_matrices
+from attngeom.network import Architecture
+
+MAX_SIZE = 10**6
 
 
 @dataclass(frozen=True)
 class Variety:
-    """The Zariski closure of the scaled coefficients of V X Xᵀ A X, V of size d_out×d and rank A ≤ a, X of size d×t.
+    """The Zariski closure of the scaled coefficients of Σ_h V_h X Xᵀ A_h X, X of size d×t, rank A_h ≤ a.
 
-    ``targets`` counts the columns of A (d in a network): the cross-column equations make sense for any number, and
-    then the single-column coordinates are left out.
+    ``tokens`` None means t ≥ 2 modulo the linear relations: the coordinates are y_{(k,l),m} of one target column and
+    one context column alone, and A may have any number of ``targets`` columns (d in a network). With t tokens all
+    coefficients are coordinates. V_h has d_out rows; several heads bound its rank by ``value_width``. ``residual`` adds
+    one homogenising coordinate, the coefficient of x itself.
 
-    >>> Variety(3, 2).num_pairs, Variety(3, 2).rank_bound
-    (6, 2)
+    >>> Variety(3, 2).num_coordinates, Variety(3, 2, tokens=2).num_coordinates, Variety(3, 5).rank_bound
+    (18, 56, 3)
     """
 
     d: int
     a: int
-    tokens: int = 2
+    tokens: int | None = None
     d_out: int = 1
     targets: int | None = None
+    heads: int = 1
+    value_width: int | None = None
+    causal: bool = False
+    residual: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("d", "a", "tokens", "d_out", "targets"):
+        for name in ("d", "a", "tokens", "d_out", "targets", "heads", "value_width"):
             value = getattr(self, name)
-            if value is None and name == "targets":
+            if value is None and name in ("tokens", "targets", "value_width"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**6:
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
                 raise InputError(f"{name} = {str(value)[:40]} given; an integer between 1 and 10^6 is required")
+        if self.tokens is None and (self.causal or self.residual):
+            raise InputError("causal or residual layer given without tokens; the number of tokens is required")
+        if self.residual and self.d_out != self.d:
+            raise InputError(f"d_out = {self.d_out} given with d = {self.d}; a residual stream needs equal widths")
+        # The value width of heads follows the rule of every network.
+        shape = Architecture((self.d, self.d_out), self.a, heads=self.heads, value_width=self.value_width).layer(0)
+        object.__setattr__(self, "value_width", shape.value_width)
 
     @property
     def num_targets(self) -> int:
@@ -54,115 +66,94 @@ class Variety:
         return min(self.a, self.d, self.num_targets)
 
     @property
+    def value_rank(self) -> int:
+        """The largest rank of V: min(value width, d, d_out)."""
+        return min(self.d, self.d_out, self.value_width or self.d)
+
+    @property
     def has_cross(self) -> bool:
-        return self.tokens >= 2
+        return self.tokens is None or self.tokens >= 2
 
     @property
     def has_single(self) -> bool:
-        return self.num_targets == self.d
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Arrays of scaled coefficients with any leading batch axes.
-
-    ``single`` has shape (…, d_out, t, C(d+2,3)), ``cross`` (…, d_out, t, t−1, C(d+1,2), targets); either may be None.
-    """
-
-    single: Array | None
-    cross: Array | None
-    domain: Domain
+        return self.tokens is not None and self.num_targets == self.d
 
     @property
-    def first_cross(self) -> Array:
-        """y_{S,m} at target column 0 and its first context: shape (…, d_out, D, targets)."""
-        if self.cross is None or self.cross.shape[-3] == 0:
-            raise InputError("points without cross-column coordinates given; at least two tokens are required")
-        return self.cross[..., 0, 0, :, :]
+    def is_plain(self) -> bool:
+        """One head without mask or skip: the families of equations are about these."""
+        return self.heads == 1 and self.value_rank == min(self.d, self.d_out) and not (self.causal or self.residual)
 
     @property
-    def first_single(self) -> Array:
-        """y_R at target column 0: shape (…, d_out, C(d+2,3))."""
-        if self.single is None:
-            raise InputError("points without single-column coordinates given; these invariants need them")
-        return self.single[..., 0, :]
+    def model(self) -> str:
+        """The name of the coordinates in files: cross-column ones, or all coefficients of a layer."""
+        return "CrossColumn" if self.tokens is None else "LayerCoefficients"
 
-    @classmethod
-    def of(cls, *coefficients: Coefficients) -> Points:
-        """One point, or a batch of points of equal shape over one domain.
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The sizes of the general linear groups that act: rows (if several), context, targets (if independent)."""
+        inner = (self.d, self.num_targets) if self.tokens is None else (self.d,)
+        return inner if self.d_out == 1 else (self.d_out, *inner)
 
-        >>> from attngeom.exact import QQ
-        >>> from attngeom.network import Architecture, random_weights
-        >>> from attngeom.layer.coefficients import coefficients
-        >>> Points.of(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).first_cross.shape
-        (1, 3, 2)
+    @property
+    def degree_in_parameters(self) -> int:
+        """The degree of the parametrization by (K, Q, O, W), or (A, V) where the ranks are free."""
+        is_low = self.rank_bound < min(self.d, self.num_targets)
+        return 2 + int(is_low) + int(self.value_width is not None)
+
+    @property
+    def num_coordinates(self) -> int:
+        block = self.num_pairs * self.num_targets
+        if self.tokens is None:
+            return self.d_out * block
+        visible = self.tokens * (self.tokens - 1) // (2 if self.causal else 1)
+        single = self.tokens * comb(self.d + 2, 3) if self.has_single else 0
+        return self.d_out * (single + visible * block) + int(self.residual)
+
+    def describe(self) -> dict[str, Any]:
+        """The sizes as JSON values; what follows from others is filled in."""
+        names = ["d", "a", "targets", "d_out", "heads", "value_width"]
+        if self.tokens is not None:
+            names = ["d", "a", "tokens", "d_out", "heads", "value_width", "causal", "residual"]
+        values = {**asdict(self), "targets": self.num_targets}
+        return {name: values[name] for name in names}
+
+    def restrict(self, sizes: Sequence[int]) -> Variety:
+        """The same variety for smaller groups: its coordinates are those whose indices are below the sizes.
+
+        A polynomial in these coordinates vanishes on one variety if and only if it does on the other, because the upper
+        left blocks of V and A are those of a layer of the smaller size.
+
+        >>> Variety(9, 2).restrict((3, 2)).groups
+        (3, 2)
         """
-        if not coefficients:
-            raise InputError("no coefficients given; at least one array is required")
-        domain = coefficients[0].domain
-        if len(coefficients) == 1:
-            return cls(coefficients[0].scaled_single, coefficients[0].scaled_cross, domain)
-        if len({(c.d, c.d_out, c.t) for c in coefficients}) > 1 or any(c.domain != domain for c in coefficients):
-            raise InputError("coefficients of different shapes or domains given; a batch needs equal ones")
-        single = np.stack([c.scaled_single for c in coefficients])
-        return cls(single, np.stack([c.scaled_cross for c in coefficients]), domain)
-
-    @classmethod
-    def of_cross(cls, y: Array, domain: Domain) -> Points:
-        """Points of one output row from cross-column coordinates alone, shape (…, C(d+1,2), targets)."""
-        return cls(None, y[..., None, None, None, :, :], domain)
+        if self.residual:
+            return self
+        # With one row there would be no group for the rows any more.
+        d_out = 1 if self.d_out == 1 else min(self.d_out, max(2, sizes[0]))
+        inner = sizes if self.d_out == 1 else sizes[1:]
+        targets = self.targets if self.tokens is not None else min(self.num_targets, inner[1])
+        return replace(self, d=min(self.d, inner[0]), targets=targets, d_out=d_out)
 
 
-def random_points(
-    variety: Variety, count: int, domain: Domain, rng: np.random.Generator, rank: int | None = None
-) -> Points:
-    """``count`` random points on the variety, rank A at most ``rank`` (by default the bound of the variety).
+def single_name(variety: Variety, row: int, column: int, R: Sequence[int]) -> str:
+    """The name of y_R of an output row and target column: s, or sc with the column if it is not the first.
 
-    >>> from attngeom.exact import GF
-    >>> random_points(Variety(2, 1), 5, GF(101), np.random.default_rng(0)).first_cross.shape
-    (5, 1, 3, 2)
+    >>> single_name(Variety(2, 1, tokens=2), 0, 1, (0, 0, 1))
+    'sc_1_0_0_1'
     """
-    d, m, r = variety.d, variety.num_targets, variety.rank_bound if rank is None else rank
-    parts = [
-        place(
-            domain.matmul(domain.random((d, r), rng), domain.random((r, m), rng)),
-            domain.random((variety.d_out, d), rng),
-            variety,
-            domain,
-        )
-        for _ in range(count)
-    ]
-    return stack(parts)
+    kind, *place = ("s",) if column == 0 else ("sc", column)
+    return _join(variety, kind, row, *place, *R)
 
 
-def stack(points: Sequence[Points]) -> Points:
-    """One batch from several points of equal shape."""
-    single = None if points[0].single is None else np.stack([p.single for p in points if p.single is not None])
-    cross = None if points[0].cross is None else np.stack([p.cross for p in points if p.cross is not None])
-    return Points(single, cross, points[0].domain)
+def cross_name(variety: Variety, row: int, column: int, context: int, S: Sequence[int], m: int) -> str:
+    """The name of y_{S,m}: y for target column 0 and context 1, else yc with the columns. A row comes first if several.
+
+    >>> cross_name(Variety(2, 1), 0, 0, 1, (0, 1), 1), cross_name(Variety(2, 1, d_out=2), 1, 0, 1, (0, 1), 1)
+    ('y_0_1_1', 'y_1_0_1_1')
+    """
+    kind, *place = ("y",) if (column, context) == (0, 1) else ("yc", column, context)
+    return _join(variety, kind, row, *place, *S, m)
 
 
-def place(A: Array, V: Array, variety: Variety, domain: Domain) -> Points:
-    """The point of the variety with attention matrix A (d×targets) and value matrix V (d_out×d)."""
-    d, t = variety.d, variety.tokens
-    if variety.has_single:
-        single, cross = expand_matrices(A, V, domain)
-    else:
-        single, cross = None, expand_matrices_to_targets(A, V, domain)
-    inverse = domain.convert([f"1/{n}" for n in pair_orbits(d)])
-    scaled = domain.reduce(cross * inverse[:, None])
-    all_cross = np.broadcast_to(scaled[:, None, None], (V.shape[0], t, t - 1, *scaled.shape[1:]))
-    if single is None:
-        return Points(None, all_cross, domain)
-    thirds = domain.convert([f"1/{n}" for n in triple_orbits(d)])
-    return Points(
-        np.broadcast_to(domain.reduce(single * thirds)[:, None], (V.shape[0], t, single.shape[-1])), all_cross, domain
-    )
-
-
-def expand_matrices_to_targets(A: Array, V: Array, domain: Domain) -> Array:
-    """The cross coefficients c(S, m) for an A with any number of columns: shape (d_out, C(d+1,2), targets)."""
-    first, second = np.triu_indices(A.shape[0])
-    straight = domain.reduce(V[:, first, None] * A[None, second, :])
-    swapped = domain.reduce(V[:, second, None] * A[None, first, :])
-    return domain.reduce(straight + swapped * (first != second).astype(np.int64)[None, :, None])
+def _join(variety: Variety, kind: str, row: int, *indices: int) -> str:
+    return "_".join([kind, *map(str, indices if variety.d_out == 1 else (row, *indices))])

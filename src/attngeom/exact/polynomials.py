@@ -152,8 +152,12 @@ class Polynomial:
         return format_terms(self, singular_name)
 
     def to_latex(self) -> str:
-        """The polynomial in LaTeX; y_0_1 becomes y_{0,1}."""
-        return format_terms(self, lambda name: _indexed(name, "{}_{{{}}}", ","), latex=True)
+        """The polynomial in LaTeX; y_0_1 becomes y_{0,1}, and a name of several letters is upright.
+
+        >>> Polynomial.from_terms(("sc_1_0",), {(1,): 2}).to_latex()
+        '2 \\\\mathrm{sc}_{1,0}'
+        """
+        return format_terms(self, latex_name, latex=True)
 
 
 def macaulay2_name(name: str) -> str:
@@ -172,6 +176,17 @@ def singular_name(name: str) -> str:
     ('y(0)(1)', 'x')
     """
     return _indexed(name, "{}({})", ")(")
+
+
+def latex_name(name: str) -> str:
+    """The variable in LaTeX; several letters are one upright word, not a product.
+
+    >>> latex_name("y_0_1")
+    'y_{0,1}'
+    """
+    head, *indices = name.split("_")
+    word = head if len(head) == 1 else f"\\mathrm{{{head}}}"
+    return f"{word}_{{{','.join(indices)}}}" if indices else word
 
 
 def _indexed(name: str, form: str, separator: str) -> str:

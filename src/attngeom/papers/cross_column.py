@@ -12,7 +12,8 @@ from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.families.cross_rows import CrossRowRank
 from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.equations.families.syzygies import DeterminantalSyzygies
-from attngeom.equations.variety import place, stack
+from attngeom.equations.points import place
+from attngeom.equations.vanishing import vanishes_at_random, vanishes_identically
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
@@ -20,33 +21,6 @@ from attngeom.layer.symbolic import variable_names
 from attngeom.papers.expansion import generic_layer, layer_output
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in
-
-
-def generic_point(variety: Variety) -> tuple[Points, PolynomialDomain]:
-    """The point with generic v and generic A = Kᵀ Q (or generic A if its rank is not bounded)."""
-    d, a = variety.d, variety.a
-    if a >= d:
-        ring = PolynomialDomain.of(v=(variety.d_out, d), A=(d, d))
-        A = ring.matrix("A", d, d)
-    else:
-        ring = PolynomialDomain.of(v=(variety.d_out, d), K=(a, d), Q=(a, d))
-        A = ring.matmul(ring.matrix("K", a, d).T, ring.matrix("Q", a, d))
-    return place(A, ring.matrix("v", variety.d_out, d), variety, ring), ring
-
-
-def vanishes_identically(found: Family) -> bool:
-    """Whether all members of a family vanish on generic weights, as polynomials: a proof for this size."""
-    point, ring = generic_point(found.variety)
-    # A batch of one: NumPy would take a single polynomial for a sequence.
-    return ring.is_zero(found.evaluate(stack([point])))
-
-
-def vanishes_at_random(found: Family, seed: int, most: int = 2000) -> tuple[bool, float]:
-    """Whether members vanish at a random point mod 2⁶¹ − 1, and the probability that a nonzero one does."""
-    rng = np.random.default_rng(seed)
-    points = random_points(found.variety, 1, GF(BIG_PRIME), rng)
-    values = found.evaluate(points, 0, min(found.count, most))
-    return GF(BIG_PRIME).is_zero(values), 3 * found.degree / BIG_PRIME
 
 
 def span_dimension(found: Family, seed: int) -> int:
@@ -87,7 +61,7 @@ def run_slices(work: Work) -> Finding:
         checks.append(
             Check(
                 f"d = {d}: they span {size} cubics (the minors (I, J) and (J, I) agree)",
-                size == found.dimension,
+                size == found.span,
                 "support",
             )
         )
@@ -175,11 +149,11 @@ def run_cross_rows(work: Work) -> Finding:
     checks = []
     field, rng = GF(WORD_PRIME), np.random.default_rng(work.seed)
     for d, d_out in work.choose(((2, 3), (3, 4)), ((2, 3), (3, 4), (4, 5))):
-        variety = Variety(d, d, d_out=d_out)
+        variety = Variety(d, d, tokens=2, d_out=d_out)
         ring = PolynomialDomain.of(v=(d_out, d), A=(d, d))
         A, V = ring.matrix("A", d, d), ring.matrix("v", d_out, d)
         block = coordinate_block(place(A, V, variety, ring))
-        B = coordinate_block(place(A, ring.eye(d), Variety(d, d, d_out=d), ring))
+        B = coordinate_block(place(A, ring.eye(d), Variety(d, d, tokens=2, d_out=d), ring))
         checks.append(
             Check(f"d = {d}, d' = {d_out}: the block equals V·B(A) in Q[V, A]", ring.equal(block, ring.matmul(V, B)))
         )

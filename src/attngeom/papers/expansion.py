@@ -9,8 +9,8 @@ from math import comb
 import numpy as np
 
 from attngeom.equations import Variety
-from attngeom.equations.ideal import LayerCoefficients
-from attngeom.equations.variety import place
+from attngeom.equations.ideal.coordinates import coordinates
+from attngeom.equations.points import place
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
@@ -135,7 +135,7 @@ def run_symmetrization(work: Work) -> Finding:
     checks = []
     for d in work.choose((1, 2, 3), (1, 2, 3, 4, 5)):
         ring = PolynomialDomain.of(v=(1, d), A=(d, d))
-        points = place(ring.matrix("A", d, d), ring.matrix("v", 1, d), Variety(d, d), ring)
+        points = place(ring.matrix("A", d, d), ring.matrix("v", 1, d), Variety(d, d, tokens=2), ring)
         y = np.concatenate([points.first_single[0], points.first_cross[0].ravel()])
         values = ring.matmul(ring.convert(linear_relations(d)), y[:, None])
         checks.append(Check(f"d = {d}: all {len(values)} relations vanish in Q[v, A]", ring.is_zero(values)))
@@ -150,9 +150,9 @@ def run_linear_independence(work: Work) -> Finding:
         found = QQ.rank(linear_relations(d))
         checks.append(Check(f"d = {d}: rank {found} = C(d+2, 3)", found == comb(d + 2, 3)))
     for d, a, t in work.choose(((2, 1, 2), (3, 2, 2)), ((2, 1, 2), (3, 2, 2), (3, 1, 3), (4, 2, 2))):
-        model = LayerCoefficients(d, a, tokens=t)
-        size = len(model.coordinates)
-        points = model.sample(size + 5, WORD_PRIME, rng)
+        model = Variety(d, a, tokens=t)
+        size = model.num_coordinates
+        points = coordinates(model).sample(size + 5, WORD_PRIME, rng)
         free = rank_mod_p(points, WORD_PRIME)
         expected = d * comb(d + 1, 2)
         statement = f"d = {d}, a = {a}, t = {t}: {size} coordinates satisfy exactly {size - free} linear relations"

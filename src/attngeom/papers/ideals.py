@@ -7,18 +7,19 @@ from functools import cache
 import numpy as np
 
 from attngeom.equations import Variety, family
-from attngeom.equations.ideal import CrossColumn, IdealSummary, LayerCoefficients, implicitize
+from attngeom.equations.ideal import IdealSummary, implicitize
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.equations.ideal.ledger import LedgerRow, ledger
+from attngeom.equations.vanishing import vanishes_identically
 from attngeom.exact import WORD_PRIME, rank_mod_p
-from attngeom.papers.cross_column import vanishes_identically
 from attngeom.papers.records import Check, Finding, Work
 
 
 @cache
 def generators_of(d: int, a: int, degree: int) -> tuple[IdealSummary, tuple[LedgerRow, ...]]:
     """The ideal of the cross-column variety up to a degree, and what the families explain of it."""
-    model = CrossColumn(d, a)
+    model = Variety(d, a)
     summary = implicitize(model, degree)
     return summary, tuple(ledger(model, summary))
 
@@ -30,9 +31,9 @@ def count_generators(summary: IdealSummary) -> dict[str, int]:
 
 def count_linear(d: int, a: int, seed: int) -> int:
     """The number of linear relations of one output coordinate, t = 2, from the rank of random points mod p."""
-    model = LayerCoefficients(d, a, tokens=2)
-    block = [i for i, c in enumerate(model.coordinates) if c.tag in ((0,), (0, 1))]
-    points = model.sample(len(block) + 5, WORD_PRIME, np.random.default_rng(seed))[:, block]
+    known = coordinates(Variety(d, a, tokens=2))
+    block = [i for i, c in enumerate(known.all) if c.tag in ((0,), (0, 1))]
+    points = known.sample(len(block) + 5, WORD_PRIME, np.random.default_rng(seed))[:, block]
     return len(block) - rank_mod_p(points, WORD_PRIME)
 
 
@@ -136,7 +137,7 @@ def run_completeness(work: Work) -> Finding:
     for a, degree, expected in work.choose(
         ((3, 3, (200, 400)),), ((3, 3, (200, 400)), (4, 3, (200, 400)), (2, 4, (2100, 2500)))
     ):
-        model = CrossColumn(4, a)
+        model = Variety(4, a)
         summary = implicitize(model, degree)
         primes = summary.primes
         row = ledger(model, summary, max_members=48)[-1]

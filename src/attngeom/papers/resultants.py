@@ -10,12 +10,11 @@ import numpy as np
 from attngeom.equations import Variety
 from attngeom.equations.families.resultants import SylvesterResultants, resultant_values
 from attngeom.equations.lines import restrict
-from attngeom.equations.variety import place
+from attngeom.equations.points import generic_point, place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.polynomials import polynomial_determinant
-from attngeom.papers.cross_column import generic_point
 from attngeom.papers.ideals import generators_of
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect
@@ -74,7 +73,7 @@ def run_resultants(work: Work) -> Finding:
         label = f"d = {d}, line {line.tolist()}: Res(λ·b, μ·b) = 0 in Q[v, A, λ, μ]"
         checks.append(Check(label, sylvester(*combined) == 0))
         found = SylvesterResultants(Variety(d, d))
-        degrees = {len(monomial) for monomial in found.terms(0)}
+        degrees = {sum(exponents) for exponents, _ in found.polynomial(0).terms}
         checks.append(Check(f"d = {d}: its coefficients are quartics", degrees == {4}))
     return Finding("Sylvester determinants expanded on generic weights, for a random line", tuple(checks))
 
@@ -91,7 +90,7 @@ def run_line_example(work: Work) -> Finding:
         - veronese_determinant(Y, (1, 1), (0, 1), (0, 1), 3) ** 2
     )
     point, ring = generic_point(Variety(3, 3))
-    y = point.first_cross[0]
+    y = point.first_cross[0, 0]
     on_variety = sylvester(*[restricted_quadrics(y, line, ring)[:, m] for m in (0, 1)])
     index = pair_index(3)
     checks = (

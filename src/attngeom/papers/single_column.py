@@ -8,8 +8,9 @@ import numpy as np
 
 from attngeom.equations import Variety
 from attngeom.equations.families.single_column import LieFlattening, LowRankSlice, lie_matrix, lie_rank
-from attngeom.equations.ideal import implicitize, single_column
-from attngeom.equations.variety import Points, place
+from attngeom.equations.ideal import implicitize
+from attngeom.equations.ideal.coordinates import coordinates
+from attngeom.equations.points import Points, place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pairs, triple_orbits, triples
@@ -116,13 +117,13 @@ def run_octics(work: Work) -> Finding:
     """[I] Example 19: d = 3, t = 1: codimension 2, 35 octics generate; they span the 45 maximal minors."""
     field, rng = GF(WORD_PRIME), np.random.default_rng(work.seed)
     degree = work.choose(8, 10)
-    summary = implicitize(single_column(3, 3), degree, seed=work.seed)
+    summary = implicitize(Variety(3, 3, tokens=1), degree, seed=work.seed)
     counts = {str(row.degree): row.minimal_generators for row in summary.degrees if row.minimal_generators}
     family = LieFlattening(Variety(3, 3, tokens=1))
     cubics = np.stack([field.random((1, 1, 10), rng) for _ in range(60)])
     values = family.evaluate(Points(cubics, None, field))
     span = rank_mod_p(values, WORD_PRIME)
-    point = single_column(3, 3).sample(1, WORD_PRIME, rng)[0]
+    point = coordinates(Variety(3, 3, tokens=1)).sample(1, WORD_PRIME, rng)[0]
     tangent = rank_mod_p(split_tangent(3, field, rng), WORD_PRIME)
     vanish = family.evaluate(Points(point[None, None, :], None, field))
     checks = (
@@ -177,7 +178,7 @@ def run_three_forms(work: Work) -> Finding:
         lie_flattening(cubic_point(GF(WORD_PRIME).random((20,), rng), d, GF(WORD_PRIME)), d), WORD_PRIME
     )
     N = LowRankSlice(Variety(d, 1, tokens=1)).coordinates(point)[0]
-    low = single_column(d, 1)
+    low = Variety(d, 1, tokens=1)
     quartics = [row.minimal_generators for row in implicitize(low, 4, seed=work.seed).degrees]
     checks = (
         Check(f"the cone of products of three forms has dimension {dimension}", dimension == 10),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from attngeom.equations import Variety, families
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.family import Family
-from attngeom.equations.variety import place
+from attngeom.equations.points import place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
@@ -119,16 +118,20 @@ def tangent_lower_bound(sample: Sample, a: int) -> int:
     return QQ.rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]))
 
 
-def _residues(family: Family, position: Mapping[Any, int]) -> Iterator[Equation]:
+def _residues(family: Family, position: Mapping[str, int]) -> Iterator[Equation]:
     for index in range(family.count):
-        terms = family.terms(index).items()
-        yield tuple((tuple(position[v] for v in m), int(FIELD.convert([c])[0])) for m, c in terms)
+        polynomial = family.polynomial(index)
+        places = [position[name] for name in polynomial.variables]
+        yield tuple(
+            (tuple(place for place, e in zip(places, exponents) for _ in range(e)), int(FIELD.convert([c])[0]))
+            for exponents, c in polynomial.terms
+        )
 
 
 @cache
 def row_equations(d: int, a: int, targets: int) -> tuple[Equation, ...]:
     """Equations of degree ≤ 4 of one output row, as terms (places of the variables y_{S,m}, residue mod p)."""
-    position = {("y", 0, k, l, m): s * targets + m for s, (k, l) in enumerate(pairs(d)) for m in range(targets)}
+    position = {f"y_{k}_{l}_{m}": s * targets + m for s, (k, l) in enumerate(pairs(d)) for m in range(targets)}
     known = families(Variety(d, a, targets=targets))
     chosen = [f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS]
     return tuple(equation for family in chosen for equation in _residues(family, position))
@@ -138,7 +141,7 @@ def row_equations(d: int, a: int, targets: int) -> tuple[Equation, ...]:
 def segre_equations(d: int, d_out: int) -> tuple[Equation, ...]:
     """The Segre quadrics across output rows, in the places of y_{n,S,m}."""
     position = {
-        ("y", n, k, l, m): (n * len(pairs(d)) + s) * d + m
+        f"y_{n}_{k}_{l}_{m}": (n * len(pairs(d)) + s) * d + m
         for n in range(d_out)
         for s, (k, l) in enumerate(pairs(d))
         for m in range(d)

@@ -10,12 +10,12 @@ import numpy as np
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.families.veronese import exponents
-from attngeom.equations.variety import place
+from attngeom.equations.points import place
+from attngeom.equations.vanishing import vanishes_at_random, vanishes_identically
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.polynomials import polynomial_determinant
-from attngeom.papers.cross_column import vanishes_at_random, vanishes_identically
 from attngeom.papers.records import Check, Finding, Work
 
 

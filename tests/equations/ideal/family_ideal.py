@@ -12,10 +12,9 @@ from itertools import permutations
 
 import numpy as np
 
-from attngeom.equations import Family
+from attngeom.equations import Family, Variety
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.ledger import choose_members
-from attngeom.equations.ideal.models import CrossColumn
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import rref_mod_p, solve_mod_p
@@ -45,12 +44,12 @@ def translation_matrix(g: Array, targets: Array, p: int) -> Array:
 class FamilyIdeal:
     """The GL × GL-stable ideal that the given families generate; a lower bound, since few members of each are used.
 
-    >>> from attngeom.equations import Variety, family
-    >>> FamilyIdeal(CrossColumn(3, 3), [family(Variety(3, 3), "slice-pencil")]).dimension(3)
+    >>> from attngeom.equations import family
+    >>> FamilyIdeal(Variety(3, 3), [family(Variety(3, 3), "slice-pencil")]).dimension(3)
     10
     """
 
-    def __init__(self, model: CrossColumn, families: Sequence[Family], seed: int = 0) -> None:
+    def __init__(self, model: Variety, families: Sequence[Family], seed: int = 0) -> None:
         self.model, self.families = model, list(families)
         self.engine = HighestWeightEngine(model.d, model.num_targets, seed=seed)
         self.prime = self.engine.prime
@@ -66,10 +65,13 @@ class FamilyIdeal:
             found = []
             for number in choose_members(family, MAX_CANDIDATES):
                 values, factors = [], []
-                for monomial, c in family.terms(number).items():
-                    off = sum(k != l for _, _, k, l, _ in monomial)
+                polynomial = family.polynomial(number)
+                labels = [tuple(map(int, name.split("_")[1:])) for name in polynomial.variables]
+                for exponents, c in polynomial.terms:
+                    word = [label for label, e in zip(labels, exponents) for _ in range(e)]
+                    off = sum(k != l for k, l, _ in word)
                     values.append(int(c.p) * pow(int(c.q), -1, self.prime) * pow(half, off, self.prime) % self.prime)
-                    factors.append([index[k, l] * self.model.num_targets + m for _, _, k, l, m in monomial])
+                    factors.append([index[k, l] * self.model.num_targets + m for k, l, m in word])
                 found.append((np.array(values, dtype=np.int64), np.array(factors)))
             found.sort(key=lambda member: len(member[0]))
             total = np.cumsum([len(values) for values, _ in found])

@@ -6,7 +6,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from attngeom.equations.ideal import CrossColumn, Limits, Run, check_complete, complete, completeness, koszul
+from attngeom.equations import Variety
+from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, koszul
 from attngeom.equations.ideal.completeness import candidates, check_theorem, generator_bound, last_degree
 from attngeom.equations.ideal.formulas import generator_shapes
 from attngeom.equations.ideal.tableaux import plethysm
@@ -47,7 +48,7 @@ def weights_of_theorem_1(degree, rows):
 
 @pytest.mark.parametrize(("d", "degree"), [(2, 7), (3, 6), (4, 5), (5, 4)])
 def test_the_coordinate_ring_is_the_semigroup_of_theorem_1(d, degree):
-    run = Run(CrossColumn(d, d), degree)
+    run = Run(Variety(d, d), degree)
     run.degrees()
     occurring = {weight for (n, weight), r in run.results.items() if n == degree and r.rank}
     assert occurring == weights_of_theorem_1(degree, d)
@@ -247,7 +248,7 @@ def test_a_module_that_is_missing_is_found(monkeypatch, no_theorem):
 
 
 def test_the_check_agrees_with_full_runs():
-    run = Run(CrossColumn(4, 4), 6)
+    run = Run(Variety(4, 4), 6)
     run.degrees()
     for degree in (5, 6):
         new = {w for (n, w), r in run.results.items() if n == degree and r.ideal_dimension > r.generated}
@@ -257,11 +258,11 @@ def test_the_check_agrees_with_full_runs():
 
 def test_results_of_a_run_are_used_and_kept_with_their_pivots(tmp_path, no_theorem):
     state = tmp_path / "log.json"
-    run = Run(CrossColumn(3, 2), 5, state=state)
+    run = Run(Variety(3, 2), 5, state=state)
     run.degrees()
     found = check_complete(3, 2, run=run)
     assert found.is_checked
-    again = Run(CrossColumn(3, 2), 6, state=state)
+    again = Run(Variety(3, 2), 6, state=state)
     assert {(n, w) for n in (5, 6) for w in candidates(3, 2, n)} <= set(again.results)
     for result in again.results.values():
         assert len(result.pivots.rows) == len(result.pivots.columns) == result.generated
@@ -292,7 +293,7 @@ def test_progress_is_reported(no_theorem):
 
 def test_in_degrees_up_to_six_nothing_is_new_beyond_four():
     """Theorem 6, check 3: d = m = a decides degree n = d for all sizes; here n ≤ 5, n = 6 takes seven seconds."""
-    degrees = Run(CrossColumn(5, 5), 5).degrees()
+    degrees = Run(Variety(5, 5), 5).degrees()
     assert [d.minimal_generators for d in degrees] == [0, 0, 3500, 35000, 0]
     assert all(d.standing == "proven" for d in degrees)
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Limits, Run, implicitize
+from attngeom.equations import Variety
+from attngeom.equations.ideal import Limits, Run, implicitize
 from attngeom.equations.ideal.degrees import choose_method
 from attngeom.equations.ideal.implicitization import SECOND_PRIME
 from attngeom.equations.ideal.state import digest
@@ -15,7 +16,7 @@ METHODS = ["weights", "highest"]
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_that_a_budget_ended_resumes_to_the_same_answer(tmp_path, method) -> None:
-    model = CrossColumn(3, 2)
+    model = Variety(3, 2)
     state = tmp_path / "run.json"
     ended = Run(model, 4, method, limits=Limits(seconds=0), state=state)
     assert ended.degrees() == () and "the 0 s that were given are over" in ended.stopped
@@ -31,83 +32,83 @@ def test_a_run_that_a_budget_ended_resumes_to_the_same_answer(tmp_path, method) 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_memory_budget_refuses_large_weights(method) -> None:
-    run = Run(CrossColumn(3, 3), 5, method, limits=Limits(megabytes=0.06))
+    run = Run(Variety(3, 3), 5, method, limits=Limits(megabytes=0.06))
     assert 0 < len(run.degrees()) < 5 and "0 MB are allowed" in run.stopped
 
 
 def test_a_state_file_of_another_run_or_a_damaged_one_is_refused(tmp_path) -> None:
     state = tmp_path / "run.json"
-    Run(CrossColumn(2, 1), 2, state=state).degrees()
+    Run(Variety(2, 1), 2, state=state).degrees()
     with pytest.raises(InputError, match="parameters"):
-        Run(CrossColumn(2, 2), 2, state=state)
+        Run(Variety(2, 2), 2, state=state)
     record = json.loads(state.read_text())
     record["results"][0] = ["broken"]
     state.write_text(json.dumps(record))
     with pytest.raises(FormatError, match="damaged"):
-        Run(CrossColumn(2, 1), 2, state=state)
+        Run(Variety(2, 1), 2, state=state)
 
 
 def test_unproven_degrees_are_checked_with_a_second_prime() -> None:
-    model = CrossColumn(2, 2, d_out=2)
+    model = Variety(2, 2, d_out=2)
     assert SECOND_PRIME in implicitize(model, 2).primes
-    assert implicitize(model, 2, check=False).primes == implicitize(CrossColumn(2, 2), 4).primes
+    assert implicitize(model, 2, check=False).primes == implicitize(Variety(2, 2), 4).primes
 
 
 def test_progress_counts_every_weight() -> None:
     seen: list[tuple[int, int, int]] = []
-    implicitize(CrossColumn(2, 1), 2, progress=lambda degree, done, total: seen.append((degree, done, total)))
+    implicitize(Variety(2, 1), 2, progress=lambda degree, done, total: seen.append((degree, done, total)))
     assert seen[-1][1] == seen[-1][2] and {degree for degree, _, _ in seen} == {1, 2}
 
 
 def test_method_highest_is_refused_where_it_does_not_apply() -> None:
-    assert choose_method(LayerCoefficients(2, 1, tokens=1)) == "weights"
+    assert choose_method(Variety(2, 1, tokens=1)) == "weights"
     with pytest.raises(InputError, match="one row"):
-        implicitize(CrossColumn(2, 1, d_out=2), 2, "highest")
+        implicitize(Variety(2, 1, d_out=2), 2, "highest")
     with pytest.raises(InputError, match="max_degree"):
-        implicitize(CrossColumn(2, 1), 0)
+        implicitize(Variety(2, 1), 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_edited_state_file_is_refused(tmp_path, method) -> None:
     state = tmp_path / "run.json"
-    Run(CrossColumn(2, 1), 3, method, state=state).degrees()
+    Run(Variety(2, 1), 3, method, state=state).degrees()
     good = json.loads(state.read_text())
     for edit in (lambda r: r["results"][2].__setitem__(3, 0), lambda r: r["results"].pop(), lambda r: r.pop("digest")):
         record = json.loads(json.dumps(good))
         edit(record)
         state.write_text(json.dumps(record))
         with pytest.raises(FormatError, match="digest"):
-            Run(CrossColumn(2, 1), 3, method, state=state)
+            Run(Variety(2, 1), 3, method, state=state)
     # Without a run's own seed, prime and sizes it is of another run.
     state.write_text(json.dumps({**good, "seed": 5}))
     with pytest.raises(InputError, match="seed"):
-        Run(CrossColumn(2, 1), 3, method, state=state)
+        Run(Variety(2, 1), 3, method, state=state)
 
 
 def test_a_forged_digest_does_not_make_a_false_result_true(tmp_path) -> None:
     # No quadric on the variety of rank one: false, and the digest is right.
     state = tmp_path / "run.json"
-    Run(CrossColumn(2, 1), 2, state=state).degrees()
+    Run(Variety(2, 1), 2, state=state).degrees()
     record = json.loads(state.read_text())
     place = next(i for i, r in enumerate(record["results"]) if r[1] == [[3, 1], [1, 1]])
     record["results"][place][3:5] = [1, 0]
     record["digest"] = digest(record)
     state.write_text(json.dumps(record))
     with pytest.raises(FormatError, match="contradicts"):
-        Run(CrossColumn(2, 1), 2, state=state)
+        Run(Variety(2, 1), 2, state=state)
     record["results"][place][3:5] = [0, 5]
     record["digest"] = digest(record)
     state.write_text(json.dumps(record))
     with pytest.raises(FormatError, match="damaged"):
-        Run(CrossColumn(2, 1), 2, state=state)
+        Run(Variety(2, 1), 2, state=state)
 
 
 def test_heads_without_a_value_width_follow_the_rule_of_networks() -> None:
-    model = CrossColumn(2, 1, d_out=2, heads=2)
-    assert model == CrossColumn(2, 1, d_out=2, heads=2, value_width=1) and model.describe()["value_width"] == 1
+    model = Variety(2, 1, d_out=2, heads=2)
+    assert model == Variety(2, 1, d_out=2, heads=2, value_width=1) and model.describe()["value_width"] == 1
     # Two heads of rank one fill 10 of the 12 dimensions, so there are equations.
     assert any(degree.ideal_dimension for degree in implicitize(model, 3, check=False).degrees)
-    assert LayerCoefficients(2, 1, 2, d_out=4, heads=2).value_width == 2
-    assert CrossColumn(2, 1).value_width is None
+    assert Variety(2, 1, tokens=2, d_out=4, heads=2).value_width == 2
+    assert Variety(2, 1).value_width is None
     with pytest.raises(InputError, match="value_width"):
-        CrossColumn(3, 1, heads=2)
+        Variety(3, 1, heads=2)

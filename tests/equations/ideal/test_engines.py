@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from attngeom.equations.ideal import CrossColumn, DegreeSummary, Run, monomials
+from attngeom.equations import Variety
+from attngeom.equations.ideal import DegreeSummary, Run, monomials
 from attngeom.equations.ideal.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.formulas import (
     cone_dimension,
     generator_modules,
@@ -34,7 +36,7 @@ def figures(summary: DegreeSummary) -> tuple[object, ...]:
 
 @pytest.mark.parametrize(("d", "a", "targets", "n"), SIZES)
 def test_both_engines_agree(d: int, a: int, targets: int, n: int) -> None:
-    model = CrossColumn(d, a, targets)
+    model = Variety(d, a, targets=targets)
     by_weights = Run(model, n, "weights").degrees()
     by_vectors = Run(model, n, "highest").degrees()
     assert [figures(x) for x in by_weights] == [figures(x) for x in by_vectors]
@@ -45,7 +47,7 @@ def test_both_engines_agree(d: int, a: int, targets: int, n: int) -> None:
 def test_formulas_hold_in_every_degree_reached(d: int, targets: int) -> None:
     for a in range(1, 5):
         listed = generator_modules(d, a, targets)
-        for x in Run(CrossColumn(d, a, targets), 5).degrees():
+        for x in Run(Variety(d, a, targets=targets), 5).degrees():
             assert x.hilbert_function == hilbert_function(d, a, targets, x.degree)
             assert set(x.modules) == set(listed.get(x.degree, ()))
             assert x.monomials == multiset_count(d * (d + 1) // 2 * targets, x.degree)
@@ -63,7 +65,7 @@ def test_minimal_generators_have_the_known_numbers() -> None:
         (5, 4): {3: 3500, 4: 35000, 5: 126},
     }
     for (d, a), counts in known.items():
-        found = Run(CrossColumn(d, a), 5).degrees()
+        found = Run(Variety(d, a), 5).degrees()
         assert {x.degree: x.minimal_generators for x in found if x.minimal_generators} == counts
         assert max(generator_modules(d, a, d)) == max(counts)
 
@@ -104,7 +106,7 @@ def test_borel_point_lies_on_the_variety() -> None:
     d, p = 3, WORD_PRIME
     scale = np.array([1 if i == j else (p + 1) // 2 for i in range(d) for j in range(i, d)])
     for a in (1, 2, 3):
-        engine = WeightEngine(CrossColumn(d, a))
+        engine = WeightEngine(Variety(d, a))
         for weight in engine.weights(3):
             basis = engine.kernel(3, weight).basis.astype(object)
             factors = engine.table.space(3, weight).factors
@@ -113,10 +115,10 @@ def test_borel_point_lies_on_the_variety() -> None:
 
 
 def test_kernel_polynomials_vanish_on_the_variety_and_not_off_it() -> None:
-    model = CrossColumn(3, 2)
+    model = Variety(3, 2)
     engine = WeightEngine(model)
     rng = np.random.default_rng(7)
-    on, off = model.sample(3, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (3, 18))
+    on, off = coordinates(model).sample(3, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (3, 18))
     for weight in engine.weights(3):
         basis = engine.kernel(3, weight).basis.astype(object)
         factors = engine.table.space(3, weight).factors
@@ -125,7 +127,7 @@ def test_kernel_polynomials_vanish_on_the_variety_and_not_off_it() -> None:
 
 
 def test_early_stop_does_not_change_the_generated_dimension() -> None:
-    engine = WeightEngine(CrossColumn(3, 3))
+    engine = WeightEngine(Variety(3, 3))
     for weight in engine.weights(4):
         size = len(engine.kernel(4, weight).free)
         exact = engine.generated_dimension(4, weight)
@@ -180,7 +182,7 @@ def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> Non
     for limit in (2**63, 30):
         monkeypatch.setattr(monomials, "CODE_LIMIT", limit)
         monomials.monomial_table.cache_clear()
-        runs = [Run(CrossColumn(3, 3), 4, method) for method in ("highest", "weights")]
+        runs = [Run(Variety(3, 3), 4, method) for method in ("highest", "weights")]
         found.append([(run.degrees(), run.results)[1] for run in runs])
     monomials.monomial_table.cache_clear()
     assert found[0] == found[1]

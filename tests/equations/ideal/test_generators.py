@@ -8,9 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from attngeom.equations.ideal import CrossColumn, LayerCoefficients, Model, implicitize
+from attngeom.equations import Variety
+from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.completeness import last_degree
-from attngeom.equations.ideal.export import module_spaces, to_text, write_generators
+from attngeom.equations.ideal.coordinates import coordinates
+from attngeom.equations.ideal.export import module_spaces, to_program, write_generators
 from attngeom.equations.ideal.formulas import cone_dimension, hilbert_function, variety_degree
 from attngeom.equations.ideal.generators import (
     HighestWeightVector,
@@ -18,27 +20,28 @@ from attngeom.equations.ideal.generators import (
     generator_vectors,
     highest_weight_vectors,
     prove_dimensions,
+    vanishes_on,
 )
 from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.ideal.substitution import vanishes_on
+from attngeom.equations.systems import SYSTEMS
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.partitions import module_dimension, pad
 from tests.equations.ideal.subideals import Subideal
 
-CASES: list[tuple[Model, int]] = [
-    (CrossColumn(2, 1), 2),
-    (CrossColumn(3, 2), 4),
-    (CrossColumn(4, 4, targets=2), 4),
-    (CrossColumn(2, 2, d_out=2), 4),
-    (CrossColumn(3, 1, heads=2, value_width=1), 3),
-    (LayerCoefficients(3, 1, tokens=1), 4),
-    (LayerCoefficients(2, 1, tokens=2, causal=True), 2),
+CASES: list[tuple[int]] = [
+    (Variety(2, 1), 2),
+    (Variety(3, 2), 4),
+    (Variety(4, 4, targets=2), 4),
+    (Variety(2, 2, d_out=2), 4),
+    (Variety(3, 1, heads=2, value_width=1), 3),
+    (Variety(3, 1, tokens=1), 4),
+    (Variety(2, 1, tokens=2, causal=True), 2),
 ]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=repr)
-def case(request: pytest.FixtureRequest) -> tuple[Model, list[HighestWeightVector], list[int]]:
+def case(request: pytest.FixtureRequest) -> tuple[list[HighestWeightVector], list[int]]:
     model, n = request.param
     summary = implicitize(model, n, vectors=True, check=False)
     return model, list(summary.vectors), [d.minimal_generators for d in summary.degrees]
@@ -53,7 +56,7 @@ def test_generators_are_verified_by_substitution(case) -> None:
 def test_modules_have_their_dimension_and_vanish_on_the_variety_only(case) -> None:
     model, vectors, counts = case
     rng = np.random.default_rng(11)
-    on, off = model.sample(2, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (2, len(model.coordinates)))
+    on, off = coordinates(model).sample(2, WORD_PRIME, rng), rng.integers(0, WORD_PRIME, (2, model.num_coordinates))
     found = 0
     for _, space in module_spaces(model, vectors, whole=True):
         found += len(space.coefficients)
@@ -68,20 +71,20 @@ def test_a_changed_coefficient_fails_the_substitution(case) -> None:
     for vector in vectors:
         terms = vector.terms
         terms[next(iter(terms))] += 1
-        assert not vanishes_on(vector.model, terms)
+        assert not vanishes_on(vector.variety, terms)
 
 
 def test_modules_generate_the_ideal_up_to_the_computed_degree() -> None:
     """A lower bound for dim I_n from explicit polynomials meets the upper bound from evaluation."""
     for d, a, n in [(2, 1, 5), (2, 2, 6), (3, 1, 5), (3, 2, 5), (3, 3, 5)]:
-        model = CrossColumn(d, a)
+        model = Variety(d, a)
         summary = implicitize(model, n, vectors=True)
         ideal = Subideal(model, summary.vectors)
         assert [ideal.dimension(x.degree) for x in summary.degrees] == [x.ideal_dimension for x in summary.degrees]
 
 
 def test_verified_generators_prove_the_dimensions_of_engine_w() -> None:
-    model = LayerCoefficients(3, 1, tokens=1)
+    model = Variety(3, 1, tokens=1)
     summary = implicitize(model, 5, check=False)
     assert not summary.degrees[3].is_dimension_proven
     vectors = generator_vectors(model, summary.degrees)
@@ -92,7 +95,7 @@ def test_verified_generators_prove_the_dimensions_of_engine_w() -> None:
 
 def test_highest_weight_vectors_of_the_new_modules() -> None:
     """The Plücker quartic at d = 4 is not in the span of products: the ideal has no cubic of that kind."""
-    model = CrossColumn(4, 4, targets=2)
+    model = Variety(4, 4, targets=2)
     weight = (pad((3, 3, 1, 1), 4), (2, 2))
     (vector,) = highest_weight_vectors(model, 4, weight, 1)
     assert vector.is_verified and set(map(abs, vector.coefficients)) <= {1, 2, 4}
@@ -100,7 +103,7 @@ def test_highest_weight_vectors_of_the_new_modules() -> None:
 
 
 def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
-    model = CrossColumn(2, 1)
+    model = Variety(2, 1)
     vectors = implicitize(model, 2).vectors
     for name in ("g.json", "g.m2", "g.sing"):
         count, size = write_generators(tmp_path / name, model, vectors)
@@ -111,7 +114,7 @@ def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
         assert vanishes_on(model, {tuple(factors): c for c, factors in generator["terms"]})
     assert "y_(0,0,0)*y_(0,1,1)-y_(0,0,1)*y_(0,1,0)" in (tmp_path / "g.m2").read_text()
     assert "y(0)(0)(0)*y(0)(1)(1)-y(0)(0)(1)*y(0)(1)(0)" in (tmp_path / "g.sing").read_text()
-    with pytest.raises(InputError, match=r"\.json, \.m2 or \.sing"):
+    with pytest.raises(InputError, match=r"\.json, \.m2, \.sing, \.jl, \.sage"):
         write_generators(tmp_path / "g.txt", model, vectors)
 
 
@@ -127,8 +130,8 @@ needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaula
 @pytest.mark.parametrize("a", [1, 2, 3])
 def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
     """Dimension, degree and Hilbert function of the ideal that our polynomials generate."""
-    model = CrossColumn(3, a)
-    text = to_text(model, implicitize(model, 4).vectors, "m2").replace("QQ[", "ZZ/32003[")
+    model = Variety(3, a)
+    text = to_program(model, implicitize(model, 4).vectors, SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "print dim I; print degree I; scan(1..7, n -> print hilbertFunction(n, R/I));")
     assert list(map(int, out)) == [
         cone_dimension(3, a, 3),
@@ -157,13 +160,13 @@ def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int
         "F = flatten apply(P, p -> apply(3, m -> w(p_0)*A(p_1, m) + w(p_1)*A(p_0, m)));"
         "scan(flatten degrees source mingens ker map(S, R, F), print);"
     )
-    expected = {x.degree: x.minimal_generators for x in implicitize(CrossColumn(3, a), 5).degrees}
+    expected = {x.degree: x.minimal_generators for x in implicitize(Variety(3, a), 5).degrees}
     assert Counter(map(int, out)) == {n: count for n, count in expected.items() if count}
 
 
 @pytest.mark.skipif(shutil.which("Singular") is None, reason="Singular is not installed")
 def test_singular_reads_our_generators(tmp_path) -> None:
-    model = CrossColumn(3, 3)
+    model = Variety(3, 3)
     write_generators(tmp_path / "g.sing", model, implicitize(model, 4).vectors)
     script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
     result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
@@ -173,7 +176,7 @@ def test_singular_reads_our_generators(tmp_path) -> None:
 @needs_macaulay2
 def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
     """docs/completeness.md: for d = 3, m = 2 the layer l = 2 of N gives R/I the regularity 5 and one trivial syzygy."""
-    model = CrossColumn(3, 3, targets=2)
-    text = to_text(model, implicitize(model, 4).vectors, "m2").replace("QQ[", "ZZ/32003[")
+    model = Variety(3, 3, targets=2)
+    text = to_program(model, implicitize(model, 4).vectors, SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
     assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6

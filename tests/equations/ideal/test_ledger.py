@@ -3,7 +3,7 @@
 import pytest
 
 from attngeom.equations import Variety, families, family
-from attngeom.equations.ideal import CrossColumn, implicitize
+from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.formulas import generator_modules
 from attngeom.equations.ideal.ledger import Quotient, ledger, ledger_row, with_families
 from tests.equations.ideal.family_ideal import FamilyIdeal
@@ -11,7 +11,7 @@ from tests.equations.ideal.family_ideal import FamilyIdeal
 
 @pytest.mark.parametrize(("d", "a", "n"), [(2, 1, 3), (2, 2, 5), (3, 1, 4), (3, 2, 4), (3, 3, 6)])
 def test_families_of_the_paper_explain_widths_two_and_three(d: int, a: int, n: int) -> None:
-    model = CrossColumn(d, a)
+    model = Variety(d, a)
     for row in ledger(model, implicitize(model, n)):
         assert row.is_closed and row.from_paper == row.minimal_generators and not row.unexplained
 
@@ -20,7 +20,7 @@ def test_families_of_the_paper_explain_widths_two_and_three(d: int, a: int, n: i
     ("a", "missing"), [(2, {(3, 3, 1, 1)}), (3, {(3, 3), (3, 3, 1, 1)}), (4, {(3, 3), (3, 3, 1, 1)})]
 )
 def test_families_of_the_paper_miss_two_modules_at_width_four(a: int, missing: set[tuple[int, ...]]) -> None:
-    model = CrossColumn(4, a)
+    model = Variety(4, a)
     rows = ledger(model, implicitize(model, 4), max_members=40)
     assert all(row.is_closed for row in rows)
     explained = {s for row in rows for e in row.entries if e.number <= 10 for s in e.modules}
@@ -33,7 +33,7 @@ def test_families_of_the_paper_miss_two_modules_at_width_four(a: int, missing: s
 
 def test_literal_ranks_at_width_three() -> None:
     """Resultants span their module; the Veronese minors as they stand span only a part of it."""
-    model = CrossColumn(3, 3)
+    model = Variety(3, 3)
     quartics = ledger(model, implicitize(model, 4))[3]
     ranks = {e.name: e.literal_rank for e in quartics.entries}
     assert ranks["sylvester-resultant"] == 90
@@ -43,7 +43,7 @@ def test_literal_ranks_at_width_three() -> None:
 
 def test_products_have_no_image_among_the_minimal_generators() -> None:
     """Determinantal syzygies at d = 4 are products of cubics, so their images vanish; resultants' do not."""
-    model = CrossColumn(4, 4)
+    model = Variety(4, 4)
     quartics = [v for v in implicitize(model, 4).vectors if v.degree == 4]
     quotient = Quotient(model, quartics)
     variety = Variety(4, 4)
@@ -53,7 +53,7 @@ def test_products_have_no_image_among_the_minimal_generators() -> None:
 
 def test_a_module_without_a_family_is_named() -> None:
     """With no member looked at, every module is unexplained and comes with its highest weight vector."""
-    model = CrossColumn(3, 3)
+    model = Variety(3, 3)
     summary = implicitize(model, 3)
     row = ledger_row(model, summary.degrees[2], summary.vectors, max_members=0)
     assert not row.is_closed and {v.shapes for v in row.unexplained} == {((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))}
@@ -62,7 +62,7 @@ def test_a_module_without_a_family_is_named() -> None:
 
 
 def test_summary_counts_generators_in_families() -> None:
-    model = CrossColumn(3, 2)
+    model = Variety(3, 2)
     summary = implicitize(model, 4)
     degrees = summary.degrees
     assert [d.from_families for d in degrees] == [d.minimal_generators for d in degrees]
@@ -75,12 +75,12 @@ def test_families_of_the_paper_generate_a_smaller_ideal_at_width_four() -> None:
     """Closed under GL × GL they reach 200 of 400 cubics and 13905 of 17605 quartics; at width three they reach all."""
     for d, a, expected in [(3, 3, [20, 450]), (4, 4, [200, 13905])]:
         known = [f for f in families(Variety(d, a)) if 5 <= f.number <= 10 and f.degree <= 4]
-        ideal = FamilyIdeal(CrossColumn(d, a), known)
+        ideal = FamilyIdeal(Variety(d, a), known)
         assert [ideal.dimension(3), ideal.dimension(4)] == expected
 
 
 def test_more_directions_than_the_degree_change_no_module_that_families_reach() -> None:
     """d = 40 is compared with as many directions as the degree: in seconds, and with the numbers of d = 40."""
-    degrees = implicitize(CrossColumn(40, 2), 4).degrees
+    degrees = implicitize(Variety(40, 2), 4).degrees
     assert [d.from_families for d in degrees] == [d.minimal_generators for d in degrees]
     assert degrees[3].minimal_generators == sum(m.dimension for m in generator_modules(40, 2, 40)[4]) > 10**12

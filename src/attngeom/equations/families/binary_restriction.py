@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array
-from attngeom.equations.lines import decode, restrict, restricted_forms, separating_line
+from attngeom.equations.lines import format_line, restrict, separating_line
 from attngeom.equations.minor_tables import submatrix_minors
-from attngeom.equations.terms import Terms, expand_determinant
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
@@ -32,52 +31,26 @@ class BinaryRestriction(RowFamily):
     """
 
     number: ClassVar[int] = 12
+    title: ClassVar[str] = "binary-restriction"
     source: ClassVar[str] = "binary quadrics with a common factor; in [I] for d = 3 only"
+    degree: ClassVar[int] = 3
 
     @property
-    def name(self) -> str:
-        return "binary-restriction"
-
-    @property
-    def degree(self) -> int:
-        return 3
-
-    @property
-    def row_count(self) -> int:
-        return schur_dimension((3, 3), self.variety.d) * comb(self.variety.num_targets, 3)
-
-    @property
-    def dimension(self) -> int:
-        return self.count
+    def row_sizes(self) -> tuple[int, ...]:
+        return schur_dimension((3, 3), self.variety.d), comb(self.variety.num_targets, 3)
 
     def line(self, number: int) -> Array:
         """Line number ``number`` of the dim S_33(C^d) lines, as the 2×d matrix with rows p and r."""
         return separating_line(two_row_tableau(self.variety.d, 3, number), self.variety.d)
 
-    def _place(self, index: int) -> tuple[Array, tuple[int, ...]]:
-        m = self.variety.num_targets
-        line, triple = divmod(index, comb(m, 3))
-        return self.line(line), combination_at(m, 3, triple)
+    def row_label(self, *index: int) -> str:
+        number, triple = index
+        return f"{format_line(self.line(number))} L={combination_at(self.variety.num_targets, 3, triple)}"
 
-    def row_label(self, index: int) -> str:
-        line, L = self._place(index)
-        return f"p={tuple(line[0].tolist())} r={tuple(line[1].tolist())} L={L}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        line, L = self._place(index)
-        forms = restricted_forms(line, self.variety.num_targets)
-        minor = expand_determinant([[form[m] for m in L] for form in forms])
-        return decode(minor, self.variety.d, self.variety.num_targets, row)
-
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
-        m = self.variety.num_targets
-        size = comb(m, 3)
-        if start == stop:
-            return domain.zeros((*y.shape[:-2], 0))
-        first, last = start // size, -(-stop // size)
-        lines = np.stack([self.line(k) for k in range(first, last)])
-        columns = combination_array(m, 3, np.arange(size))
-        rows = np.broadcast_to(np.arange(3), columns.shape)
-        values = submatrix_minors(restrict(y, lines, domain), rows, columns, domain)
-        flat = values.reshape(*values.shape[:-2], (last - first) * size)
-        return flat[..., start - first * size : stop - first * size]
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
+        lines, where = np.unique(index[0], return_inverse=True)
+        triples, which = np.unique(index[1], return_inverse=True)
+        columns = combination_array(self.variety.num_targets, 3, triples)
+        binary = restrict(y, np.stack([self.line(int(k)) for k in lines]), domain)
+        values = submatrix_minors(binary, np.broadcast_to(np.arange(3), columns.shape), columns, domain)
+        return values[..., where, which]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from math import comb
 from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.families.attention_rank import flattening_minor
 from attngeom.equations.family import RowFamily
 from attngeom.equations.target_squares import (
-    Square,
     count_target_squares,
     format_square,
     on_target_squares,
     target_squares,
+    used_pairs,
 )
-from attngeom.equations.terms import Terms, add, multiply
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -49,55 +48,24 @@ class PlueckerQuartics(RowFamily):
     """
 
     number: ClassVar[int] = 13
+    title: ClassVar[str] = "pluecker-quartic"
     source: ClassVar[str] = "quadrics on the bivectors v²·ω; not in [I]"
+    degree: ClassVar[int] = 4
 
     @property
-    def name(self) -> str:
-        return "pluecker-quartic"
+    def row_sizes(self) -> tuple[int, ...]:
+        return schur_dimension((3, 3, 1, 1), self.variety.d), count_target_squares(self.variety.num_targets)
 
-    @property
-    def degree(self) -> int:
-        return 4
+    def row_label(self, *index: int) -> str:
+        number, square = index
+        c, e, f = tableau_3311(self.variety.d, number)
+        return f"c={c} e={e} f={f} targets={format_square(target_squares(self.variety.num_targets)[square])}"
 
-    @property
-    def row_count(self) -> int:
-        return schur_dimension((3, 3, 1, 1), self.variety.d) * count_target_squares(self.variety.num_targets)
-
-    @property
-    def dimension(self) -> int:
-        return self.count
-
-    def _place(self, index: int) -> tuple[Tableau, Square]:
-        m = self.variety.num_targets
-        number, square = divmod(index, count_target_squares(m))
-        return tableau_3311(self.variety.d, number), target_squares(m)[square]
-
-    def row_label(self, index: int) -> str:
-        (c, e, f), square = self._place(index)
-        return f"c={c} e={e} f={f} targets={format_square(square)}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        tableau, square = self._place(index)
-        d = self.variety.d
-        parts = []
-        for (S, T), value in quadratic_form(tableau, d).items():
-            for b, c in square:
-                left, right = flattening_minor(d, S, b, row), flattening_minor(d, T, c, row)
-                parts.append((value, multiply(left, right)))
-                left, right = flattening_minor(d, S, c, row), flattening_minor(d, T, b, row)
-                parts.append((value, multiply(left, right)))
-        return add(*parts)
-
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
-        d, m = self.variety.d, self.variety.num_targets
-        size = count_target_squares(m)
-        if start == stop:
-            return domain.zeros((*y.shape[:-2], 0))
-        first, last = start // size, -(-stop // size)
-        forms = [quadratic_form(tableau_3311(d, k), d) for k in range(first, last)]
-        values = form_values(y, forms, domain)
-        flat = values.reshape(*values.shape[:-2], (last - first) * size)
-        return flat[..., start - first * size : stop - first * size]
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
+        numbers, where = np.unique(index[0], return_inverse=True)
+        squares, which = np.unique(index[1], return_inverse=True)
+        forms = [quadratic_form(tableau_3311(self.variety.d, int(k)), self.variety.d) for k in numbers]
+        return form_values(y, forms, domain, squares)[..., where, which]
 
 
 @lru_cache(maxsize=100_000)
@@ -132,19 +100,23 @@ def _oriented(s: int, t: int) -> tuple[tuple[int, int], int]:
     return ((s, t), 1) if s < t else ((t, s), -1)
 
 
-def form_values(y: Array, forms: list[QuadraticForm], domain: Domain) -> Array:
-    """The values (…, forms, m²(m²−1)/12) of symmetric quadratic forms in the 2×2 minors, at y (…, D, m).
+def form_values(y: Array, forms: list[QuadraticForm], domain: Domain, squares: Array | None = None) -> Array:
+    """The values of symmetric quadratic forms in the 2×2 minors at y (…, D, m), on the basis of S_22 U or part of it.
 
-    A form with matrix C in the minors P_b gives the symmetric matrix (P_b C P_cᵀ) over pairs b, c of targets.
+    A form with matrix C in the minors P_b gives the symmetric matrix (P_b C P_cᵀ) over pairs b, c of targets; the
+    result has shape (…, forms, squares).
     """
     m = y.shape[-1]
-    first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2).T
+    used = used_pairs(m, squares)
+    first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2)[used].T
+    column = np.zeros(comb(m, 2), dtype=np.int64)
+    column[used] = np.arange(len(used))
     needed = sorted({minor for form in forms for key in form for minor in key})
     place = {minor: k for k, minor in enumerate(needed)}
     s, t = np.array(needed, dtype=np.int64).reshape(-1, 2).T
     upper, lower = y[..., s, :], y[..., t, :]
-    straight = domain.reduce(upper[..., first] * lower[..., second])
-    minors = domain.reduce(straight - domain.reduce(upper[..., second] * lower[..., first]))
+    straight = domain.times(upper[..., first], lower[..., second])
+    minors = domain.reduce(straight - domain.times(upper[..., second], lower[..., first]))
     values = []
     for form in forms:
         own = sorted({place[minor] for key in form for minor in key})
@@ -155,13 +127,9 @@ def form_values(y: Array, forms: list[QuadraticForm], domain: Domain) -> Array:
             C[w, u] += c
         P = minors[..., own, :]
         gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.convert(C), P))
-        values.append(_on_squares(gram, m, domain))
+
+        def product(u: Array, w: Array, gram: Array = gram) -> Array:
+            return np.moveaxis(gram[..., column[u], column[w]], -1, 0)
+
+        values.append(np.moveaxis(on_target_squares(product, m, domain, squares), 0, -1))
     return np.stack(values, axis=-2)
-
-
-def _on_squares(gram: Array, m: int, domain: Domain) -> Array:
-    """The values of a symmetric bilinear function (…, C(m,2), C(m,2)) on the basis of S_22 U, along the last axis."""
-    flat = gram.reshape(*gram.shape[:-2], -1)
-    size = gram.shape[-1]
-    found = on_target_squares(lambda u, w: np.moveaxis(flat[..., u * size + w], -1, 0), m, domain)
-    return np.moveaxis(found, 0, -1)

@@ -9,20 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import RowFamily, combination_array, index_digits, mixed_radix
-from attngeom.equations.minor_tables import submatrix_minors
-from attngeom.equations.terms import Terms, expand_determinant, linear
-from attngeom.equations.variety import Points
-from attngeom.errors import SizeError
-from attngeom.exact.combinations import combination_at
-from attngeom.exact.domains import Array, Domain
+from attngeom.equations.minors import CoordinateMatrix, MinorFamily
+from attngeom.exact.domains import Array
 from attngeom.exact.multisets import triple_index, triple_orbits, triples
-
-MAX_EXPANDED = 9
 
 
 @dataclass(frozen=True)
-class LowRankSlice(RowFamily):
+class LowRankSlice(MinorFamily):
     """N = (y_{kkl})_{k,l} satisfies 3N = diag(v)(A + Aᵀ) + diag(A) vᵀ, so rank N ≤ 2a+1: its (2a+2)-minors vanish.
 
     Members are (rows I, columns J): C(d, 2a+2)² of degree 2a+2, linearly independent.
@@ -33,51 +26,23 @@ class LowRankSlice(RowFamily):
     """
 
     number: ClassVar[int] = 3
+    title: ClassVar[str] = "low-rank-slice"
     source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Proposition 17"
+    is_single: ClassVar[bool] = True
 
     @property
-    def name(self) -> str:
-        return "low-rank-slice"
-
-    @property
-    def degree(self) -> int:
+    def size(self) -> int:
         return 2 * self.variety.a + 2
 
     @property
-    def row_count(self) -> int:
-        return comb(self.variety.d, self.degree) ** 2
-
-    @property
-    def dimension(self) -> int:
-        return self.count
-
-    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        d, r = self.variety.d, self.degree
-        i, j = mixed_radix(index, comb(d, r), comb(d, r))
-        return combination_at(d, r, i), combination_at(d, r, j)
-
-    def row_label(self, index: int) -> str:
-        I, J = self._place(index)
-        return f"I={I} J={J}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        if self.degree > MAX_EXPANDED:
-            raise SizeError(
-                f"a minor of size {self.degree} given; up to {MAX_EXPANDED} are expanded: evaluate it instead"
-            )
-        I, J = self._place(index)
-        entries = [[linear([(("s", row, *sorted((k, k, l))), 1)]) for l in J] for k in I]
-        return expand_determinant(entries)
-
-    def coordinates(self, points: Points) -> Array:
+    def matrix(self) -> CoordinateMatrix:
         d = self.variety.d
-        places = np.array([[triple_index((k, k, l), d) for l in range(d)] for k in range(d)])
-        return points.first_single[..., places]
 
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
-        d, r = self.variety.d, self.degree
-        i, j = index_digits(start, stop, comb(d, r), comb(d, r))
-        return submatrix_minors(y, combination_array(d, r, i), combination_array(d, r, j), domain)
+        def entries() -> tuple[Array, Array]:
+            places = np.array([[triple_index((k, k, l), d) for l in range(d)] for k in range(d)])
+            return places, np.ones_like(places)
+
+        return CoordinateMatrix((d, d), entries, words=("I", "J"))
 
 
 def lie_rank(d: int, a: int) -> int:
@@ -96,7 +61,7 @@ def lie_rank(d: int, a: int) -> int:
 
 
 @dataclass(frozen=True)
-class LieFlattening(RowFamily):
+class LieFlattening(MinorFamily):
     """Minors of M_F: sl_d → S³(C^d), E ↦ Σ E_uv x_u ∂F/∂x_v, for the single-column cubic F = v(x) q(x), d ≥ 3.
 
     A split cubic has an infinite stabilizer, so rank M_F < d²−1 and the maximal minors vanish; for a = 1, F is
@@ -111,57 +76,24 @@ class LieFlattening(RowFamily):
 
     sharp: bool = False
     number: ClassVar[int] = 4
+    title: ClassVar[str] = "lie-flattening"
     source: ClassVar[str] = "Lie flattening of split cubics, [I] Proposition 17"
+    is_independent: ClassVar[bool] = False
+    is_single: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
-        return "lie-flattening-sharp" if self.sharp else "lie-flattening"
+        return f"{self.title}-sharp" if self.sharp else self.title
 
     @property
-    def degree(self) -> int:
+    def size(self) -> int:
         d, a = self.variety.d, self.variety.a
         return lie_rank(d, a) + 1 if self.sharp or a == 1 else d * d - 1
 
     @property
-    def _shape(self) -> tuple[int, int]:
-        return comb(self.variety.d + 2, 3), self.variety.d**2 - 1
-
-    @property
-    def row_count(self) -> int:
-        rows, columns = self._shape
-        return comb(rows, self.degree) * comb(columns, self.degree)
-
-    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        (rows, columns), r = self._shape, self.degree
-        i, j = mixed_radix(index, comb(rows, r), comb(columns, r))
-        return combination_at(rows, r, i), combination_at(columns, r, j)
-
-    def row_label(self, index: int) -> str:
-        I, J = self._place(index)
-        return f"rows={I} columns={J}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        if self.degree > MAX_EXPANDED:
-            raise SizeError(
-                f"a minor of size {self.degree} given; up to {MAX_EXPANDED} are expanded: evaluate it instead"
-            )
-        I, J = self._place(index)
-        places, factors = lie_matrix(self.variety.d)
-        names = triples(self.variety.d)
-        entries = [
-            [linear([(("s", row, *names[places[i, j]]), int(factors[i, j]))]) if factors[i, j] else {} for j in J]
-            for i in I
-        ]
-        return expand_determinant(entries)
-
-    def coordinates(self, points: Points) -> Array:
-        places, factors = lie_matrix(self.variety.d)
-        return points.domain.reduce(points.first_single[..., places] * points.domain.convert(factors))
-
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
-        (rows, columns), r = self._shape, self.degree
-        i, j = index_digits(start, stop, comb(rows, r), comb(columns, r))
-        return submatrix_minors(y, combination_array(rows, r, i), combination_array(columns, r, j), domain)
+    def matrix(self) -> CoordinateMatrix:
+        d = self.variety.d
+        return CoordinateMatrix((comb(d + 2, 3), d * d - 1), lambda: lie_matrix(d))
 
 
 @lru_cache(maxsize=32)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
 from math import comb
 from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import RowFamily, combination_array, index_digits, mixed_radix
+from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minor_tables import block_size, points_first, points_last
-from attngeom.equations.terms import Terms, add, cross, expand_determinant, linear
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -31,52 +29,30 @@ class SlicePencil(RowFamily):
     """
 
     number: ClassVar[int] = 5
+    title: ClassVar[str] = "slice-pencil"
     source: ClassVar[str] = "cross-column relations, [I] Proposition 24"
+    degree: ClassVar[int] = 3
 
     @property
-    def name(self) -> str:
-        return "slice-pencil"
+    def row_sizes(self) -> tuple[int, ...]:
+        d, m = self.variety.d, self.variety.num_targets
+        return comb(d, 3), comb(d, 3), comb(m + 2, 3)
 
     @property
-    def degree(self) -> int:
-        return 3
-
-    @property
-    def row_count(self) -> int:
-        return comb(self.variety.d, 3) ** 2 * comb(self.variety.num_targets + 2, 3)
-
-    @property
-    def dimension(self) -> int:
+    def span(self) -> int:
         row = schur_dimension((2, 2, 2), self.variety.d) * comb(self.variety.num_targets + 2, 3)
         return self.variety.d_out * row
 
-    def _place(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def row_label(self, *index: int) -> str:
+        i, j, k = index
         d, m = self.variety.d, self.variety.num_targets
-        i, j, k = mixed_radix(index, comb(d, 3), comb(d, 3), comb(m + 2, 3))
-        return combination_at(d, 3, i), combination_at(d, 3, j), multiset_at(m, 3, k)
+        return f"I={combination_at(d, 3, i)} J={combination_at(d, 3, j)} K={multiset_at(m, 3, k)}"
 
-    def row_label(self, index: int) -> str:
-        I, J, K = self._place(index)
-        return f"I={I} J={J} K={K}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        I, J, K = self._place(index)
-        return pencil_terms(I, J, K, row)
-
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
         d, m = self.variety.d, self.variety.num_targets
-        i, j, k = index_digits(start, stop, comb(d, 3), comb(d, 3), comb(m + 2, 3))
+        i, j, k = index
         slices = combination_array(m + 2, 3, k) - np.arange(3)
         return pencil_values(y, combination_array(d, 3, i), combination_array(d, 3, j), slices, d, domain)
-
-
-def pencil_terms(I: tuple[int, ...], J: tuple[int, ...], K: tuple[int, ...], row: int) -> Terms:
-    """The coefficient of c^K in the minor (I, J) of Σ c_m T^(m)."""
-    parts = []
-    for slices in sorted(set(permutations(K))):
-        matrix = [[linear([(cross(row, i, j, m), 1)]) for j in J] for i, m in zip(I, slices)]
-        parts.append((1, expand_determinant(matrix)))
-    return add(*parts)
 
 
 def pencil_values(y: Array, I: Array, J: Array, K: Array, d: int, domain: Domain) -> Array:

@@ -12,10 +12,8 @@ from typing import ClassVar
 import numpy as np
 from flint import fmpq
 
-from attngeom.equations.families.attention_rank import flattening_minor
-from attngeom.equations.family import RowFamily, combination_array, mixed_radix
+from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minor_tables import submatrix_minors
-from attngeom.equations.terms import Terms, add
 from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pairs
@@ -36,55 +34,34 @@ class DeterminantalSyzygies(RowFamily):
     """
 
     number: ClassVar[int] = 7
+    title: ClassVar[str] = "determinantal-syzygy"
     source: ClassVar[str] = "determinantal syzygies, [I] Theorem 27"
-
-    @property
-    def name(self) -> str:
-        return "determinantal-syzygy"
 
     @property
     def degree(self) -> int:
         return self.variety.d
 
     @property
-    def row_count(self) -> int:
+    def row_sizes(self) -> tuple[int, ...]:
         d, m = self.variety.d, self.variety.num_targets
-        return (comb(self.variety.num_pairs, d) - comb(2 * d - 1, d)) * comb(m, d)
+        return comb(self.variety.num_pairs, d) - comb(2 * d - 1, d), comb(m, d)
 
-    @property
-    def dimension(self) -> int:
-        return self.count
-
-    def _place(self, index: int) -> tuple[int, tuple[int, ...]]:
+    def row_label(self, *index: int) -> str:
+        relation, targets = index
         d, m = self.variety.d, self.variety.num_targets
-        relation, l = mixed_radix(index, self.row_count // comb(m, d), comb(m, d))
-        return _row_set(d, relation), combination_at(m, d, l)
+        chosen = combination_at(self.variety.num_pairs, d, _row_set(d, relation))
+        return f"S=({', '.join(str(pairs(d)[s]) for s in chosen)}) L={combination_at(m, d, targets)}"
 
-    def row_label(self, index: int) -> str:
-        rows, L = self._place(index)
-        d = self.variety.d
-        chosen = combination_at(self.variety.num_pairs, d, rows)
-        return f"S=({', '.join(str(pairs(d)[s]) for s in chosen)}) L={L}"
-
-    def row_terms(self, index: int, row: int) -> Terms:
-        rows, L = self._place(index)
-        d, D = self.variety.d, self.variety.num_pairs
-        parts = [
-            (c, flattening_minor(d, combination_at(D, d, place), L, row)) for place, c in _relation(d, rows).items()
-        ]
-        return add(*parts)
-
-    def row_evaluate(self, y: Array, domain: Domain, start: int, stop: int) -> Array:
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
         d, D, m = self.variety.d, self.variety.num_pairs, self.variety.num_targets
         terms = []
-        for column, index in enumerate(range(start, stop)):
-            relation, l = divmod(index, comb(m, d))
+        for column, (relation, l) in enumerate(zip(*(digit.tolist() for digit in index))):
             terms += [(place, l, column, c) for place, c in _relation(d, _row_set(d, relation)).items()]
         needed, where = np.unique([(place, l) for place, l, _, _ in terms], axis=0, return_inverse=True)
         minors = submatrix_minors(
             y, combination_array(D, d, needed[:, 0]), combination_array(m, d, needed[:, 1]), domain
         )
-        values = domain.zeros((*y.shape[:-2], stop - start))
+        values = domain.zeros((*y.shape[:-2], len(index[0])))
         factors = domain.convert([c for _, _, _, c in terms])
         for (_, _, column, _), source, factor in zip(terms, where.ravel(), factors):
             values[..., column] = domain.reduce(values[..., column] + domain.times(minors[..., source], factor))

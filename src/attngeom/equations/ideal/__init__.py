@@ -5,23 +5,18 @@ from attngeom.equations.ideal.completeness import check_complete, complete
 from attngeom.equations.ideal.degrees import Run
 from attngeom.equations.ideal.implicitization import implicitize
 from attngeom.equations.ideal.limits import Limits
-from attngeom.equations.ideal.models import CrossColumn, LayerCoefficients, Model, single_column
 from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, WeightResult
 
 __all__ = [
     "CompletenessCheck",
     "CompletenessResult",
-    "CrossColumn",
     "DegreeSummary",
     "GeneratorModule",
     "IdealSummary",
-    "LayerCoefficients",
     "Limits",
-    "Model",
     "Run",
     "WeightResult",
     "check_complete",
     "complete",
     "implicitize",
-    "single_column",
 ]

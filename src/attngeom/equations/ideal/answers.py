@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attngeom.equations.ideal.generators import HighestWeightVector
-from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, json_integer, name_shapes
+from attngeom.equations.variety import Variety
 from attngeom.exact.partitions import Weight
 from attngeom.results import Result
 
@@ -102,7 +102,7 @@ class IdealSummary(Result):
     ``vectors`` are the highest weight vectors of the minimal generators, where they were asked for.
     """
 
-    model: Model
+    variety: Variety
     method: str
     primes: tuple[int, ...]
     degrees: tuple[DegreeSummary, ...]
@@ -117,8 +117,8 @@ class IdealSummary(Result):
 
     def to_json(self) -> dict[str, Any]:
         record = {
-            **self.model.describe(),
-            "model": type(self.model).__name__,
+            **self.variety.describe(),
+            "model": self.variety.model,
             "method": self.method,
             "primes": list(self.primes),
             "seed": self.seed,
@@ -129,8 +129,8 @@ class IdealSummary(Result):
         return record if self.is_finished else {**record, "stopped": self.stopped}
 
     def rows(self) -> dict[str, str]:
-        sizes = ", ".join(f"{k}={v}" for k, v in self.model.describe().items() if v not in (None, False))
-        shown = {"ideal": f"{type(self.model).__name__}: {sizes}; method {self.method}"}
+        sizes = ", ".join(f"{k}={v}" for k, v in self.variety.describe().items() if v not in (None, False))
+        shown = {"ideal": f"{self.variety.model}: {sizes}; method {self.method}"}
         for degree in self.degrees:
             counts = f"HF {degree.hilbert_function}, dim I {degree.ideal_dimension}, new {degree.minimal_generators}"
             modules = f" = {' + '.join(map(str, degree.modules))}" if degree.modules else ""

@@ -23,9 +23,9 @@ from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, ge
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.models import CrossColumn
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import plethysm
+from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips
@@ -177,7 +177,7 @@ def check_complete(
     """
     targets = d if targets is None else targets
     rank, rows = effective_rank(d, a, targets), check_reach(d, a, targets)
-    keeper = run or Run(CrossColumn(d, a, targets), 1, seed=seed)
+    keeper = run or Run(Variety(d, a, targets=targets), 1, seed=seed)
     start = time.process_time()
     engine = HighestWeightEngine(rows, rank, keeper.prime, keeper.seed)
     last = max((last_degree(rows, rank, l) for l in _layers(rows, rank)), default=0)

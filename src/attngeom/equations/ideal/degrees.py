@@ -12,12 +12,12 @@ from attngeom.equations.ideal import formulas
 from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.models import CrossColumn, Model
 from attngeom.equations.ideal.monomials import CODE_LIMIT
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
 from attngeom.equations.ideal.state import read_state, write_state
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
+from attngeom.equations.variety import Variety
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.partitions import Weight, module_dimension, orbit_size, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
@@ -29,35 +29,35 @@ MAX_COORDINATES = 10**5
 SAVE_SECONDS = 5.0
 
 
-def choose_method(model: Model) -> Method:
+def choose_method(variety: Variety) -> Method:
     """Highest weight vectors where they apply (cross-column, one row, one head), else weight spaces.
 
-    >>> choose_method(CrossColumn(3, 2)), choose_method(CrossColumn(3, 2, d_out=2))
+    >>> choose_method(Variety(3, 2)), choose_method(Variety(3, 2, d_out=2))
     ('highest', 'weights')
     """
-    return "highest" if has_theory(model) else "weights"
+    return "highest" if has_theory(variety) else "weights"
 
 
-def has_theory(model: Model) -> bool:
+def has_theory(variety: Variety) -> bool:
     """Whether the theorems of docs/completeness.md are about this variety: t ≥ 2, one output row, one head."""
-    return isinstance(model, CrossColumn) and model.d_out == 1 and model.heads == 1
+    return variety.tokens is None and variety.d_out == 1 and variety.heads == 1
 
 
 def make_engine(
-    model: Model, method: Method, max_degree: int, prime: int, seed: int
+    variety: Variety, method: Method, max_degree: int, prime: int, seed: int
 ) -> WeightEngine | HighestWeightEngine:
-    """The engine of a method for a model and all degrees up to one.
+    """The engine of a method for a variety and all degrees up to one.
 
     In degree n modules have at most n rows, so more than n context or target directions change no multiplicity.
     """
     if method == "weights":
-        _check_degree(max_degree, model.num_coordinates)
-        return WeightEngine(model, prime, seed)
-    if not isinstance(model, CrossColumn) or not has_theory(model):
+        _check_degree(max_degree, variety.num_coordinates)
+        return WeightEngine(variety, prime, seed)
+    if not has_theory(variety):
         raise InputError(
             "method 'highest' given; it needs cross-column coordinates of one row and one head; use 'weights'"
         )
-    small = model.restrict((max_degree, max_degree))
+    small = variety.restrict((max_degree, max_degree))
     _check_degree(max_degree, small.num_coordinates)
     return HighestWeightEngine(small.d, small.num_targets, prime, seed)
 
@@ -78,13 +78,13 @@ def _check_degree(max_degree: int, coordinates: int) -> None:
 class Run:
     """One run over degrees 1..max_degree; results of single weights can be saved and taken up again.
 
-    >>> [degree.minimal_generators for degree in Run(CrossColumn(2, 2), 4).degrees()]
+    >>> [degree.minimal_generators for degree in Run(Variety(2, 2), 4).degrees()]
     [0, 0, 0, 1]
     """
 
     def __init__(
         self,
-        model: Model,
+        variety: Variety,
         max_degree: int,
         method: Method | None = None,
         *,
@@ -96,12 +96,12 @@ class Run:
     ) -> None:
         if max_degree < 1:
             raise InputError(f"max_degree = {max_degree} given; a positive integer is required")
-        self.model, self.max_degree, self.prime, self.seed = model, max_degree, prime, seed
-        self.method: Method = method or choose_method(model)
+        self.variety, self.max_degree, self.prime, self.seed = variety, max_degree, prime, seed
+        self.method: Method = method or choose_method(variety)
         self.limits = limits or Limits()
         self.progress = progress
         self.stopped: str | None = None
-        self.engine = make_engine(model, self.method, max_degree, prime, seed)
+        self.engine = make_engine(variety, self.method, max_degree, prime, seed)
         self.state = None if state is None else Path(state)
         self.results: dict[tuple[int, Weight], WeightResult] = {}
         self._saved = time.monotonic()
@@ -145,18 +145,17 @@ class Run:
     def _compute(self, degree: int, weight: Weight, predicted: int) -> WeightResult:
         if isinstance(self.engine, WeightEngine):
             return self.engine.run(degree, weight, predicted)
-        assert isinstance(self.model, CrossColumn)
-        return self.engine.run(degree, weight, self.model.a)
+        return self.engine.run(degree, weight, self.variety.a)
 
     def _factor(self, weight: Weight) -> int:
         """How often a result counts: the dimension of the module, or the number of weights in the orbit."""
-        return module_dimension(weight, self.model.groups) if self.method == "highest" else orbit_size(weight)
+        return module_dimension(weight, self.variety.groups) if self.method == "highest" else orbit_size(weight)
 
     def _sum_up(
         self, degree: int, results: list[WeightResult], modules: dict[Weight, int], seconds: float
     ) -> DegreeSummary:
         counts = [(r, self._factor(r.weight)) for r in results]
-        generators = tuple(make_module(w, m, self.model.groups) for w, m in modules.items())
+        generators = tuple(make_module(w, m, self.variety.groups) for w, m in modules.items())
         is_proven = all(r.is_rank_proven for r in results)
         return DegreeSummary(
             degree=degree,
@@ -167,9 +166,9 @@ class Run:
             modules=generators,
             is_dimension_proven=is_proven,
             is_generation_proven=is_proven and all(r.is_generated_proven for r in results),
-            error_bound=0.0 if is_proven else error_bound(self.model, results, self.prime),
+            error_bound=0.0 if is_proven else error_bound(self.variety, results, self.prime),
             seconds=seconds,
-            formula=predict(self.model, degree),
+            formula=predict(self.variety, degree),
         )
 
     def keep(self, result: WeightResult) -> None:
@@ -186,8 +185,8 @@ class Run:
 
     def _header(self) -> dict[str, Any]:
         return {
-            "model": type(self.model).__name__,
-            "parameters": self.model.describe(),
+            "model": self.variety.model,
+            "parameters": self.variety.describe(),
             "method": self.method,
             "prime": self.prime,
             "seed": self.seed,
@@ -196,7 +195,7 @@ class Run:
     def _load(self) -> None:
         assert self.state is not None
         for result in read_state(self.state, self._header()):
-            if self.method == "highest" and not agrees_with_theory(self.model, result):
+            if self.method == "highest" and not agrees_with_theory(self.variety, result):
                 raise FormatError(
                     f"{self.state}: degree {result.degree}, {result.weight} contradicts the theorems of"
                     " docs/completeness.md; remove the file and start again"
@@ -204,15 +203,14 @@ class Run:
             self.results[result.degree, result.weight] = result
 
 
-def agrees_with_theory(model: Model, result: WeightResult) -> bool:
+def agrees_with_theory(variety: Variety, result: WeightResult) -> bool:
     """Whether the multiplicities of one module are those of the theorems of docs/completeness.md, by character theory.
 
-    >>> agrees_with_theory(CrossColumn(2, 2), WeightResult(4, ((4, 4), (2, 2)), 1, 0, 0))
+    >>> agrees_with_theory(Variety(2, 2), WeightResult(4, ((4, 4), (2, 2)), 1, 0, 0))
     True
     """
-    assert isinstance(model, CrossColumn)
     lam, mu = result.weight
-    d, a, targets = model.d, model.a, model.num_targets
+    d, a, targets = variety.d, variety.a, variety.num_targets
     if sum(mu) != result.degree or len(lam) > d or len(mu) > targets:
         return False
     total = plethysm(mu, d).get(lam, 0)
@@ -221,14 +219,14 @@ def agrees_with_theory(model: Model, result: WeightResult) -> bool:
     return (result.total, result.rank, result.generated) == (total, rank, total - rank - new)
 
 
-def predict(model: Model, degree: int) -> tuple[int, int] | None:
+def predict(variety: Variety, degree: int) -> tuple[int, int] | None:
     """(Hilbert function, minimal generators) of one degree by the closed formulas; None where there are none.
 
-    >>> predict(CrossColumn(3, 2), 4)
+    >>> predict(Variety(3, 2), 4)
     (5400, 90)
     """
-    if not isinstance(model, CrossColumn) or not has_theory(model):
+    if not has_theory(variety):
         return None
-    sizes = (model.d, model.a, model.num_targets)
+    sizes = (variety.d, variety.a, variety.num_targets)
     modules = formulas.generator_modules(*sizes).get(degree, ())
     return formulas.hilbert_function(*sizes, degree), sum(module.dimension for module in modules)

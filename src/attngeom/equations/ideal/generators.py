@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import gcd
+from typing import Any
 
 import numpy as np
 
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.operators import Operators, shift
 from attngeom.equations.ideal.records import DegreeSummary
-from attngeom.equations.ideal.substitution import vanishes_on
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
+from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
@@ -36,7 +37,7 @@ class HighestWeightVector:
     it vanishes on the variety; then its whole module vanishes there.
     """
 
-    model: Model
+    variety: Variety
     degree: int
     shapes: tuple[Partition, ...]
     factors: tuple[tuple[int, ...], ...]
@@ -49,7 +50,7 @@ class HighestWeightVector:
 
     def to_text(self) -> str:
         """The polynomial in readable form, 0-based indices."""
-        names = [c.name() for c in self.model.coordinates]
+        names = coordinates(self.variety).names
         parts = []
         for factors, c in self.terms.items():
             word = "*".join(names[i] for i in factors)
@@ -69,28 +70,27 @@ class ModuleSpace:
 
 
 def highest_weight_vectors(
-    model: Model, degree: int, shapes: Weight, expected: int, seed: int = 0
+    variety: Variety, degree: int, shapes: Weight, expected: int, seed: int = 0
 ) -> list[HighestWeightVector]:
     """``expected`` highest weight vectors of the ideal, independent modulo R_1 · I_{n-1}, over Z.
 
     They span the nullspace of evaluations and raising operators, known mod any prime and lifted to Q. Only indices
-    below the numbers of rows of the shapes occur, so the model is restricted to them.
+    below the numbers of rows of the shapes occur, so the variety is restricted to them.
 
-    >>> from attngeom.equations.ideal.models import CrossColumn
-    >>> highest_weight_vectors(CrossColumn(9, 1), 2, ((3, 1), (1, 1)), 1)[0].to_text()
+    >>> highest_weight_vectors(Variety(9, 1), 2, ((3, 1), (1, 1)), 1)[0].to_text()
     'y_0_0_0*y_0_1_1 - y_0_0_1*y_0_1_0'
     """
     shapes = tuple(strip(part) for part in shapes)
-    model = model.restrict([max(1, len(shape)) for shape in shapes])
-    weight = tuple(pad(shape, size) for shape, size in zip(shapes, model.groups))
-    engine = WeightEngine(model, seed=seed)
+    variety = variety.restrict([max(1, len(shape)) for shape in shapes])
+    weight = tuple(pad(shape, size) for shape, size in zip(shapes, variety.groups))
+    engine = WeightEngine(variety, seed=seed)
     space = engine.table.space(degree, weight)
     raising = Operators(engine.table).raising(degree, weight)
     stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
     count = engine.kernel(degree, weight).rank + SPARE_POINTS
 
     def equations(p: int) -> Array:
-        points = model.sample(count, p, np.random.default_rng([engine.seed, p]))
+        points = coordinates(variety).sample(count, p, np.random.default_rng([engine.seed, p]))
         return np.concatenate([stacked % p, evaluate_monomials(space.factors, points, p)])
 
     lift = lift_nullspace(equations, primes_from(WORD_PRIME))
@@ -102,9 +102,34 @@ def highest_weight_vectors(
         integers = _primitive(row)
         terms = {tuple(f): c for f, c in zip(space.factors.tolist(), integers) if c}
         raised = stacked @ np.array(integers, dtype=object) if len(stacked) else np.zeros(0)
-        is_verified = not np.any(raised) and vanishes_on(model, terms)
-        found.append(HighestWeightVector(model, degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
+        is_verified = not np.any(raised) and vanishes_on(variety, terms)
+        found.append(HighestWeightVector(variety, degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
     return found
+
+
+def vanishes_on(variety: Variety, terms: Mapping[tuple[int, ...], int]) -> bool:
+    """Whether a homogeneous polynomial vanishes on the variety: substitution of generic weights, a proof either way.
+
+    ``terms`` maps sorted numbers of coordinates, with repetition, to coefficients.
+
+    >>> vanishes_on(Variety(2, 1), {(0, 3): 1, (1, 2): -1})
+    True
+    """
+    return bool(_substitute(terms, coordinates(variety).generic()) == 0)
+
+
+def _substitute(terms: Mapping[tuple[int, ...], int], images: list[Any]) -> Any:
+    """The polynomial with a polynomial put for every coordinate; common factors of the terms are shared."""
+    total: Any = 0
+    by_first: dict[int, dict[tuple[int, ...], int]] = {}
+    for factors, coefficient in terms.items():
+        if not factors:
+            total = total + coefficient
+        else:
+            by_first.setdefault(factors[0], {})[factors[1:]] = coefficient
+    for first, rest in by_first.items():
+        total = total + images[first] * _substitute(rest, images)
+    return total
 
 
 def _primitive(row: Array) -> list[int]:
@@ -143,19 +168,19 @@ def _independent_modulo(
     return chosen
 
 
-def generator_vectors(model: Model, degrees: Iterable[DegreeSummary], seed: int = 0) -> list[HighestWeightVector]:
+def generator_vectors(variety: Variety, degrees: Iterable[DegreeSummary], seed: int = 0) -> list[HighestWeightVector]:
     """One highest weight vector for each module of minimal generators of a run, verified over Z.
 
-    >>> from attngeom.equations.ideal import CrossColumn, Run
-    >>> model = CrossColumn(3, 3)
-    >>> [v.shapes for v in generator_vectors(model, Run(model, 3).degrees())]
+    >>> from attngeom.equations.ideal import Run
+    >>> variety = Variety(3, 3)
+    >>> [v.shapes for v in generator_vectors(variety, Run(variety, 3).degrees())]
     [((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))]
     """
     found = []
     for degree in degrees:
         for module in degree.modules:
             check()
-            found += highest_weight_vectors(model, degree.degree, module.shapes, module.multiplicity, seed)
+            found += highest_weight_vectors(variety, degree.degree, module.shapes, module.multiplicity, seed)
     return found
 
 
@@ -167,10 +192,10 @@ def prove_dimensions(
     The evaluation rank bounds dim I_n from above. From below: if dim I_{n-1} is proven, its basis mod p is the
     reduction of one over Q, so dim R_1 · I_{n-1} is at least its value mod p; the verified modules add the rest.
 
-    >>> from attngeom.equations.ideal import CrossColumn, Run
-    >>> model = CrossColumn(2, 2, d_out=2)
-    >>> degrees = Run(model, 2).degrees()
-    >>> prove_dimensions(degrees, generator_vectors(model, degrees))[-1].is_dimension_proven
+    >>> from attngeom.equations.ideal import Run
+    >>> variety = Variety(2, 2, d_out=2)
+    >>> degrees = Run(variety, 2).degrees()
+    >>> prove_dimensions(degrees, generator_vectors(variety, degrees))[-1].is_dimension_proven
     True
     """
     degrees = []
@@ -196,14 +221,15 @@ class ModuleExpansion:
     M[w] = Σ_s F_s M[w + α_s] over the simple lowering operators F_s, for every weight w below the highest one.
     """
 
-    def __init__(self, model: Model, vector: HighestWeightVector) -> None:
-        self.model, self.vector = model, vector
-        self.table = monomial_table(model)
+    def __init__(self, variety: Variety, vector: HighestWeightVector) -> None:
+        self.variety, self.vector = variety, vector
+        self.table = monomial_table(variety)
         self.operators = Operators(self.table)
-        self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, model.groups))
+        self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, variety.groups))
         space = self.table.space(vector.degree, self.top)
         row = np.zeros((1, len(space)), dtype=np.int64)
-        numbers = np.array([model.position[c] for c in vector.model.coordinates])
+        position = coordinates(variety).position
+        numbers = np.array([position[c] for c in coordinates(vector.variety).all])
         factors = np.sort(numbers[np.array(vector.factors)], axis=1)
         places = np.searchsorted(space.keys, self.table.encode(factors))
         row[0, places] = vector.coefficients
@@ -227,7 +253,7 @@ class ModuleExpansion:
     def _lowered(self, weight: Weight) -> list[Array]:
         degree = self.vector.degree
         rows = []
-        for group, size in enumerate(self.model.groups):
+        for group, size in enumerate(self.variety.groups):
             for s in range(size - 1):
                 above = shift(weight, group, s + 1, s)
                 if above is None or not self._expected(dominant(above)):
@@ -240,7 +266,7 @@ class ModuleExpansion:
     def spaces(self) -> Iterator[ModuleSpace]:
         """All weights of the module: dominant ones and their permutations, each with its polynomials."""
         degree = self.vector.degree
-        for top in dominant_weights(tuple(sum(shape) for shape in self.vector.shapes), self.model.groups):
+        for top in dominant_weights(tuple(sum(shape) for shape in self.vector.shapes), self.variety.groups):
             if not self._expected(top):
                 continue
             basis, factors = self.basis(top), self.table.space(degree, top).factors

@@ -13,8 +13,8 @@ from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.limits import Limits, OverBudget
-from attngeom.equations.ideal.models import CrossColumn, Model
 from attngeom.equations.ideal.records import DegreeSummary
+from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.results import Standing
@@ -24,7 +24,7 @@ SECOND_PRIME = 2147483587
 
 
 def implicitize(
-    model: Model,
+    variety: Variety,
     max_degree: int,
     method: Method | None = None,
     *,
@@ -46,15 +46,15 @@ def implicitize(
     ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too. What a budget ends is left out, and
     ``stopped`` says so; with ``state``, a file, a later run goes on from there.
 
-    >>> print(implicitize(CrossColumn(2, 2), 4).degrees[-1].modules[0])
+    >>> print(implicitize(Variety(2, 2), 4).degrees[-1].modules[0])
     S_44⊗S_22
     """
-    if complete and not has_theory(model):
+    if complete and not has_theory(variety):
         raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
     limits = budget or Limits()
-    run = Run(model, max_degree, method, seed=seed, limits=limits, progress=progress, state=state)
-    if complete and check and isinstance(model, CrossColumn):
-        check_reach(model.d, model.a, model.num_targets)
+    run = Run(variety, max_degree, method, seed=seed, limits=limits, progress=progress, state=state)
+    if complete and check:
+        check_reach(variety.d, variety.a, variety.num_targets)
     degrees = run.degrees()
     summary = _summary(run, degrees, run.stopped)
     if check is not False and run.stopped is None:
@@ -64,8 +64,8 @@ def implicitize(
             summary = _with_generators(summary, families, vectors, prove)
     except OverBudget as reason:
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
-    if complete and isinstance(model, CrossColumn):
-        summary = replace(summary, completeness=_complete(model, run, bool(check), limits, progress))
+    if complete:
+        summary = replace(summary, completeness=_complete(variety, run, bool(check), limits, progress))
     standing = _standing(summary)
     return replace(summary, standing=standing, reason=_reason(summary, standing))
 
@@ -75,7 +75,7 @@ def _summary(run: Run, degrees: Iterable[DegreeSummary], stopped: str | None) ->
         standing="undecided",
         reason="",
         seed=run.seed,
-        model=run.model,
+        variety=run.variety,
         method=run.method,
         primes=(run.prime,),
         degrees=tuple(degrees),
@@ -89,7 +89,7 @@ def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progre
     if not unproven:
         return summary
     seed = 0 if summary.seed is None else summary.seed
-    again = Run(summary.model, max(unproven), method, prime=SECOND_PRIME, seed=seed, limits=limits, progress=progress)
+    again = Run(summary.variety, max(unproven), method, prime=SECOND_PRIME, seed=seed, limits=limits, progress=progress)
     for ours, theirs in zip(summary.degrees, again.degrees()):
         if (ours.hilbert_function, ours.modules) != (theirs.hilbert_function, theirs.modules):
             raise ArithmeticError(
@@ -101,22 +101,20 @@ def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progre
 
 def _with_generators(summary: IdealSummary, families: bool, vectors: bool, prove: bool) -> IdealSummary:
     """The summary with highest weight vectors, which are lifted once for all who need them."""
-    compares = families and has_theory(summary.model)
+    compares = families and has_theory(summary.variety)
     if not (compares or vectors or prove):
         return summary
-    found = generator_vectors(summary.model, summary.degrees, seed=summary.seed or 0)
+    found = generator_vectors(summary.variety, summary.degrees, seed=summary.seed or 0)
     summary = replace(summary, vectors=tuple(found))
-    if compares and isinstance(summary.model, CrossColumn):
-        summary = replace(summary, degrees=with_families(summary.model, summary.degrees, found))
+    if compares:
+        summary = replace(summary, degrees=with_families(summary.variety, summary.degrees, found))
     if vectors or prove:
         summary = replace(summary, degrees=prove_dimensions(summary.degrees, found))
     return summary
 
 
-def _complete(
-    model: CrossColumn, run: Run, check: bool, limits: Limits, progress: OnWeight | None
-) -> CompletenessResult:
-    sizes = (model.d, model.a, model.num_targets)
+def _complete(variety: Variety, run: Run, check: bool, limits: Limits, progress: OnWeight | None) -> CompletenessResult:
+    sizes = (variety.d, variety.a, variety.num_targets)
     if not check:
         return complete_by_theorem(*sizes)
     return check_complete(*sizes, limits=limits, progress=progress, run=run)

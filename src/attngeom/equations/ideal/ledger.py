@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from attngeom.equations import Family, Variety, families
+from attngeom.equations import Family, families
 from attngeom.equations.ideal.answers import IdealSummary
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.export import module_spaces
 from attngeom.equations.ideal.generators import HighestWeightVector, generator_vectors
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.models import CrossColumn
 from attngeom.equations.ideal.monomials import monomial_table
 from attngeom.equations.ideal.records import DegreeSummary
+from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
@@ -98,13 +99,13 @@ class LedgerRow:
 class Quotient:
     """The Fischer pairing with the minimal generators of one degree: from I_n to coordinates of Q_n, mod p."""
 
-    def __init__(self, model: CrossColumn, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
-        self.model, self.prime = model, prime
+    def __init__(self, variety: Variety, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
+        self.variety, self.prime = variety, prime
         self.vectors = list(vectors)
-        self.table = monomial_table(model)
+        self.table = monomial_table(variety)
         keys, columns, values, owners = [], [], [], []
         size = 0
-        for number, space in module_spaces(model, self.vectors, whole=True):
+        for number, space in module_spaces(variety, self.vectors, whole=True):
             norms = self._norms(space.factors)
             codes = self.table.encode(space.factors)
             row, place = np.nonzero(space.coefficients)
@@ -120,7 +121,7 @@ class Quotient:
 
     def _norms(self, factors: Array) -> Array:
         """2^n times the Fischer norms of monomials in scaled coordinates: y_ii has norm 1, y_ij norm 1/2."""
-        diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in self.model.coordinates])
+        diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(self.variety).all])
         norms = 2 ** diagonal[factors].sum(axis=1)
         run = np.ones(len(factors), dtype=np.int64)
         for column in range(1, factors.shape[1]):
@@ -130,16 +131,18 @@ class Quotient:
 
     def images(self, family: Family, members: Sequence[int]) -> sparse.csr_matrix:
         """The images of members of a family in Q_n: members × dim Q_n, mod p."""
-        position = {("y", 0, *c.label[0], *c.label[1]): i for i, c in enumerate(self.model.coordinates)}
+        position = {name: i for i, name in enumerate(coordinates(self.variety).names)}
         rows, codes, values = [], [], []
         for row, member in enumerate(members):
-            for monomial, c in family.terms(member).items():
+            polynomial = family.polynomial(member)
+            places = [position[name] for name in polynomial.variables]
+            for exponents, c in polynomial.terms:
                 rows.append(row)
-                codes.append(sorted(position[variable] for variable in monomial))
+                codes.append([place for place, e in zip(places, exponents) for _ in range(e)])
                 values.append(int(c.p) * pow(int(c.q), -1, self.prime) % self.prime)
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
-        keys = self.table.encode(np.array(codes))
+        keys = self.table.encode(np.sort(np.array(codes), axis=1))
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         seen = self.keys[place] == keys
         entries = (np.array(values)[seen], (np.array(rows)[seen], place[seen]))
@@ -166,18 +169,17 @@ def choose_members(family: Family, most: int) -> list[int]:
 
 
 def ledger_row(
-    model: CrossColumn,
+    variety: Variety,
     summary: DegreeSummary,
     vectors: Sequence[HighestWeightVector],
     max_members: int = MAX_MEMBERS,
 ) -> LedgerRow:
     """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
-    variety = Variety(model.d, model.a, targets=model.targets)
-    check_isolated(model, vectors)
+    check_isolated(variety, vectors)
     known = [f for f in families(variety) if f.degree == summary.degree and f.number >= FIRST_CROSS_FAMILY]
     entries = []
     explained: dict[bool, set[int]] = {True: set(), False: set()}
-    quotient = Quotient(model, vectors) if vectors else None
+    quotient = Quotient(variety, vectors) if vectors else None
     for family in known:
         members = choose_members(family, max_members)
         rank: int | None = 0
@@ -188,10 +190,10 @@ def ledger_row(
             is_small = len(members) == family.count and images.shape[0] * images.shape[1] <= MAX_ENTRIES
             rank = (rank_mod_p(images.toarray(), quotient.prime) if hit else 0) if is_small else None
         shapes = tuple(vectors[i].shapes for i in hit)
-        dimension = sum(module_dimension(s, model.groups) for s in shapes)
+        dimension = sum(module_dimension(s, variety.groups) for s in shapes)
         entries.append(FamilyEntry(family.number, family.name, family.count, len(members), rank, shapes, dimension))
         explained[family.number <= LAST_PAPER_FAMILY].update(hit)
-    sizes = [module_dimension(v.shapes, model.groups) for v in vectors]
+    sizes = [module_dimension(v.shapes, variety.groups) for v in vectors]
     everything = explained[True] | explained[False]
     return LedgerRow(
         degree=summary.degree,
@@ -204,34 +206,34 @@ def ledger_row(
     )
 
 
-def ledger(model: CrossColumn, summary: IdealSummary, max_members: int = MAX_MEMBERS) -> list[LedgerRow]:
+def ledger(variety: Variety, summary: IdealSummary, max_members: int = MAX_MEMBERS) -> list[LedgerRow]:
     """The ledger of all degrees of a run, for one output row and one head.
 
     >>> from attngeom.equations.ideal import implicitize
-    >>> rows = ledger(CrossColumn(3, 3), implicitize(CrossColumn(3, 3), 3))
+    >>> rows = ledger(Variety(3, 3), implicitize(Variety(3, 3), 3))
     >>> rows[-1].is_closed, [entry.name for entry in rows[-1].entries if entry.is_redundant]
     (True, [])
     """
     vectors = summary.vectors
     if vectors is None:
-        vectors = tuple(generator_vectors(model, summary.degrees, seed=summary.seed or 0))
+        vectors = tuple(generator_vectors(variety, summary.degrees, seed=summary.seed or 0))
     return [
-        ledger_row(model, degree, [v for v in vectors if v.degree == degree.degree], max_members)
+        ledger_row(variety, degree, [v for v in vectors if v.degree == degree.degree], max_members)
         for degree in summary.degrees
     ]
 
 
-def check_isolated(model: CrossColumn, vectors: Sequence[HighestWeightVector]) -> None:
+def check_isolated(variety: Variety, vectors: Sequence[HighestWeightVector]) -> None:
     """Each module of minimal generators must be its isotypic part of I_n: then it is orthogonal to R_1 · I_{n-1}."""
     for vector in vectors:
         lam, mu = vector.shapes
         engine = HighestWeightEngine(len(lam), len(mu))
-        if len(engine.ideal(lam, mu, model.a)) != sum(v.shapes == vector.shapes for v in vectors):
+        if len(engine.ideal(lam, mu, variety.a)) != sum(v.shapes == vector.shapes for v in vectors):
             raise ArithmeticError(f"S_{lam} ⊗ S_{mu} also occurs among products; the ledger cannot tell them apart")
 
 
 def with_families(
-    model: CrossColumn,
+    variety: Variety,
     degrees: Sequence[DegreeSummary],
     vectors: Sequence[HighestWeightVector],
     max_members: int = 48,
@@ -242,16 +244,16 @@ def with_families(
     n have at most n rows.
 
     >>> from attngeom.equations.ideal import Run
-    >>> model = CrossColumn(3, 3)
-    >>> degrees = Run(model, 3).degrees()
-    >>> with_families(model, degrees, generator_vectors(model, degrees))[-1].from_families
+    >>> variety = Variety(3, 3)
+    >>> degrees = Run(variety, 3).degrees()
+    >>> with_families(variety, degrees, generator_vectors(variety, degrees))[-1].from_families
     20
     """
     found = []
     for degree in degrees:
         check()
         own = [v for v in vectors if v.degree == degree.degree]
-        row = ledger_row(model.restrict((degree.degree, degree.degree)), degree, own, max_members)
+        row = ledger_row(variety.restrict((degree.degree, degree.degree)), degree, own, max_members)
         shapes = {vector.shapes for vector in row.unexplained}
         missing = sum(m.dimension for m in degree.modules if m.shapes in shapes)
         texts = tuple((vector.shapes, vector.to_text()) for vector in row.unexplained)

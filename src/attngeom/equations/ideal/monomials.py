@@ -9,8 +9,9 @@ from itertools import accumulate, product
 
 import numpy as np
 
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.models import Model
+from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.partitions import Weight, dominant, dominant_weights
@@ -60,33 +61,32 @@ class MonomialSpace:
 
 
 class MonomialTable:
-    """All monomial spaces of a model that were asked for; only dominant weights are stored.
+    """All monomial spaces of a variety that were asked for; only dominant weights are stored.
 
-    >>> from attngeom.equations.ideal.models import CrossColumn
-    >>> len(MonomialTable(CrossColumn(d=2, a=1)).space(2, ((2, 2), (1, 1))))
+    >>> len(MonomialTable(Variety(d=2, a=1)).space(2, ((2, 2), (1, 1))))
     3
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.base = len(model.coordinates)
-        self._shifts = np.array([[x for part in weight for x in part] for weight in model.weights])
-        self._ends = tuple(accumulate(model.groups))
+    def __init__(self, variety: Variety) -> None:
+        self.variety = variety
+        self.coordinates = coordinates(variety)
+        self.base = len(self.coordinates.all)
+        self._shifts = np.array([[x for part in weight for x in part] for weight in self.coordinates.weights])
+        self._ends = tuple(accumulate(variety.groups))
         self._spaces: dict[tuple[int, Weight], MonomialSpace] = {}
         self._relabeled: dict[Weight, tuple[Weight, Array]] = {}
 
     def quotients(self, weight: Weight) -> list[tuple[int, Weight]]:
         """(coordinate, weight without it) for every coordinate that a monomial of the weight may contain.
 
-        >>> from attngeom.equations.ideal.models import CrossColumn
-        >>> MonomialTable(CrossColumn(d=2, a=1, targets=1)).quotients(((3, 1), (2,)))
+        >>> MonomialTable(Variety(d=2, a=1, targets=1)).quotients(((3, 1), (2,)))
         [(0, ((1, 1), (1,))), (1, ((2, 0), (1,)))]
         """
         rests = np.array([x for part in weight for x in part]) - self._shifts
         found = []
         for coordinate in np.flatnonzero((rests >= 0).all(axis=1)).tolist():
             entries = rests[coordinate].tolist()
-            rest = tuple(tuple(entries[end - size : end]) for size, end in zip(self.model.groups, self._ends))
+            rest = tuple(tuple(entries[end - size : end]) for size, end in zip(self.variety.groups, self._ends))
             found.append((coordinate, rest))
         return found
 
@@ -96,18 +96,18 @@ class MonomialTable:
 
     def dominant_weights(self, degree: int) -> tuple[Weight, ...]:
         """The dominant weights of the degree that have monomials, largest first."""
-        sizes = {c.sizes(len(self.model.groups)) for c in self.model.coordinates}
-        totals = {(0,) * len(self.model.groups)}
+        sizes = {c.sizes(len(self.variety.groups)) for c in self.coordinates.all}
+        totals = {(0,) * len(self.variety.groups)}
         for _ in range(degree):
             totals = {tuple(x + y for x, y in zip(a, b)) for a, b in product(totals, sizes)}
-        found = [w for total in totals for w in dominant_weights(total, self.model.groups)]
+        found = [w for total in totals for w in dominant_weights(total, self.variety.groups)]
         return tuple(w for w in sorted(found, reverse=True) if len(self.space(degree, w)))
 
     def relabelings(self, weights: Sequence[Weight]) -> Array:
         """Maps of coordinates, one in each row, that carry the dominant weights of the orbits to the given weights."""
         # A stable sort by falling entries: equal weights always get the same permutation.
         parts = [np.array(part) for part in zip(*weights)]
-        return self.model.permute([np.argsort(-part, axis=1, kind="stable") for part in parts])
+        return self.coordinates.permute([np.argsort(-part, axis=1, kind="stable") for part in parts])
 
     def relabel(self, weight: Weight) -> tuple[Weight, Array]:
         """The dominant weight in the orbit and the map of coordinates that carries it to the given weight."""
@@ -161,9 +161,9 @@ class MonomialTable:
 
 
 @lru_cache(maxsize=2)
-def monomial_table(model: Model) -> MonomialTable:
-    """The monomials of a model. Few tables are kept: a run, its generators and their modules need the same spaces."""
-    return MonomialTable(model)
+def monomial_table(variety: Variety) -> MonomialTable:
+    """The monomials of a variety. Few tables are kept: a run, its generators and their modules need the same spaces."""
+    return MonomialTable(variety)
 
 
 def evaluate_monomials(factors: Array, points: Array, p: int) -> Array:

@@ -7,36 +7,36 @@ from functools import lru_cache
 
 import numpy as np
 
-from attngeom.equations.ideal.models import Coordinate, Model
+from attngeom.equations.ideal.coordinates import Coordinate, coordinates
 from attngeom.equations.ideal.monomials import MonomialTable, group_equal
+from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
 from attngeom.exact.partitions import Weight
 
 
-def replace_index(model: Model, group: int, old: int, new: int) -> list[list[tuple[int, int]]]:
+def replace_index(variety: Variety, group: int, old: int, new: int) -> list[list[tuple[int, int]]]:
     """The derivation that replaces the index ``old`` of one group by ``new``: images as lists of (factor, coordinate).
 
-    >>> from attngeom.equations.ideal.models import CrossColumn
-    >>> replace_index(CrossColumn(2, 1, targets=1), 0, 0, 1)
+    >>> replace_index(Variety(2, 1, targets=1), 0, 0, 1)
     [[(2, 1)], [(1, 2)], []]
     """
     images: list[list[tuple[int, int]]] = []
-    for c in model.coordinates:
+    for c in coordinates(variety).all:
         image = []
         for place, (part, owner) in enumerate(zip(c.label, c.owners)):
             if owner == group and old in part:
                 rest = list(part)
                 rest.remove(old)
                 label = (*c.label[:place], tuple(sorted([*rest, new])), *c.label[place + 1 :])
-                image.append((part.count(old), model.position[Coordinate(label, c.owners, c.tag)]))
+                image.append((part.count(old), coordinates(variety).position[Coordinate(label, c.owners, c.tag)]))
         images.append(image)
     return images
 
 
 @lru_cache(maxsize=256)
-def image_tables(model: Model, group: int, old: int, new: int) -> tuple[Array, Array]:
+def image_tables(variety: Variety, group: int, old: int, new: int) -> tuple[Array, Array]:
     """The images of all coordinates as two arrays, factors and coordinates, terms × coordinates; factors may be 0."""
-    images = replace_index(model, group, old, new)
+    images = replace_index(variety, group, old, new)
     most = max((len(image) for image in images), default=0)
     padded = [[*image, *[(0, 0)] * (most - len(image))] for image in images]
     both = np.array(padded, dtype=np.int64).reshape(len(images), most, 2).T
@@ -83,7 +83,7 @@ class Operator:
 
 
 class Operators:
-    """The operators of one model on its monomial spaces."""
+    """The operators of one variety on its monomial spaces."""
 
     def __init__(self, table: MonomialTable) -> None:
         self.table = table
@@ -96,7 +96,7 @@ class Operators:
         target = shift(weight, group, old, new)
         if target is None:
             return None
-        factors, goals = image_tables(self.table.model, group, old, new)
+        factors, goals = image_tables(self.table.variety, group, old, new)
         source = self.table.factors_of(degree, weight)
         image_keys = self.table.encode(self.table.factors_of(degree, target))
         order = np.argsort(image_keys)
@@ -111,7 +111,7 @@ class Operators:
     def raising(self, degree: int, weight: Weight) -> list[Operator]:
         """The simple raising operators s+1 → s of all groups on one weight space."""
         found = []
-        for group, size in enumerate(self.table.model.groups):
+        for group, size in enumerate(self.table.variety.groups):
             for s in range(size - 1):
                 operator = self.operator(degree, weight, group, s + 1, s)
                 if operator is not None and operator.shape[1]:

@@ -159,7 +159,7 @@ def json_integer(n: int) -> int | str:
     >>> json_integer(45), json_integer(2**20000)
     (45, 'about 10^6020')
     """
-    return n if n.bit_length() <= MAX_BITS else f"about 10^{int(n.bit_length() * log10(2))}"
+    return n if n.bit_length() <= MAX_BITS else f"about 10^{int((n.bit_length() - 1) * log10(2))}"
 
 
 def name_shapes(shapes: tuple[Partition, ...]) -> dict[str, list[int]]:

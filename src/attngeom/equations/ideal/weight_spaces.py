@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.models import Model
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.records import WeightResult
+from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import matmul_mod
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
@@ -35,28 +36,28 @@ class Kernel:
 
 
 class WeightEngine:
-    """Dominant weight spaces of one model over one prime; kernels are kept until :meth:`forget`.
+    """Dominant weight spaces of one variety over one prime; kernels are kept until :meth:`forget`.
 
-    >>> from attngeom.equations.ideal.models import CrossColumn
-    >>> engine = WeightEngine(CrossColumn(d=2, a=2))
+    >>> engine = WeightEngine(Variety(d=2, a=2))
     >>> engine.kernel(4, ((4, 4), (2, 2))).basis.shape[0]
     1
     """
 
-    def __init__(self, model: Model, prime: int = WORD_PRIME, seed: int = 0) -> None:
-        self.model = model
+    def __init__(self, variety: Variety, prime: int = WORD_PRIME, seed: int = 0) -> None:
+        self.variety = variety
         self.prime = prime
         self.seed = seed
-        self.table = monomial_table(model)
+        self.table = monomial_table(variety)
         self._rng = np.random.default_rng([seed, prime])
-        self._points = model.sample(256, prime, self._rng)
+        self._points = coordinates(variety).sample(256, prime, self._rng)
         self._kernels: dict[tuple[int, Weight], Kernel] = {}
 
     def points(self, count: int) -> Array:
         """The first ``count`` of a growing list of random points of the variety."""
         if len(self._points) < count:
-            more = self.model.sample(max(count - len(self._points), len(self._points)), self.prime, self._rng)
-            self._points = np.concatenate([self._points, more])
+            more = max(count - len(self._points), len(self._points))
+            points = coordinates(self.variety).sample(more, self.prime, self._rng)
+            self._points = np.concatenate([self._points, points])
         return self._points[:count]
 
     def kernel(self, degree: int, weight: Weight) -> Kernel:
@@ -152,11 +153,11 @@ class WeightEngine:
         return WeightResult(degree, weight, size, kernel.rank, generated, is_proven, is_proven)
 
 
-def error_bound(model: Model, results: list[WeightResult], prime: int) -> float:
+def error_bound(variety: Variety, results: list[WeightResult], prime: int) -> float:
     """A bound on the probability that some rank at random points mod p is below the rank of the polynomials mod p.
 
     Schwartz and Zippel for one nonzero r×r minor of degree r · n · (degree of the parametrization) in each weight
     space. It does not cover the finitely many primes at which the polynomials themselves become dependent; a second
     prime does.
     """
-    return min(1.0, sum(r.rank * r.degree * model.degree_in_parameters for r in results) / prime)
+    return min(1.0, sum(r.rank * r.degree * variety.degree_in_parameters for r in results) / prime)

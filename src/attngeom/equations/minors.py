@@ -1,0 +1,136 @@
+"""Families of minors: a matrix whose entries are integers times coordinates, and a size."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from attngeom.equations.family import RowFamily, combination_array, without_unused
+from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.points import Points
+from attngeom.equations.variety import cross_name, single_name
+from attngeom.errors import SizeError
+from attngeom.exact.combinations import combination_at
+from attngeom.exact.domains import Array, Domain, PolynomialDomain
+from attngeom.exact.multisets import pairs, triples
+from attngeom.exact.polynomials import Polynomial
+
+MAX_EXPANDED = 9
+"""Minors of this size are written out: 9! terms."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateMatrix:
+    """A matrix whose entries are integers times coordinates of one output row.
+
+    ``entries`` gives two arrays of this shape: the numbers of the coordinates, and the integers; without it the entries
+    are all coordinates in order. Words and names are those of labels; what has no name is named by its number.
+    """
+
+    shape: tuple[int, int]
+    entries: Callable[[], tuple[Array, Array]] | None = None
+    words: tuple[str, str] = ("rows", "columns")
+    names: tuple[Callable[[int], str] | None, Callable[[int], str] | None] = (None, None)
+
+    def fill(self, vector: Array, domain: Domain) -> Array:
+        """The matrix for coordinates (…, number)."""
+        if self.entries is None:
+            return vector.reshape(*vector.shape[:-1], *self.shape)
+        places, factors = self.entries()
+        return np.asarray(domain.times(vector[..., places], domain.convert(factors)))
+
+    def block(self, rows: Sequence[int], columns: Sequence[int]) -> tuple[Array, Array]:
+        """The coordinates and integers of a submatrix."""
+        chosen = np.ix_(rows, columns)
+        if self.entries is None:
+            places = chosen[0] * self.shape[1] + chosen[1]
+            return places, np.ones_like(places)
+        places, factors = self.entries()
+        return places[chosen], factors[chosen]
+
+    def describe(self, *chosen: tuple[int, ...]) -> str:
+        """The rows and columns of a minor in words."""
+        texts = [
+            str(numbers) if name is None else f"({', '.join(map(name, numbers))})"
+            for numbers, name in zip(chosen, self.names)
+        ]
+        return " ".join(f"{word}={text}" for word, text in zip(self.words, texts))
+
+
+@dataclass(frozen=True)
+class MinorFamily(RowFamily):
+    """The minors of one size of a matrix, for each output row: a subclass states the matrix and the size.
+
+    Its entries are cross-column coordinates y_{S,m} (number place(S)·targets + m), or with ``is_single`` the
+    single-column coordinates y_R.
+    """
+
+    is_single: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The size of the minors, which is the degree."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> CoordinateMatrix:
+        """The matrix for one output row."""
+
+    @property
+    def degree(self) -> int:
+        return self.size
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        rows, columns = self.matrix.shape
+        return comb(rows, self.size), comb(columns, self.size)
+
+    def row_label(self, *index: int) -> str:
+        return self.matrix.describe(*self._chosen(*index))
+
+    def _chosen(self, i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        rows, columns = self.matrix.shape
+        return combination_at(rows, self.size, i), combination_at(columns, self.size, j)
+
+    def coordinates(self, points: Points) -> Array:
+        """The matrix at all points, with the output row as third last axis."""
+        return self.matrix.fill(self.vector(points), points.domain)
+
+    def vector(self, points: Points) -> Array:
+        """The coordinates of each output row in the order of their numbers: (…, rows, number)."""
+        if self.is_single:
+            return points.first_single
+        y = points.first_cross
+        return y.reshape(*y.shape[:-2], -1)
+
+    def variable(self, row: int, place: int) -> str:
+        """The name of a coordinate of one output row."""
+        if self.is_single:
+            return single_name(self.variety, row, 0, triples(self.variety.d)[place])
+        s, m = divmod(place, self.variety.num_targets)
+        return cross_name(self.variety, row, 0, 1, pairs(self.variety.d)[s], m)
+
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
+        (rows, columns), (i, j) = y.shape[-2:], index
+        I, J = combination_array(rows, self.size, i), combination_array(columns, self.size, j)
+        return submatrix_minors(y, I, J, domain)
+
+    def polynomial(self, index: int) -> Polynomial:
+        """The minor written out, in the coordinates of its entries alone: any number of coordinates is no obstacle."""
+        self.check_range(index, index + 1)
+        if self.size > MAX_EXPANDED:
+            raise SizeError(f"a minor of size {self.size} given; up to {MAX_EXPANDED} are written out: evaluate it")
+        row, k = divmod(index, self.count // self.sizes[0])
+        I, J = self._chosen(*divmod(k, self.row_sizes[1]))
+        places, factors = self.matrix.block(I, J)
+        used = np.unique(places).tolist()
+        ring = PolynomialDomain(tuple(self.variable(row, place) for place in used))
+        lookup = dict(zip(used, ring.ring.gens()))
+        entries = [[lookup[p] * int(c) for p, c in zip(*row)] for row in zip(places.tolist(), factors.tolist())]
+        return without_unused(ring.det(ring.convert(entries)))
