@@ -16,7 +16,7 @@ HOLDS = {
     "src/attngeom/network/attention/__init__.py": ("KINDS",),
     "src/attngeom/dimensions/theorems.py": ("DimensionFormula",),
     "src/attngeom/verification/theorems.py": ("THEOREMS",),
-    "src/attngeom/equations/families/attention_rank.py": ("number", "name", "source"),
+    "src/attngeom/equations/families/attention_rank.py": ("number", "title", "source", "def size", "def matrix"),
     "src/attngeom/network/symmetry/scale.py": ("def carried", "def dual"),
     "src/attngeom/network/symmetry/factor.py": ("def tangent", "def moment", "def fix"),
     "src/attngeom/cli/app.py": ("COMMANDS",),
