@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +33,8 @@ def test_import_is_cheap():
     script = "import sys, attngeom; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_names_are_few_and_types_are_there():
+    assert len(attngeom.__all__) <= 30
+    assert (Path(attngeom.__file__).parent / "py.typed").exists()

@@ -1,7 +1,6 @@
 """Exact geometry of attention networks: dimensions, fibers, equations and certificates.
 
-The names below are loaded when they are first used, so that ``import attngeom`` is cheap; ``__init__.pyi`` tells
-type checkers what they are.
+The names below are loaded when they are first used, so that ``import attngeom`` is cheap.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _HOMES = {
     "verification": ("verify",),
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names}
-_PACKAGES = ("atlas", "papers")
+_PACKAGES = ("atlas", "models", "papers")
 
 __all__ = [*_NAMES, *_PACKAGES]
 
