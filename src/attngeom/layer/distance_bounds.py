@@ -128,7 +128,9 @@ def _resultant_bound(tensor: Array) -> float:
             return u[:, 0] * w[:, 1] - u[:, 1] * w[:, 0]
 
         values = np.abs(minor(p, r) ** 2 - 4 * minor(p, q) * minor(q, r))
-        best = max(best, float(values.max()) / (5 * size**3))
+        # Arrays so small that the cube underflows give no bound here.
+        if 5 * size**3 > 0:
+            best = max(best, float(values.max()) / (5 * size**3))
     return best
 
 
