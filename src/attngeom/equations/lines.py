@@ -44,7 +44,7 @@ def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     for top, bottom in tableau:
         line[0, top] += 1
         line[1, bottom] += 1
-    return line // np.gcd.reduce(line, axis=1)[:, None]
+    return np.asarray(line // np.gcd.reduce(line, axis=1)[:, None])
 
 
 def format_line(line: Array) -> str:

@@ -43,7 +43,7 @@ def pair_table(matrix: Array, domain: Domain) -> Array:
 
 def _pair_place(n: int, i: Array, j: Array) -> Array:
     """The place of the pair i < j among the 2-subsets of n."""
-    return i * (2 * n - i - 1) // 2 + j - i - 1
+    return np.asarray(i * (2 * n - i - 1) // 2 + j - i - 1)
 
 
 def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain) -> Array:
@@ -58,7 +58,7 @@ def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain)
     n, r = rows.shape
     batch = matrix.shape[:-2]
     if r > 4:
-        return domain.det(matrix[..., rows[:, :, None], columns[:, None, :]])
+        return np.asarray(domain.det(matrix[..., rows[:, :, None], columns[:, None, :]]))
     y = points_last(matrix)
     R, C, points = y.shape
     table = pair_table(y, domain) if r >= 3 and n >= comb(R, 2) * comb(C, 2) else None

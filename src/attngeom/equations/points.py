@@ -48,8 +48,8 @@ class Points:
     def batch(self) -> tuple[int, ...]:
         """The shape of the batch axes."""
         if self.cross is not None:
-            return self.cross.shape[:-5]
-        return () if self.single is None else self.single.shape[:-3]
+            return tuple(self.cross.shape[:-5])
+        return () if self.single is None else tuple(self.single.shape[:-3])
 
     @classmethod
     def of(cls, *coefficients: Coefficients) -> Points:

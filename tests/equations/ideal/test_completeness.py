@@ -1,7 +1,9 @@
 """Completeness in all degrees: the theorems of docs/completeness.md against computation, and the finite check."""
 
+import shutil
 from itertools import permutations, product
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,6 +298,18 @@ def test_in_degrees_up_to_six_nothing_is_new_beyond_four():
     degrees = Run(Variety(5, 5), 5).degrees()
     assert [d.minimal_generators for d in degrees] == [0, 0, 3500, 35000, 0]
     assert all(d.standing == "proven" for d in degrees)
+
+
+def test_the_stored_log_of_the_universal_run(tmp_path):
+    """Check 3 as it was run: d = m = a = 6, every module of degree ≤ 6 proven, with the pivots of its rank."""
+    log = Path(__file__).parents[3] / "docs" / "logs" / "completeness-6.json"
+    run = Run(Variety(6, 6), 6, state=shutil.copy(log, tmp_path / "log.json"))
+    known = len(run.results)
+    degrees = run.degrees()
+    assert len(run.results) == known == 349
+    assert [d.minimal_generators for d in degrees] == [0, 0, 19600, 308700, 0, 0]
+    assert all(r.is_rank_proven and r.is_generated_proven for r in run.results.values())
+    assert all(len(r.pivots.rows) == r.generated for r in run.results.values())
 
 
 TOTAL_BETTI_NUMBERS = {-2: (4, 144, 1596), -1: (10, 129, 735), 0: (1, 105, 895), 1: (3, 27, 430), 2: (6, 71, 351)}

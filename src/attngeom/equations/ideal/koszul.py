@@ -66,7 +66,7 @@ def all_faces(size: int) -> tuple[Array, Array, Array]:
 
 
 def _encode(sets: Array) -> Array:
-    return sets @ len(variables()) ** np.arange(sets.shape[1])[::-1]
+    return np.asarray(sets @ len(variables()) ** np.arange(sets.shape[1])[::-1])
 
 
 def homology(multidegree: Multidegree, i: int) -> int:
