@@ -1,0 +1,1 @@
+"""Learning of attention networks: learning coefficients, conservation laws, samples."""
