@@ -1,5 +1,6 @@
 """The public names of the package: all there, loaded on demand."""
 
+import ast
 import inspect
 import subprocess
 import sys
@@ -38,3 +39,16 @@ def test_import_is_cheap():
 def test_names_are_few_and_types_are_there():
     assert len(attngeom.__all__) <= 30
     assert (Path(attngeom.__file__).parent / "py.typed").exists()
+
+
+def test_type_checkers_see_the_names_that_are_loaded():
+    stub = ast.parse((Path(attngeom.__file__).parent / "__init__.pyi").read_text())
+    seen = {}
+    for node in stub.body[1:]:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            assert alias.asname == alias.name  # what a stub exports
+            seen[alias.name] = str(node.module)
+    loaded = {name: f"attngeom.{module}" for name, module in attngeom._NAMES.items()}
+    packages = dict.fromkeys(attngeom._PACKAGES, "attngeom")
+    assert seen == loaded | packages | {"__version__": "attngeom.version"}

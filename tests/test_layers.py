@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
-    {"errors", "files", "results"},
+    {"errors", "files", "results", "version"},
     {"exact"},
     {"network"},
     {"layer"},
@@ -24,7 +24,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
-VERIFIERS = {"errors", "files", "results", "exact", "network", "verification"}
+VERIFIERS = {"errors", "files", "results", "version", "exact", "network", "verification"}
 VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.labels"}
 
 
@@ -54,7 +54,7 @@ def test_imports_point_to_inner_layers(path):
     own = layer("attngeom." + ".".join(path.relative_to(SOURCE).with_suffix("").parts))
     for module in imports(path):
         other = layer(module)
-        if other in (None, own, "__version__"):
+        if other in (None, own):
             continue
         assert other in RANK, f"{other} has no layer"
         assert RANK[other] < RANK[own] or (own, other) in SIDEWAYS, f"{own} must not import {module}"
@@ -69,8 +69,7 @@ def foreign_imports(path: Path) -> set[str]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             found |= {str(name) for name in names if name in ("importlib", "runpy")}
-    allowed = {*VERIFIER_MODULES, "attngeom.__version__"}
-    return {module for module in found if layer(module) not in VERIFIERS and module not in allowed}
+    return {module for module in found if layer(module) not in VERIFIERS and module not in VERIFIER_MODULES}
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("verification/*.py")), ids=lambda path: path.stem)

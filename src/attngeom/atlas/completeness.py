@@ -47,7 +47,7 @@ class Completeness(Question):
 
     def cost(self, task: Task) -> float:
         d, degree = task.architecture["widths"][0], task.parameters["max_degree"]
-        return 1e-3 * float(d) ** (degree + 1)
+        return 1e-3 * float(d ** (degree + 1))
 
     def run(self, task: Task) -> Result:
         d, (a,) = task.architecture["widths"][0], task.architecture["attention"]

@@ -148,7 +148,7 @@ class ArchitectureDimension(Question):
         pairs = zip(widths, widths[1:], attention)
         parameters = sum(d * (2 * a + e) for d, e, a in pairs) * task.architecture["heads"]
         # Three attempts and an estimate where the bounds do not meet, which happens for several heads.
-        return (2e-3 + 3e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
+        return float(2e-3 + 3e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
 
     def run(self, task: Task) -> Result:
         found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)

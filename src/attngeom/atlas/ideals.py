@@ -156,7 +156,7 @@ class IdealWeight(Question):
     def cost(self, task: Task) -> float:
         lam, mu = task.parameters["weight"]
         d = task.architecture["widths"][0]
-        return 1e-3 + 1e-6 * _tableaux(d, (tuple(lam), tuple(mu))) ** 2 / d
+        return 1e-3 + 1e-6 * _tableaux(d, (tuple(lam), tuple(mu))) ** 2 / float(d)
 
     def group(self, task: Task) -> str:
         """All attention widths use the same highest weight vectors."""

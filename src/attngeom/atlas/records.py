@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from attngeom import __version__
 from attngeom.errors import FormatError
+from attngeom.version import __version__
 
 REASONS = ("time", "memory", "crash", "error", "lost", "contradiction")
 """Why a task has no fact: over its time or memory budget, its process died, it raised, its machine went away, or it

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from attngeom import __version__
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, canonical_json
 from attngeom.errors import AttnGeomError
+from attngeom.version import __version__
 
 MAX_DETAIL = 500
 

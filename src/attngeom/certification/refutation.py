@@ -222,7 +222,8 @@ def _first_line(
         values = nonzero(lines)
         hits = np.flatnonzero(values.reshape(len(lines), -1).any(axis=1))
         if len(hits):
-            return lines[hits[0]]
+            first: Array = lines[hits[0]]
+            return first
     raise ArithmeticError("separating lines missed a nonzero form; this is a defect")
 
 

@@ -73,7 +73,7 @@ class Integral:
 
     def is_invertible(self) -> bool:
         """Whether the determinant is nonzero; a nonzero residue proves it faster."""
-        return bool(nmod_mat(self.matrix, WORD_PRIME).det() != 0 or self.matrix.det() != 0)
+        return bool(int(nmod_mat(self.matrix, WORD_PRIME).det()) or self.matrix.det() != 0)
 
     def solve_left(self, right: Integral) -> Integral | None:
         """The X with X · self = right for a square matrix; None if it is singular.

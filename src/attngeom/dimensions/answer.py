@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
-from attngeom.dimensions.formulas import DimensionFormula, formula, formulas
+from attngeom.dimensions.formulas import formula, formulas
 from attngeom.dimensions.lower import (
     LowerBound,
     balls_lower_bound,
@@ -21,6 +21,7 @@ from attngeom.dimensions.lower import (
 from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS
 from attngeom.dimensions.lower.schur import count_remaining
 from attngeom.dimensions.slices import count_columns
+from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError
 from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture

@@ -216,7 +216,7 @@ def inertia(B: Array) -> tuple[int, int]:
 def _sign(x: Any) -> int:
     if isinstance(x, CubicNumber):
         return x.sign()
-    return (x > 0) - (x < 0)
+    return int(x > 0) - int(x < 0)
 
 
 def residues(matrix: Array) -> Array:

@@ -125,7 +125,8 @@ def _resultant_bound(tensor: Array) -> float:
         p, q, r = b[:, :, 0, 0], b[:, :, 0, 1], b[:, :, 1, 1]
 
         def minor(u: Array, w: Array) -> Array:
-            return u[:, 0] * w[:, 1] - u[:, 1] * w[:, 0]
+            area: Array = u[:, 0] * w[:, 1] - u[:, 1] * w[:, 0]
+            return area
 
         values = np.abs(minor(p, r) ** 2 - 4 * minor(p, q) * minor(q, r))
         # Arrays so small that the cube underflows give no bound here.

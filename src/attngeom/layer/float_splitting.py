@@ -84,7 +84,8 @@ def _normalised(A: Array, V: Array) -> LayerMatrices:
 def _outer_products(table: Array, y: Array) -> Array:
     """G(y) of shape (N, d_out, d) for points y of shape (N, d)."""
     k, l = np.triu_indices(table.shape[1])
-    return np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
+    products: Array = np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
+    return products
 
 
 def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
@@ -114,22 +115,24 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
 def _symmetric(table: Array) -> Array:
     """The tensor T[n, m, k, l], symmetric in k and l, of the polar forms: coefficients halved off the diagonal."""
     d = table.shape[1]
-    full = table[:, :, pair_index(d)]
-    return full * (0.5 + 0.5 * np.eye(d))
+    full: Array = table[:, :, pair_index(d)] * (0.5 + 0.5 * np.eye(d))
+    return full
 
 
 def _solve_attention(table: Array, V: Array) -> Array:
     """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
     d_out, d, S = table.shape
     units = np.stack([quadric_table(unit[:, None], V, RR)[:, 0].ravel() for unit in np.eye(d)], axis=1)
-    return np.linalg.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d), rcond=None)[0]
+    solved: Array = np.linalg.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d), rcond=None)[0]
+    return solved
 
 
 def _solve_values(table: Array, A: Array) -> Array:
     """The V of least squares for given A."""
     d_out, d, S = table.shape
     units = np.stack([quadric_table(A, unit[None, :], RR)[0].ravel() for unit in np.eye(d)], axis=1)
-    return np.linalg.lstsq(units, table.reshape(d_out, d * S).T, rcond=None)[0].T
+    solved: Array = np.linalg.lstsq(units, table.reshape(d_out, d * S).T, rcond=None)[0]
+    return solved.T
 
 
 def _alternate(table: Array, A: Array, V: Array) -> tuple[Array, Array]:

@@ -112,7 +112,8 @@ def _alternate(problem: Problem, A: Array, V: Array) -> tuple[Array, Array]:
     G = problem.cross[:, pair_index(problem.d), :]
 
     def normal(S: Array) -> Array:
-        return np.trace(S) * np.eye(len(S)) + S - np.diag(np.diag(S))
+        sums: Array = np.trace(S) * np.eye(len(S)) + S - np.diag(np.diag(S))
+        return sums
 
     for _ in range(ALTERNATIONS):
         A = np.linalg.lstsq(normal(V.T @ V), np.tensordot(V, G, axes=((0, 1), (0, 1))), rcond=None)[0]

@@ -35,7 +35,7 @@ class Checked:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain dictionaries, lists and numbers."""
-        return asdict(self)  # type: ignore[call-overload]  # every subclass is a dataclass
+        return dict(asdict(self))  # type: ignore[call-overload]  # every subclass is a dataclass
 
 
 def _check_field(owner: str, name: str, value: Any, hint: Any) -> None:

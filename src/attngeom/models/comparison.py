@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.fingerprint import LayerPrint, gather, layer_fingerprint
-from attngeom.models.layer import Array, LayerWeights
+from attngeom.models.layer import LayerWeights
 from attngeom.models.misfits import FLOOR, Misfit, folding_noise, layer_misfits, relative
 from attngeom.models.model import Model
 from attngeom.models.names import tensor_name

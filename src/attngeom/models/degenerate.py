@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.findings import find_twins
-from attngeom.models.layer import Array, AttentionWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.recovery import Recovered
 
 TINY = 1e-10

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import head_features
 from attngeom.models.model import Model
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.files import to_json
 from attngeom.models.invariants import LayerEvaluator, Vectors
-from attngeom.models.layer import Array
 from attngeom.models.model import Model
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
-    Array,
     AttentionWeights,
     ExpertsWeights,
     LayerWeights,

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import erf, expit
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
-    Array,
     AttentionWeights,
     ExpertsWeights,
     LatentWeights,

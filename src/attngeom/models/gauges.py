@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import hadamard, qr
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
-    Array,
     AttentionWeights,
     ExpertsWeights,
     LatentWeights,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
-    Array,
     AttentionWeights,
     ExpertsWeights,
     LatentWeights,

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from attngeom.exact.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

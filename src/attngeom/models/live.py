@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.models.layer import Array
+from attngeom.exact.arrays import Array
 from attngeom.models.model import Model
 
 LARGEST = 5 * 10**7

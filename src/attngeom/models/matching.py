@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
-from attngeom.models.layer import Array, AttentionWeights, MLPWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import AttentionWeights, MLPWeights
 from attngeom.models.specification import MLP
 
 PROJECTIONS = 12

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Affine, Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Block

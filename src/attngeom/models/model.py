@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.files import read_json
 from attngeom.models.configuration import Config
 from attngeom.models.families import Places, family_of
-from attngeom.models.layer import Array, LayerWeights, NormWeights
+from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state

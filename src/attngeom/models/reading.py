@@ -16,8 +16,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from attngeom.errors import FormatError, InputError
+from attngeom.exact.arrays import Array
 from attngeom.files import read_json
-from attngeom.models.layer import Array
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

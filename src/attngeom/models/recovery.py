@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_heads, match_units
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Attention, Block, Experts

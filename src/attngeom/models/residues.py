@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.primes import BIG_PRIME
-from attngeom.models.layer import Array
 
 P = BIG_PRIME
 BITS = 61

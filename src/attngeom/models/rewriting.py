@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.folding import express
 from attngeom.models.gauges import Gauge, canonical
-from attngeom.models.layer import Affine, Array, LayerWeights, NormWeights
+from attngeom.models.layer import Affine, LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
 from attngeom.models.readers import map_cross_memory

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.configuration import Config
 from attngeom.models.families import family_of
-from attngeom.models.layer import Array
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import Tensors
 

@@ -7,8 +7,9 @@ from collections.abc import Collection
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Array, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import has_bias, has_unit_scale, key_bias_is_invisible, map_readers, value_bias_is_constant
 from attngeom.models.specification import MLP, Attention, Block, Experts
 from attngeom.models.symmetry import (

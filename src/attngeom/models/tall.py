@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from attngeom.models.layer import Array
+from attngeom.exact.arrays import Array
 
 SAFE = 1e6
 """Up to this ratio of pivots two Cholesky steps give an orthogonal factor to rounding; above, reflections are used."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.folding import fold, reader_change
 from attngeom.models.layer import (
     Affine,
-    Array,
     AttentionWeights,
     ExpertsWeights,
     LayerWeights,

@@ -19,8 +19,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.comparison import ModelComparison, compare
-from attngeom.models.layer import Array
 from attngeom.models.live import logits_gap
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside

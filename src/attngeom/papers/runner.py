@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attngeom import __version__
 from attngeom.errors import FormatError, InputError
 from attngeom.files import check_header, parse_json, read_bytes, read_json, to_json, write_atomic
 from attngeom.papers.records import Claim, Record, Work, make_record
+from attngeom.version import __version__
 
 Progress = Callable[[Claim, int, int], None]
 PACKAGE = Path(__file__).parents[1]

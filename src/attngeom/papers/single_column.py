@@ -26,7 +26,8 @@ def cubic_point(coefficients: Array, d: int, domain: Domain) -> Points:
 
 def lie_flattening(point: Points, d: int) -> Array:
     """The matrix of E ↦ Σ E_uv x_u ∂F/∂x_v on sl_d, of shape C(d+2,3) × (d²−1)."""
-    return LieFlattening(Variety(d, d, tokens=1)).coordinates(point)[0]
+    matrix: Array = LieFlattening(Variety(d, d, tokens=1)).coordinates(point)[0]
+    return matrix
 
 
 def multiply_cubic(v: Array, q: Array, d: int, domain: Domain) -> Array:

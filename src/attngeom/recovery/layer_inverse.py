@@ -31,7 +31,8 @@ def _derivative(N: Array, S: Array, mask: Array) -> Array:
     """The 4×4 Jacobian of :func:`apply_layer` at N, in floats."""
     left, right = S @ N, N.T @ S
     change = (np.swapaxes(_UNITS, 1, 2) @ left + right @ _UNITS) * mask
-    return (_UNITS @ ((N.T @ left) * mask) + N @ change).reshape(4, 4).T
+    columns: Array = (_UNITS @ ((N.T @ left) * mask) + N @ change).reshape(4, 4)
+    return columns.T
 
 
 def invert_layer(

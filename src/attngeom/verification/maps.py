@@ -41,14 +41,17 @@ def accessor_of(coefficients: Coefficients) -> Accessor:
 
     def cross(i: int, j: int, n: int, k: int, l: int, m: int) -> fmpq:
         s = pair[k, l]
-        return coefficients.cross[i, j, n - (n > j), s, m] / int(pair_size[s])
+        value: fmpq = coefficients.cross[i, j, n - (n > j), s, m]
+        return value / int(pair_size[s])
 
     def single(i: int, j: int, k: int, l: int, m: int) -> fmpq:
         r = triple_index((k, l, m), d)
-        return coefficients.single[i, j, r] / int(triple_size[r])
+        value: fmpq = coefficients.single[i, j, r]
+        return value / int(triple_size[r])
 
     def outside(output: tuple[int, int], monomial: tuple[tuple[int, int], ...]) -> fmpq:
-        return coefficients.coefficient(output, monomial)  # type: ignore[arg-type]  # always three entries
+        value: fmpq = coefficients.coefficient(output, monomial)  # type: ignore[arg-type]  # always three entries
+        return value
 
     return Accessor(d, coefficients.d_out, coefficients.t, cross, single, outside)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attngeom import __version__
 from attngeom.errors import FormatError
 from attngeom.files import check_header
+from attngeom.version import __version__
 
 
 @dataclass(frozen=True)

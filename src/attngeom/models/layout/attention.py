@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.models.layer import Affine, Array, AttentionWeights, LatentWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, AttentionWeights, LatentWeights
 from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
 from attngeom.models.layout.tables import AttentionLayout, Load
 from attngeom.models.specification import Attention

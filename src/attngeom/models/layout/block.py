@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from attngeom.errors import InputError
-from attngeom.models.layer import Array, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.layout.attention import read_attention, write_attention
 from attngeom.models.layout.linear import read_norm, write_norm
 from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.models.layer import Affine, Array, NormWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, NormWeights
 from attngeom.models.layout.tables import Load
 from attngeom.models.specification import Norm
 

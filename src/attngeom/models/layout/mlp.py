@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.models.layer import Affine, Array, ExpertsWeights, MLPWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, ExpertsWeights, MLPWeights
 from attngeom.models.layout.linear import read_linear, store_linear
 from attngeom.models.layout.tables import Load, MLPLayout
 from attngeom.models.specification import MLP, Experts

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from attngeom.models.layer import Array
+from attngeom.exact.arrays import Array
 
 Load = Callable[[str, tuple[int, ...]], Array]
 """load(name, shape): the tensor as float64; the reader refuses another shape in one line."""

@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from attngeom.models.proofs.formal import PRIME, Array, Dual, Tape, constant
+from attngeom.exact.arrays import Array
+from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant
 
 HALF = constant(Fraction(1, 2))
 CUBIC = constant(Fraction(44715, 10**6))
@@ -56,7 +57,8 @@ def clamp(gate: Dual, up: Dual, limit: float, tape: Tape) -> tuple[Dual, Dual]:
 
 def _bell(sigma: Array) -> Array:
     """σ(1 − σ)."""
-    return sigma * ((1 - sigma) % PRIME) % PRIME
+    bell: Array = sigma * ((1 - sigma) % PRIME) % PRIME
+    return bell
 
 
 @cache

@@ -7,7 +7,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from attngeom.models.proofs.formal import PRIME, Array, constant, inverse
+from attngeom.exact.arrays import Array
+from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader, kernel, without_mean
 from attngeom.models.specification import Attention, Latent, Norm
 

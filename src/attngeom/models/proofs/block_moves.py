@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.counts.parts import unit_scales
 from attngeom.models.proofs.attention_moves import AttentionMoves
 from attngeom.models.proofs.coordinates import Point, sublayer_name
-from attngeom.models.proofs.formal import PRIME, Array, constant, inverse
+from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
 from attngeom.models.proofs.wiring import readers_of, writers_of
 from attngeom.models.specification import MLP, Attention, Block, Experts

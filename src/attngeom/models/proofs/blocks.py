@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.activations import activate, clamp, intervals
 from attngeom.models.proofs.coordinates import Point, sublayer_name
-from attngeom.models.proofs.formal import PRIME, Array, Dual, Tape, constant, contract, inverse, join
+from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, contract, inverse, join
 from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Rotary
 
 MAX_DISTANCE = 64

@@ -12,8 +12,9 @@ from math import prod
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import Sublayer, sublayers
-from attngeom.models.proofs.formal import PRIME, Array, Dual
+from attngeom.models.proofs.formal import PRIME, Dual
 from attngeom.models.specification import MLP, Attention, Block, Experts, Norm
 
 Shapes = Mapping[str, tuple[int, ...]]

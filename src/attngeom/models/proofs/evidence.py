@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
-from attngeom.models.proofs.formal import PRIME, Array
+from attngeom.models.proofs.formal import PRIME
 
 MAX_PARAMETERS = 4096
 

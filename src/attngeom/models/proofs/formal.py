@@ -13,11 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.primes import primes_from
-
-Array = NDArray[np.int64]
 
 # p = 3 mod 4 makes square roots a power; p < 2^25 leaves room for 2^13 products in a sum of int64.
 PRIME = next(p for p in primes_from(2**25) if p % 4 == 3)
@@ -133,7 +131,7 @@ class Tape:
 
     rng: np.random.Generator
     samples: int
-    good: NDArray[np.bool_] = field(init=False)
+    good: Array = field(init=False)
     record: list[Array] = field(default_factory=list)
     cursor: int = 0
 

@@ -6,11 +6,12 @@ from itertools import combinations
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.counts.residual import last_norm
 from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.coordinates import Point, sublayer_name
-from attngeom.models.proofs.formal import PRIME, Array, constant, inverse
+from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader
 from attngeom.models.proofs.wiring import Matrices, readers_of, writers_of
 from attngeom.models.specification import Attention, Norm, TransformerSpec

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import Point, Shapes, block_shapes, norm_shapes, random_point
-from attngeom.models.proofs.formal import PRIME, Array, Dual, KeyedTape, RootsMissing, Tape, constant
+from attngeom.models.proofs.formal import PRIME, Dual, KeyedTape, RootsMissing, Tape, constant
 from attngeom.models.specification import Attention, Block, TransformerSpec
 
 

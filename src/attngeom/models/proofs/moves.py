@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import nullspace_mod_p
 from attngeom.models.proofs.coordinates import Point
-from attngeom.models.proofs.formal import PRIME, Array, inverse
+from attngeom.models.proofs.formal import PRIME, inverse
 from attngeom.models.specification import Norm
 
 Change = Mapping[str, Array]

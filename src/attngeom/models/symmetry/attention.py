@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.models.layer import Array, AttentionWeights, LayerWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.specification import Block
 from attngeom.models.symmetry.part import Which, on_attention
 

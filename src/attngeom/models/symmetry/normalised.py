@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attngeom.models.layer import Affine, Array, AttentionWeights, LayerWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, AttentionWeights, LayerWeights
 from attngeom.models.specification import Block
 from attngeom.models.symmetry.part import Part
 

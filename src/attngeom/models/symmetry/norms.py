@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.models.layer import Affine, Array, AttentionWeights, LayerWeights, MLPWeights
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_mlp, map_readers
 from attngeom.models.specification import Block
 from attngeom.models.symmetry.part import Which, on_attention

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.models.layer import Affine, Array, ExpertsWeights, LayerWeights, MLPWeights, pick_columns
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import Affine, ExpertsWeights, LayerWeights, MLPWeights, pick_columns
 from attngeom.models.specification import Block
 
 

@@ -86,7 +86,8 @@ class Attention(ABC):
         """S with zeros where nothing is visible: j > i if causal."""
         if not self.causal:
             return S
-        return S * np.triu(np.ones(S.shape[-2:], dtype=np.int64)).astype(S.dtype)
+        mask: Array = np.triu(np.ones(S.shape[-2:], dtype=np.int64)).astype(S.dtype)
+        return S * mask
 
 
 def up_to_sign(A: Array, V: Array, domain: Domain) -> tuple[Key, Array] | None:

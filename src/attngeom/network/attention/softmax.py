@@ -41,7 +41,8 @@ class Softmax(Attention):
             powers = np.exp(shifted - shifted.max(axis=-2, keepdims=True))
         else:
             powers = self.hide(domain.exp(S))
-        return powers / powers.sum(axis=-2, keepdims=True)
+        shares: Array = powers / powers.sum(axis=-2, keepdims=True)
+        return shares
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         product = domain.times(P, dS)
@@ -89,4 +90,5 @@ class Softmax(Attention):
                 return E
             sums = domain.reduce(E.sum(axis=-2))
             if np.all(sums):
-                return domain.times(E, domain.invert(sums)[..., None, :])
+                inverses: Array = domain.invert(sums)[..., None, :]
+                return domain.times(E, inverses)
