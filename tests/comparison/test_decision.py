@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.comparison import compare, matching
+from attngeom.comparison.cleared import clear
 from attngeom.comparison.evaluation import evaluate_mod_p
 from attngeom.comparison.exact_lightning import SCREEN_TOKENS
 from attngeom.comparison.matching import match_rational
@@ -114,7 +115,7 @@ def test_residues_of_the_output_agree_with_the_forward_pass(architecture, seed):
     field = GF(WORD_PRIME)
     weights = random_weights(architecture, QQ, seed).act(random_symmetry(architecture, QQ, seed + 1))
     X = field.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
-    output = [[int(x) for x in row] for row in evaluate_mod_p(weights, field.to_flint(X)).table()]
+    output = [[int(x) for x in row] for row in evaluate_mod_p(clear(weights), field.to_flint(X)).table()]
     assert field.equal(field.convert(output), forward(weights.to(field), X))
 
 
@@ -207,7 +208,7 @@ def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
     second = first.act(random_symmetry(architecture, QQ, 1))
     for place in range(architecture.num_parameters):
         changed = perturbed(second, place)
-        found = match_rational(first, changed)
+        found = match_rational(clear(first), clear(changed))
         assert isinstance(found, NoMatch) or found.apply(first).equals(changed)
 
 
@@ -217,7 +218,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     # Heads are told apart by A u for one u; here A changes, but A u does not.
     first = random_weights(Architecture((3, 3), attention), QQ, 0)
     second = first.act(random_symmetry(first.architecture, QQ, 1))
-    u = matching._random_matrix(3, 1).array()
+    u = matching._random_matrix(3, 1).to_array()
     head = second.layers[0][0]
     seen = u if name == "Q" else QQ.matmul(head.Q, u)
     hidden = QQ.zeros((len(seen), 1))
@@ -227,7 +228,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     changed = with_tensors(second, **{f"layers_0_{name}": head.tensors[name] + change})
     A, moved = (weights.attention_matrices()[0][0] for weights in (second, changed))
     assert QQ.equal(QQ.matmul(A, u), QQ.matmul(moved, u)) and not QQ.equal(A, moved)
-    assert isinstance(match_rational(first, changed), NoMatch)
+    assert isinstance(match_rational(clear(first), clear(changed)), NoMatch)
     assert compare(first, changed).same_function is False
 
 
@@ -236,10 +237,10 @@ def test_change_outside_the_solved_columns_is_found():
     first = random_weights(Architecture((3, 3), 2), QQ, 0)
     second = first.act(random_symmetry(first.architecture, QQ, 1))
     head = second.layers[0][0]
-    normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).array().T))
-    seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).array())[:, 0]
+    normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).to_array().T))
+    seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).to_array())[:, 0]
     changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.convert([seen[1], -seen[0]]), normal))
-    assert isinstance(match_rational(first, changed), NoMatch)
+    assert isinstance(match_rational(clear(first), clear(changed)), NoMatch)
     assert compare(first, changed).same_function is False
 
 
@@ -256,7 +257,7 @@ def test_singular_matrices_are_no_symmetry():
         (Architecture((2, 2, 1), (2, 1)), layers, moved_layers),
     ):
         first, second = (Weights.from_tensors(architecture, x, QQ) for x in (tensors, moved))
-        assert isinstance(match_rational(first, second), NoMatch)
+        assert isinstance(match_rational(clear(first), clear(second)), NoMatch)
         found = compare(first, second)
         assert found.same_function is True and found.is_proven and found.symmetry is None
 
@@ -264,7 +265,7 @@ def test_singular_matrices_are_no_symmetry():
 def test_unrelated_weights_have_no_symmetry():
     architecture = Architecture((3, 3, 3), 2, heads=2, value_width=2)
     first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
-    found = match_rational(first, other)
+    found = match_rational(clear(first), clear(other))
     assert isinstance(found, NoMatch) and found.layer == 0
 
 

@@ -41,7 +41,7 @@ def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, st
     scales run away. Ascent of log ‖∇‖ by moment maps, tangent to the sphere of the budget once it is reached, finds a
     local maximum.
     """
-    if weights.domain != RR:
+    if not weights.domain.rounds:
         raise DomainError(f"weights over {weights.domain.name} given; gradients are those of float weights")
     architecture = weights.architecture
     if gradient.shape != (architecture.num_parameters,) or not np.any(gradient):

@@ -20,7 +20,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 def default_gauge(domain: Domain) -> Gauge:
     """Balanced over floats, echelon over exact domains."""
-    return "balanced" if domain == RR else "echelon"
+    return "balanced" if domain.rounds else "echelon"
 
 
 def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> tuple[Weights, bool]:
@@ -31,7 +31,7 @@ def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> tuple[Weights, boo
     told from different ones, so that the basis of a head hangs on rounding.
     """
     architecture, domain = form.architecture, form.domain
-    if gauge == "balanced" and domain != RR:
+    if gauge == "balanced" and not domain.rounds:
         raise InputError("balanced factors of exact weights were asked for; they need square roots, use echelon")
     log_factor = 0.0
     if form.log_scale is not None:

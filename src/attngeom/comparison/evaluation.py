@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
 from secrets import randbits
@@ -10,12 +9,12 @@ from secrets import randbits
 import numpy as np
 from flint import nmod_mat
 
-from attngeom.comparison.integral import Integral, integral_layers
+from attngeom.comparison.cleared import ClearedNetwork, clear
 from attngeom.comparison.results import Separation
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
-from attngeom.network import Head, Weights, forward
+from attngeom.network import Architecture, Head, Weights, forward
 
 EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
@@ -46,22 +45,6 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
-def reduce_weights(weights: Weights, p: int) -> Weights:
-    """Rational weights modulo a prime that divides no denominator."""
-    field = GF(p)
-
-    def convert(tensor: Integral) -> Array:
-        residues = tensor.residues(p)
-        entries = np.array(list(map(int, residues.entries())), dtype=np.int64 if field.fits_word else object)
-        return entries.reshape(residues.nrows(), residues.ncols())
-
-    layers = tuple(
-        tuple(Head(*(convert(tensor) for tensor in head if tensor is not None)) for head in heads)
-        for heads in integral_layers(weights)
-    )
-    return Weights(weights.architecture, field, layers)
-
-
 def float_residues(weights: Weights, p: int) -> Weights:
     """Float weights, which are fractions m 2^e, modulo an odd prime below 2^31."""
     field = GF(p)
@@ -79,16 +62,16 @@ def float_residues(weights: Weights, p: int) -> Weights:
     return Weights(weights.architecture, field, layers)
 
 
-def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
+def evaluate_mod_p(network: ClearedNetwork, X: nmod_mat) -> nmod_mat:
     """The output of a rational lightning network modulo a prime, through the t×t scores: for few tokens.
 
     >>> from attngeom.network import Architecture
     >>> ones = {f"layers.0.{name}": [[1]] for name in "QKV"}
-    >>> evaluate_mod_p(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), nmod_mat(1, 2, [1, 2], 7))
+    >>> evaluate_mod_p(clear(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ)), nmod_mat(1, 2, [1, 2], 7))
     [5, 3]
     """
-    architecture, p, tokens = weights.architecture, X.modulus(), X.ncols()
-    for index, heads in enumerate(integral_layers(weights)):
+    architecture, p, tokens = network.architecture, X.modulus(), X.ncols()
+    for index, heads in enumerate(network.layers):
         total = X if architecture.residual else nmod_mat(architecture.widths[index + 1], tokens, p)
         for head in heads:
             Q, K, V = (tensor.residues(p) for tensor in head[:3])
@@ -102,23 +85,19 @@ def evaluate_mod_p(weights: Weights, X: nmod_mat) -> nmod_mat:
     return X
 
 
-def denominator_bits(weights: Weights) -> float:
+def denominator_bits(network: ClearedNetwork) -> float:
     """The bits of the largest common denominator of a tensor."""
-    return float(max(tensor.denominator.bit_length() for tensor in _tensors(weights)))
+    return float(max(tensor.denominator.bit_length() for tensor in network.tensors()))
 
 
-def weight_bits(weights: Weights) -> float:
+def weight_bits(network: ClearedNetwork) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
-    for tensor in _tensors(weights):
+    for tensor in network.tensors():
         largest = max(abs(x) for x in tensor.matrix.entries())
         size = max(tensor.matrix.nrows(), tensor.matrix.ncols())
         bits = max(bits, largest.bit_length() + tensor.denominator.bit_length() + log2(size))
     return bits
-
-
-def _tensors(weights: Weights) -> Iterator[Integral]:
-    return (tensor for heads in integral_layers(weights) for head in heads for tensor in head if tensor is not None)
 
 
 def function_degree(weights: Weights) -> int:
@@ -126,11 +105,11 @@ def function_degree(weights: Weights) -> int:
     return int(3**weights.architecture.num_layers)
 
 
-def output_bits(weights: Weights, bits: float) -> float:
+def output_bits(architecture: Architecture, bits: float) -> float:
     """A bound for the bits of a coefficient of the function, from the degree in the weights, Σ 3^i."""
-    layers = weights.architecture.num_layers
-    factors = 4 if weights.architecture.is_factored else 3
-    terms = weights.architecture.tokens * weights.architecture.heads + 1
+    layers = architecture.num_layers
+    factors = 4 if architecture.is_factored else 3
+    terms = architecture.tokens * architecture.heads + 1
     return float(factors * (3**layers - 1) / 2 * (bits + log2(terms)))
 
 
@@ -151,16 +130,16 @@ def separate_exact(first: Weights, second: Weights, entropy: int | None = None) 
         p = random_prime(rng)
         field = GF(p)
         try:
-            one, two = reduce_weights(first, p), reduce_weights(second, p)
+            one, two = first.to(field), second.to(field)
         except InputError:
             continue
         for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
             point = field.convert(X)
             outputs = forward(one, point), forward(two, point)
             if not field.equal(*outputs):
-                return present_separation(first, second, QQ.convert(X), outputs, field)
+                return present_separation(clear(first), clear(second), QQ.convert(X), outputs, field)
         primes.append(p)
-        bits = bits or max(output_bits(w, weight_bits(w)) for w in (first, second))
+        bits = bits or output_bits(architecture, max(weight_bits(clear(w)) for w in (first, second)))
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
         # each of them is drawn with probability below 2^-49.
         probability *= min(1.0, function_degree(first) / p + 2 * bits / 60 / 2**49)
@@ -168,13 +147,13 @@ def separate_exact(first: Weights, second: Weights, entropy: int | None = None) 
 
 
 def present_separation(
-    first: Weights, second: Weights, X: Array, residues: tuple[Array, Array], field: PrimeField
+    first: ClearedNetwork, second: ClearedNetwork, X: Array, residues: tuple[Array, Array], field: PrimeField
 ) -> Separation:
     """The rational outputs if they are of readable size, else their residues."""
     if max(abs(int(x.p)) for x in X.ravel()) > 9:
         return Separation(X, residues, field)
     # The denominators are quick to look at, and almost always decide for large networks.
     for estimate in (denominator_bits, weight_bits):
-        if max(output_bits(w, estimate(w)) for w in (first, second)) > EXACT_OUTPUT_BITS:
+        if output_bits(first.architecture, max(map(estimate, (first, second)))) > EXACT_OUTPUT_BITS:
             return Separation(X, residues, field)
-    return Separation(X, (forward(first, X), forward(second, X)), QQ)
+    return Separation(X, (forward(first.weights, X), forward(second.weights, X)), QQ)

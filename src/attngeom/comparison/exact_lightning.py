@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.comparison.cleared import ClearedNetwork, clear
 from attngeom.comparison.evaluation import (
     NEGLIGIBLE,
     evaluate_mod_p,
@@ -25,10 +26,11 @@ SCREEN_TOKENS = 8
 
 def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
     """The verdict on two rational lightning networks; without a proof of equality, equality modulo random primes."""
-    separation = screen(first, second, seed)
+    one, two = clear(first), clear(second)
+    separation = screen(one, two, seed)
     if separation is not None:
         return _differ(separation, seed)
-    found = match_rational(first, second)
+    found = match_rational(one, two)
     if isinstance(found, Symmetry):
         reason = "a symmetry carries the first weights to the second"
         return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found)
@@ -78,7 +80,7 @@ def _differ(separation: Separation, seed: int) -> Comparison:
     return Comparison(same_function=False, standing="proven", reason=reason, seed=seed, separation=separation)
 
 
-def screen(first: Weights, second: Weights, seed: int) -> Separation | None:
+def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separation | None:
     """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero.
 
     A difference is a proof; agreement says nothing, for the prime is known to everybody.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attngeom.comparison.cleared import clear
 from attngeom.comparison.layerwise import layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison
@@ -27,7 +28,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int) -> Compar
     """
     architecture = first.architecture
     fiber = virtual_fiber(first)
-    found = match_rational(first, second)
+    found = match_rational(clear(first), clear(second))
     if isinstance(found, Symmetry):
         reason = "a symmetry carries the first weights to the second"
         return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found, fiber=fiber)

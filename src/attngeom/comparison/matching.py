@@ -16,35 +16,40 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpz, fmpz_mat
 
+from attngeom.comparison.cleared import ClearedHead, ClearedNetwork
 from attngeom.comparison.gauges import solve_gauge, solve_left
-from attngeom.comparison.integral import Integral, IntegralHead, integral_layers
 from attngeom.comparison.results import NoMatch
+from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
-from attngeom.network import Symmetry, Weights
+from attngeom.network import Symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
 
 MAX_ORDERS = 120
 
 Mark = tuple[fmpq, ...]
+Found = tuple[dict[GroupFactor, Any], ClearedMatrix | None]
+"""The elements of the head symmetries of one layer, and the change of basis after it."""
 
 
-def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
+def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | NoMatch:
     """The g with g · first = second over Q, or the reason why the search failed.
 
     It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
     the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
     compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K.
 
+    >>> from attngeom.comparison.cleared import clear
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
-    >>> match_rational(w, w.act(random_symmetry(w.architecture, QQ, seed=1))).between[0].tolist()
+    >>> moved = w.act(random_symmetry(w.architecture, QQ, seed=1))
+    >>> match_rational(clear(w), clear(moved)).between[0].tolist()
     [[7, -1], [-4, 6]]
     """
     architecture = first.architecture
-    before: Integral | None = None
+    before: ClearedMatrix | None = None
     elements: dict[GroupFactor, Any] = {}
-    for index, (heads, moved) in enumerate(zip(integral_layers(first), integral_layers(second))):
+    for index, (heads, moved) in enumerate(zip(first.layers, second.layers)):
         moved = tuple(_pull_back(head, before) for head in moved)
         u = _random_matrix(architecture.widths[index], 1)
         vectors, moved_vectors = ([_attend(head, u) for head in side] for side in (heads, moved))
@@ -57,7 +62,7 @@ def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
             scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
             if not architecture.rule.has_scale and any(scale != 1 for scale in scales):
-                found: tuple[dict[GroupFactor, Any], Integral | None] | str = "the attention matrices differ by a scale"
+                found: Found | str = "the attention matrices differ by a scale"
             else:
                 found = _match_layer(index, pairs, scales, free)
             if not isinstance(found, str):
@@ -69,24 +74,24 @@ def match_rational(first: Weights, second: Weights) -> Symmetry | NoMatch:
         elements |= parts
         elements[HeadOrder(index, architecture.heads)] = order
         if before is not None:
-            elements[Between(index, architecture.widths[index + 1])] = before.array()
+            elements[Between(index, architecture.widths[index + 1])] = before.to_array()
     return Symmetry(architecture, QQ, elements)
 
 
-def _pull_back(head: IntegralHead, D: Integral | None) -> IntegralHead:
+def _pull_back(head: ClearedHead, D: ClearedMatrix | None) -> ClearedHead:
     """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
     if D is None:
         return head
-    return IntegralHead(head.Q * D, (head.K * D).reduced(), (head.V * D).reduced(), head.O)
+    return ClearedHead(head.Q * D, (head.K * D).reduced(), (head.V * D).reduced(), head.O)
 
 
 @lru_cache(maxsize=64)
-def _random_matrix(rows: int, columns: int, seed: int = 0) -> Integral:
+def _random_matrix(rows: int, columns: int, seed: int = 0) -> ClearedMatrix:
     rng = np.random.default_rng(seed)
-    return Integral(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
+    return ClearedMatrix(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
 
 
-def _attend(head: IntegralHead, u: Integral) -> list[fmpq]:
+def _attend(head: ClearedHead, u: ClearedMatrix) -> list[fmpq]:
     """The vector A u: proportional attention matrices have proportional vectors."""
     return list((head.K.transpose() * (head.Q * u)).rationals().entries())
 
@@ -117,8 +122,8 @@ def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
 
 
 def _match_layer(
-    index: int, pairs: list[tuple[IntegralHead, IntegralHead]], scales: list[fmpq], free: bool
-) -> tuple[dict[GroupFactor, Any], Integral | None] | str:
+    index: int, pairs: list[tuple[ClearedHead, ClearedHead]], scales: list[fmpq], free: bool
+) -> Found | str:
     """The elements for the heads of one layer and D_i (None if it is the identity), or what went wrong."""
     values = [head.values() for head, _ in pairs]
     moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
@@ -139,36 +144,38 @@ def _match_layer(
             B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
         if C is None or (head.O is not None and B is None):
             return "the factors of a head are not related by an invertible matrix"
-        elements[QueryKey(index, place, head.K.matrix.nrows())] = C.array()
+        elements[QueryKey(index, place, head.K.matrix.nrows())] = C.to_array()
         if scale != 1:
             elements[Scale(index, place)] = QQ.convert([[scale]])
         if B is not None:
-            elements[ValueOutput(index, place, head.V.matrix.nrows())] = B.array()
+            elements[ValueOutput(index, place, head.V.matrix.nrows())] = B.to_array()
     return elements, D
 
 
-def _solve_basis(values: list[Integral], moved: list[Integral]) -> Integral | str:
+def _solve_basis(values: list[ClearedMatrix], moved: list[ClearedMatrix]) -> ClearedMatrix | str:
     """The invertible D with D · values = moved, if values have full row rank; the caller checks the equation."""
     D = _solve_left(values, moved)
     if D is None:
-        stacked = [np.concatenate([x.array() for x in side], axis=1) for side in (values, moved)]
+        stacked = [np.concatenate([x.to_array() for x in side], axis=1) for side in (values, moved)]
         solved = solve_left(stacked[0], stacked[1], QQ)
         if solved is None:
             return "the stacked value maps lack full row rank, so the basis after the layer is not determined"
-        D = Integral.of(solved)
+        D = QQ.clear(solved)
     return D if D.is_invertible() else "the value maps of the two networks have different ranks"
 
 
-def _solve_gauge(P: Integral, P_moved: Integral, R: Integral, R_moved: Integral) -> Integral | None:
+def _solve_gauge(
+    P: ClearedMatrix, P_moved: ClearedMatrix, R: ClearedMatrix, R_moved: ClearedMatrix
+) -> ClearedMatrix | None:
     """An invertible B with B P = P_moved and R_moved B = R, or None if none was found."""
     B = _solve_left([P], [P_moved])
     if B is None:
-        completed = solve_gauge(P.array(), P_moved.array(), R.array(), R_moved.array(), QQ)
-        return None if completed is None else Integral.of(completed)
+        completed = solve_gauge(P.to_array(), P_moved.to_array(), R.to_array(), R_moved.to_array(), QQ)
+        return None if completed is None else QQ.clear(completed)
     return B if (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible() else None
 
 
-def _solve_left(left: list[Integral], right: list[Integral]) -> Integral | None:
+def _solve_left(left: list[ClearedMatrix], right: list[ClearedMatrix]) -> ClearedMatrix | None:
     """The X with X left_h = right_h for all h, if there is one; None if it is not determined by what is solved.
 
     Solved are the square systems X Σ left_h R_h = Σ right_h R_h with random R_h: FLINT cannot select columns.
@@ -178,7 +185,7 @@ def _solve_left(left: list[Integral], right: list[Integral]) -> Integral | None:
     return _mix(left).solve_left(_mix(right))
 
 
-def _mix(matrices: list[Integral]) -> Integral:
+def _mix(matrices: list[ClearedMatrix]) -> ClearedMatrix:
     """Σ M_h R_h, with as many columns as rows."""
     rows, columns = matrices[0].matrix.nrows(), matrices[0].matrix.ncols()
     parts = [M * _random_matrix(columns, rows, seed) for seed, M in enumerate(matrices)]

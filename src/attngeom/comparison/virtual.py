@@ -8,10 +8,9 @@ from math import gcd
 
 from flint import fmpq
 
-from attngeom.comparison.evaluation import reduce_weights
 from attngeom.comparison.gauges import ratio
 from attngeom.errors import InputError
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import GF, Array, Domain
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Weights
 from attngeom.network.attention import Sigmoid, Softmax
@@ -116,7 +115,7 @@ def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
     if not (causal and tokens == 2):
         try:
-            residues = [reduce_weights(weights, WORD_PRIME).virtual() for weights in (first, second)]
+            residues = [weights.to(GF(WORD_PRIME)).virtual() for weights in (first, second)]
         except InputError:
             residues = []
         if residues and not residues[0].domain.is_zero(residues[0].L):

@@ -33,8 +33,7 @@ def elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
 def from_flint(matrix: Any, convert: Callable[[Any], Any] | None = None) -> Array:
     """The entries of a FLINT matrix as an object array."""
     entries = matrix.entries()
-    out = np.empty(len(entries), dtype=object)
-    out[:] = entries if convert is None else [convert(x) for x in entries]
+    out = np.fromiter(entries if convert is None else map(convert, entries), dtype=object, count=len(entries))
     return out.reshape(matrix.nrows(), matrix.ncols())
 
 

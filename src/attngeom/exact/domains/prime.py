@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from flint import Ordering, fmpz, nmod, nmod_mat, nmod_mpoly_ctx
+from flint import Ordering, fmpq, fmpq_mat, fmpz, nmod, nmod_mat, nmod_mpoly_ctx
 from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
+from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.determinants import determinants_mod_p, powers_mod_p
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
 from attngeom.exact.modular import Echelon, determinant_mod_p, nullspace_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
@@ -57,7 +58,12 @@ class PrimeField(Domain):
     def convert(self, data: Any) -> Array:
         if isinstance(data, np.ndarray) and np.issubdtype(data.dtype, np.integer):
             return np.asarray(data.astype(np.int64 if self.fits_word else object) % self.p)
-        residues = elementwise(self._residue, data)
+        if isinstance(data, np.ndarray) and data.size and all(type(x) is fmpq for x in data.ravel()):
+            # In FLINT, over one denominator.
+            cleared = ClearedMatrix(*fmpq_mat(1, data.size, data.ravel().tolist()).numer_denom())
+            residues = from_flint(cleared.residues(self.p), int).reshape(data.shape)
+        else:
+            residues = elementwise(self._residue, data)
         return residues.astype(np.int64) if self.fits_word else residues
 
     def reduce(self, a: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx
 
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
+from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
 from attngeom.exact.modular import Echelon
 from attngeom.exact.numbers import as_fmpq
@@ -36,6 +37,10 @@ class Rationals(Domain):
 
     def to_flint(self, a: Array) -> fmpq_mat:
         return fmpq_mat(a.shape[0], a.shape[1], a.ravel().tolist())
+
+    def clear(self, a: Array) -> ClearedMatrix:
+        """A matrix as integers over its least denominator: several products in a row are faster that way."""
+        return ClearedMatrix(*fmpq_mat(a.tolist()).numer_denom())
 
     def invert(self, a: Any) -> Any:
         try:
