@@ -59,9 +59,6 @@ class Domain(ABC):
     def convert(self, data: Any) -> Array:
         """Coerce nested lists or an array over any other, exactly where entries are exact."""
 
-    def array(self, data: Any) -> Array:
-        return self.convert(data)
-
     def zeros(self, shape: tuple[int, ...]) -> Array:
         return self.convert(np.zeros(shape, dtype=np.int64))
 

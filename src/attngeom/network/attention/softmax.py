@@ -90,5 +90,6 @@ class Softmax(Attention):
                 return E
             sums = domain.reduce(E.sum(axis=-2))
             if np.all(sums):
-                inverses: Array = domain.invert(sums)[..., None, :]
-                return domain.times(E, inverses)
+                inverses = domain.invert(sums)[..., None, :]
+                shares: Array = domain.times(E, inverses)
+                return shares
