@@ -1,8 +1,12 @@
-# Everything here needs only Python 3.11+, pip and make; the virtual environment is made on first use.
+# Everything here needs only Python 3.11+, pip and make; the virtual environment is made on first use. READY holds what
+# users need; DEV adds the test runner, the linters and what optional features import; DOCS what builds the pages.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
+DOCS := $(VENV)/.docs
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 OUT ?= out/reproduce
 SECONDS_OF_FUZZ ?= 3600
 SEED ?= 0
@@ -10,11 +14,13 @@ SEED ?= 0
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test lint fuzz bench torch models-test clean
+.PHONY: help reproduce test docs-check wheel lint fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
+	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
+	@echo "make wheel       build the wheel and try it in an empty environment"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
 	@echo "make bench       run every script in benchmarks/ at its quick size"
@@ -24,31 +30,52 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,viz3d,cluster]'
+	$(PIP) -e '.[viz3d]'
 	touch $(READY)
+
+$(DEV): $(READY)
+	$(PIP) -e '.[viz3d,cluster,notebooks,dev]'
+	touch $(DEV)
+
+$(DOCS): $(DEV)
+	$(PIP) -e '.[docs]'
+	touch $(DOCS)
 
 reproduce: $(READY)
 	$(BIN)/attngeom reproduce --out $(OUT)
 
-test: $(READY)
+test: $(DEV)
 	$(BIN)/python -m pytest -n auto
 
-lint: $(READY)
+lint: $(DEV)
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
-fuzz: $(READY)
+# The wheel, installed into an empty environment, answers.
+wheel: $(READY)
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(BIN)/python -m venv build/wheel/empty
+	build/wheel/empty/bin/python -m pip install --quiet --disable-pip-version-check build/wheel/*.whl
+	cd build/wheel && empty/bin/attngeom --help >/dev/null
+	cd build/wheel && empty/bin/attngeom dim --widths 3,3,3 --attention 2,2 --tokens 3 --prove
+	cd build/wheel && empty/bin/attngeom demo demo >/dev/null && empty/bin/attngeom compare demo/a.json demo/b.json
+
+docs-check: $(DEV)
+	PYTHONPATH=. $(BIN)/python -m tests.docs
+
+fuzz: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz --seconds $(SECONDS_OF_FUZZ) --seed $(SEED)
 
-bench: $(READY)
+bench: $(DEV)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick; done
 
 torch: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torch]'
+	$(PIP) -e '.[torch]'
 
-models-test: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models-test]'
+models-test: $(DEV)
+	$(PIP) -e '.[models-test]'
 	$(BIN)/python tests/models/live_families.py
 
 clean:

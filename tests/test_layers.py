@@ -20,6 +20,7 @@ LAYERS = [
     {"certification", "learning"},
     {"interop"},
     {"atlas", "papers"},
+    {"demo"},
     {"cli", "explore"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -43,6 +43,18 @@ def one(name: str, line: str, code: int = 0, json: bool = True, files: tuple[str
     return Case(name, (Step(line, code, json),), files)
 
 
+FILES = [
+    one("demo", "demo {out}/demo"),
+    one("demo-mixed", "demo {in}", 2),
+    one("random-exact", "random --widths 3,2,3 --attention 2 --seed 4 --out {out}/w.json", files=("w.json",)),
+    one(
+        "random-float",
+        "random --widths 2,2 --heads 2 --kind softmax --causal --out {out}/w.safetensors",
+        files=("w.safetensors",),
+    ),
+    one("random-no-suffix", "random --widths 2,2 --out {out}/w", 2),
+]
+
 DIM = [
     one("dim-formula", "dim --widths 3,5,3 --attention 2"),
     one("dim-default-attention", "dim --widths 4,4,4 --heads 2"),
@@ -553,6 +565,7 @@ BAD = [
 ]
 
 CASES = [
+    *FILES,
     *DIM,
     *COMPARE,
     *CANONICALIZE,

@@ -37,6 +37,8 @@ TRACEBACK = "ATTNGEOM_TRACEBACK"
 """Set this variable to see where an internal error comes from."""
 
 COMMANDS = {
+    "demo": ("demo", "Write a folder of example files, and say what to try."),
+    "random": ("demo", "Write random weights of an architecture."),
     "dim": ("dim", "How many dimensions the functions of a network have."),
     "compare": ("compare", "Whether two checkpoints compute the same function."),
     "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),

@@ -20,6 +20,7 @@ from attngeom.cli.options import (
     Seed,
     Temperature,
     ValueWidth,
+    default_attention,
     file_option,
     flag,
 )
@@ -93,18 +94,6 @@ def _only(values: list[range], name: str) -> list[int]:
     if any(_size(part) != 1 for part in values):
         raise InputError(f"a range was given for --{name}; ranges need --table")
     return [part[0] for part in values]
-
-
-def default_attention(widths: list[int], heads: int) -> list[int]:
-    """Attention widths d_{i-1} / heads, as in standard transformers.
-
-    >>> default_attention([768, 768], 12)
-    [64]
-    """
-    for width in widths[:-1]:
-        if width % heads:
-            raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
-    return [width // heads for width in widths[:-1]]
 
 
 def _print_answer(answer: Dimension) -> None:

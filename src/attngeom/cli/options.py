@@ -51,3 +51,15 @@ def parse_list(text: str, name: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"--{name} {text[:40]!r} given; comma separated integers such as 3,3,2 are required") from None
+
+
+def default_attention(widths: list[int], heads: int) -> list[int]:
+    """Attention widths d_{i-1} / heads, as in standard transformers.
+
+    >>> default_attention([768, 768], 12)
+    [64]
+    """
+    for width in widths[:-1]:
+        if width % heads:
+            raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
+    return [width // heads for width in widths[:-1]]

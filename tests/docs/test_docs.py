@@ -1,0 +1,52 @@
+"""What README.md and docs show is what runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT, find_blocks, matches, pages
+from tests.docs.runner import check_page
+
+LONGEST = 120
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_shows_what_runs(page: Path) -> None:
+    wrong = check_page(page.read_text(encoding="utf-8"))
+    assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_is_wrapped_and_its_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    hidden = {n for block in find_blocks(text) for n in range(block.number, block.number + block.text.count("\n"))}
+    long = [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > LONGEST and number not in hidden and not line.startswith("|")
+    ]
+    assert not long
+    for target, _ in LINK.findall(text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{target} is not there"
+
+
+def test_differences_are_found() -> None:
+    assert check_page("```console\n$ attngeom dim --widths 2,2 --attention 1 --prove\n…\ndimension          7\n```\n")
+    assert check_page("```console\n$ attngeom dim --widths 2,2\n```\n")
+    assert check_page("```console\n$ attngeom dim --widths 2,2 --json  # exit 1\n…\n```\n")
+    assert check_page("```console\n$ rm -r x\n```\n")
+    assert check_page("```\n$ attngeom info\n```\n")
+    assert check_page("```python\n1 + 1  # → 3\n```\n")
+    assert check_page("```python\nimport attngeom.nothing\n```\n")
+    assert not check_page("```python\nx = 1\n```\n```python\nx + 1  # → 2\nprint(x)  # → 1\n```\n")
+
+
+def test_cuts() -> None:
+    assert matches(["…", "b", "…"], ["a", "b", "c"])
+    assert not matches(["…", "c", "…", "b", "…"], ["a", "b", "c"])
+    assert not matches(["a", "…", "a"], ["a"])
+    assert matches(["ab …"], ["ab cd"]) and not matches(["ab …"], ["abc"])
+    assert matches(["took 0.1 s"], ["took 22.5 s"]) and not matches(["22.5"], ["22.6"])
