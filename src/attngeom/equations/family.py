@@ -108,9 +108,12 @@ class Family(ABC):
 
     def polynomial(self, index: int) -> Polynomial:
         """Member ``index`` as a polynomial: its value at the generic point of the ambient space."""
+        return without_unused(self.flint_polynomial(index))
+
+    def flint_polynomial(self, index: int) -> Any:
+        """Member ``index`` as a FLINT polynomial in all coordinates of the ambient space."""
         self.check_range(index, index + 1)
-        value = self.evaluate(ambient_point(self.variety), index, index + 1)[0, 0]
-        return without_unused(value)
+        return self.evaluate(ambient_point(self.variety), index, index + 1)[0, 0]
 
     def __getitem__(self, index: int) -> Invariant:
         self.check_range(index, index + 1)
@@ -173,10 +176,11 @@ def without_unused(f: Any) -> Polynomial:
     >>> without_unused(polynomial_ring(("x", "y")).gens()[1])
     Polynomial('y')
     """
-    terms = [(tuple(int(e) for e in exponents), c) for exponents, c in f.terms()]
-    used = sorted({place for exponents, _ in terms for place, e in enumerate(exponents) if e})
     names = f.context().names()
-    return Polynomial.from_terms([names[k] for k in used], {tuple(e[k] for k in used): c for e, c in terms})
+    exponents = np.array(f.monoms(), dtype=np.int64).reshape(-1, len(names))
+    used = np.flatnonzero(exponents.any(axis=0))
+    terms = zip(map(tuple, exponents[:, used].tolist()), f.coeffs())
+    return Polynomial(tuple(names[k] for k in used), tuple(terms))
 
 
 def combination_array(n: int, r: int, indices: Array) -> Array:

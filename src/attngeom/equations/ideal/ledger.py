@@ -134,15 +134,17 @@ class Quotient:
         position = {name: i for i, name in enumerate(coordinates(self.variety).names)}
         rows, codes, values = [], [], []
         for row, member in enumerate(members):
-            polynomial = family.polynomial(member)
-            places = [position[name] for name in polynomial.variables]
-            for exponents, c in polynomial.terms:
-                rows.append(row)
-                codes.append([place for place, e in zip(places, exponents) for _ in range(e)])
-                values.append(int(c.p) * pow(int(c.q), -1, self.prime) % self.prime)
+            f = family.flint_polynomial(member)
+            names = f.context().names()
+            exponents = np.array(f.monoms(), dtype=np.int64).reshape(-1, len(names))
+            term, variable = np.nonzero(exponents)
+            factors = np.array([position[name] for name in names])[variable]
+            codes.append(np.repeat(factors, exponents[term, variable]).reshape(len(exponents), family.degree))
+            rows += [row] * len(exponents)
+            values += [int(c.p) * pow(int(c.q), -1, self.prime) % self.prime for c in f.coeffs()]
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
-        keys = self.table.encode(np.sort(np.array(codes), axis=1))
+        keys = self.table.encode(np.sort(np.concatenate(codes), axis=1))
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         seen = self.keys[place] == keys
         entries = (np.array(values)[seen], (np.array(rows)[seen], place[seen]))
