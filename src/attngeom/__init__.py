@@ -22,12 +22,13 @@ _HOMES = {
     "interop": ("import_checkpoint", "import_state", "read_weights", "write_weights"),
     "layer.coefficients": ("Coefficients", "coefficients"),
     "layer.files": ("read_coefficients", "write_coefficients"),
+    "learning": ("learning_coefficient",),
     "network": ("Architecture", "Weights", "forward", "random_weights"),
     "recovery.recover": ("recover",),
     "verification": ("verify",),
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names}
-_PACKAGES = ("atlas", "models", "papers")
+_PACKAGES = ("atlas", "learning", "models", "papers")
 
 __all__ = [*_NAMES, *_PACKAGES]
 

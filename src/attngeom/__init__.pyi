@@ -1,6 +1,7 @@
 """Types of the public names, which the package loads when they are first used: one line for each home."""
 
 from attngeom import atlas as atlas
+from attngeom import learning as learning
 from attngeom import models as models
 from attngeom import papers as papers
 from attngeom.canonical import canonicalize as canonicalize
@@ -22,6 +23,7 @@ from attngeom.layer.coefficients import Coefficients as Coefficients
 from attngeom.layer.coefficients import coefficients as coefficients
 from attngeom.layer.files import read_coefficients as read_coefficients
 from attngeom.layer.files import write_coefficients as write_coefficients
+from attngeom.learning import learning_coefficient as learning_coefficient
 from attngeom.network import Architecture as Architecture
 from attngeom.network import Weights as Weights
 from attngeom.network import forward as forward

@@ -408,6 +408,24 @@ INSPECT = [
     one("inspect-singular-float", "inspect {in}/stratum_singular.safetensors"),
 ]
 
+LAMBDA = [
+    one("lambda-layer", "lambda {in}/layer.json"),
+    one("lambda-boundary", "lambda {in}/stratum_boundary.json"),
+    one("lambda-zero", "lambda {in}/stratum_zero.json"),
+    one("lambda-zero-global", "lambda {in}/stratum_zero.json --global"),
+    one("lambda-softmax", "lambda {in}/softmax.json"),
+    one("lambda-deep", "lambda {in}/deep.json --seed 3"),
+    one("lambda-heads", "lambda {in}/heads.json"),
+    one("lambda-one-token", "lambda {in}/token.json"),
+    one("lambda-float", "lambda {in}/layer.safetensors", 3),
+    one("lambda-text", "lambda {in}/stratum_boundary.json", json=False),
+    one("lambda-table", "lambda --widths 2,2 --attention 2 --table"),
+    one("lambda-table-softmax", "lambda --widths 2,2,2 --attention 1 --kind softmax --table", json=False),
+    one("lambda-bad-nothing", "lambda", 2),
+    one("lambda-bad-both", "lambda {in}/layer.json --widths 2,2 --table", 2),
+    one("lambda-bad-table", "lambda --widths 2,2 --heads 2 --table", 2),
+]
+
 LAYERS = [
     one("coefficients-exact", "coefficients {in}/layer.json --out {out}/c.json", files=("c.json",)),
     one("coefficients-float", "coefficients {in}/layer.safetensors"),
@@ -576,6 +594,7 @@ CASES = [
     *INVARIANTS,
     *IMPLICITIZE,
     *INSPECT,
+    *LAMBDA,
     *LAYERS,
     *MODEL,
     *ATLAS,

@@ -49,6 +49,7 @@ COMMANDS = {
     "invariants": ("invariants", "The equations that hold on all attention layers."),
     "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
     "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
+    "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
     "forward": ("layers", "Evaluate a network at an input."),
     "import": ("layers", "Take attention weights from torch checkpoints."),

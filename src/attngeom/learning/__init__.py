@@ -1,1 +1,12 @@
 """Learning of attention networks: learning coefficients, conservation laws, samples."""
+
+from attngeom.learning.answer import LearningCoefficient, learning_coefficient
+from attngeom.learning.strata import LearningTable, global_learning_coefficient, learning_table
+
+__all__ = [
+    "LearningCoefficient",
+    "LearningTable",
+    "global_learning_coefficient",
+    "learning_coefficient",
+    "learning_table",
+]

@@ -13,8 +13,9 @@ from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
-from attngeom.exact.modular import Echelon
+from attngeom.exact.modular import Echelon, rank_mod_p
 from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.primes import BLAS_PRIME
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,24 @@ class Rationals(Domain):
             raise singular(a) from None
 
     def rank(self, a: Array) -> int:
+        """The rank; full rank modulo one prime is full rank, and costs no growth of digits.
+
+        >>> QQ.rank(QQ.convert([["1/2", 1], [1, 2]]))
+        1
+        """
         check_matrix(a)
-        return int(self.to_flint(a).rank())
+        residues = self._residues(a)
+        if residues is not None and rank_mod_p(residues, BLAS_PRIME) == min(a.shape):
+            return min(a.shape)
+        return int(self.to_flint(a if a.shape[0] >= a.shape[1] else a.T).rank())
+
+    def _residues(self, a: Array) -> Array | None:
+        """The entries mod a prime; None if it divides a denominator."""
+        pairs = [(int(x.p), int(x.q)) for x in a.ravel().tolist()]
+        if any(q % BLAS_PRIME == 0 for _, q in pairs):
+            return None
+        entries = [x % BLAS_PRIME if q == 1 else x * pow(q, -1, BLAS_PRIME) % BLAS_PRIME for x, q in pairs]
+        return np.array(entries, dtype=np.int64).reshape(a.shape)
 
     def rref(self, a: Array) -> Echelon:
         """The reduced row echelon form, without its zero rows.

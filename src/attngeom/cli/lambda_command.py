@@ -1,0 +1,89 @@
+"""``attngeom lambda``: the learning coefficient (λ, m) at given weights, or a table over all rank strata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.app import EXIT_UNDECIDED
+from attngeom.cli.options import (
+    Causal,
+    Heads,
+    Json,
+    Kind,
+    Residual,
+    Seed,
+    Temperature,
+    Tokens,
+    ValueWidth,
+    default_attention,
+    flag,
+    parse_list,
+)
+from attngeom.cli.output import print_json, print_line, print_pairs, print_table
+from attngeom.errors import InputError
+from attngeom.interop import read_weights
+from attngeom.learning import LearningTable, global_learning_coefficient, learning_coefficient, learning_table
+from attngeom.network import Architecture
+
+OptionalWeights = Annotated[
+    Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
+]
+Widths = Annotated[str | None, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")]
+Attention = Annotated[str | None, typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated.")]
+AsTable = Annotated[bool, flag("--table", "One row for each rank stratum of the architecture.")]
+Global = Annotated[bool, flag("--global", "The least pair over all weights of the same function.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("lambda")(lambda_command)
+
+
+def lambda_command(
+    weights: OptionalWeights = None,
+    widths: Widths = None,
+    attention: Attention = None,
+    table: AsTable = False,
+    everywhere: Global = False,
+    tokens: Tokens = 2,
+    kind: Kind = "lightning",
+    heads: Heads = 1,
+    value_width: ValueWidth = None,
+    residual: Residual = False,
+    causal: Causal = False,
+    temperature: Temperature = "1",
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """The learning coefficient λ and its multiplicity m: vol{K ≤ ε} is of order ε^λ (log 1/ε)^(m−1).
+
+    Exit code 0: proven; 3: not proven, an estimate of floats or bounds for λ.
+
+    Examples: attngeom lambda W.json; attngeom lambda --widths 4,4 --attention 2 --table
+    """
+    if (weights is None) != table or table != (widths is not None):
+        raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
+    if table:
+        sizes = parse_list(str(widths), "widths")
+        given = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
+        architecture = Architecture(sizes, given, tokens, kind, heads, value_width, residual, causal, temperature)
+        return _print_table(learning_table(architecture), json)
+    point = read_weights(Path(str(weights)))
+    found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
+    if json:
+        print_json(found.to_json())
+    else:
+        print_pairs(f"learning coefficient, {point.architecture.kind} attention", found.rows())
+    return 0 if found.is_proven else EXIT_UNDECIDED
+
+
+def _print_table(found: LearningTable, json: bool) -> int:
+    if json:
+        print_json(found.to_json())
+        return 0
+    print_line(f"rank strata of {found.scope}")
+    rows = [(row.words, row.pair.value, row.pair.multiplicity, row.theorem) for row in found.strata]
+    print_table(("stratum", "λ", "m", "theorem"), rows, left=("stratum", "theorem"))
+    return 0

@@ -1,0 +1,173 @@
+"""The learning coefficient at given weights: which theorem applies, the pair (λ, m), and how strong the answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import Array, QuadraticField
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
+from attngeom.learning.certified import by_ranks
+from attngeom.learning.deep import deep_softmax
+from attngeom.learning.enlarged import table_at
+from attngeom.learning.findings import Finding
+from attngeom.learning.pairs import Pair
+from attngeom.learning.single import one_layer
+from attngeom.network.weights import Weights
+from attngeom.results import Result, Standing
+from attngeom.verification.records import Certificate
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearningCoefficient(Result):
+    """(λ, m) of K(w) = ½ E‖φ_w(X) − φ_w0(X)‖² at w0: vol{K ≤ ε near w0} is of order ε^λ (log 1/ε)^(m−1).
+
+    ``value`` and ``multiplicity`` are None where nothing is proven; ``lower`` and ``upper`` then bound λ. The inputs
+    have a density on an open set and finite moments. λ is local: other weights of the same function have others.
+    """
+
+    weights: Weights
+    value: Fraction | None
+    multiplicity: int | None
+    lower: Fraction
+    upper: Fraction
+    stratum: str
+    theorem: str
+    blocks: tuple[Block, ...]
+    measured: tuple[Rank, ...] = ()
+    certificate: Certificate | None = None
+
+    @property
+    def pair(self) -> Pair | None:
+        """(λ, m)."""
+        return None if self.value is None or self.multiplicity is None else Pair(self.value, self.multiplicity)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lambda": None if self.value is None else str(self.value),
+            "multiplicity": self.multiplicity,
+            "is_proven": self.is_proven,
+            "standing": self.standing,
+            "theorem": self.theorem,
+            "stratum": self.stratum,
+            "reason": self.reason,
+            "lower_bound": str(self.lower),
+            "upper_bound": str(self.upper),
+            "blocks": [block.to_json() for block in self.blocks],
+            "ranks": [rank.to_json() for rank in self.measured],
+            "architecture": self.weights.architecture.to_json(),
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        shown: dict[str, Any] = {}
+        if self.value is None:
+            shown["λ"] = f"not proven; between {self.lower} and {self.upper}"
+        else:
+            shown["λ"] = f"{self.value} ({self.standing})"
+            shown["multiplicity"] = self.multiplicity
+        shown["stratum"] = self.stratum
+        shown["theorem"] = self.theorem
+        shown["reason"] = self.reason
+        for block in self.blocks:
+            shown[f"block {block.name}"] = f"{block.words}: {block.pair}"
+        gaps = [rank.gap for rank in self.measured if rank.gap is not None]
+        if gaps:
+            shown["smallest gap of a rank"] = f"{min(gaps):.1e}"
+        return shown
+
+
+def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0) -> LearningCoefficient:
+    """(λ, m) at given weights: exact numbers with a proof, an estimate for floats, or bounds.
+
+    ``inputs`` (N, d_0, t) is a sample that stands for the law of the inputs; without it the law has a density.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((2, 2), 1), QQ.convert([1, 0, 1, 0, 1, 0, 0, 0]), QQ)
+    >>> learning_coefficient(w).value, learning_coefficient(w).theorem
+    (Fraction(11, 4), 'A1.3')
+    """
+    _check_domain(weights)
+    sample = None if inputs is None else _read_inputs(inputs, weights)
+    blocks = head_blocks(weights)
+    found = _find(weights, blocks, seed, sample)
+    measured = tuple(rank for heads in blocks for head in heads for rank in head.measured if not rank.is_exact)
+    clear = found.is_clear and all(rank.is_clear for rank in measured)
+    standing: Standing = "undecided" if found.pair is None else "theorem" if not found.witness else "proven"
+    reason = found.reason
+    if weights.domain.rounds and found.pair is not None:
+        standing = "estimate" if clear else "undecided"
+        reason += "; ranks of floats are measured" if clear else "; but singular values show no clear gap"
+    pair = found.pair if standing != "undecided" else None
+    lower, upper = found.lower or Fraction(0), found.upper
+    if upper is None:
+        assert found.pair is not None
+        lower = upper = found.pair.value
+    if weights.domain.rounds:
+        # Measured ranks bound nothing.
+        lower, upper = Fraction(0), Fraction(weights.architecture.num_parameters, 2)
+    return LearningCoefficient(
+        standing=standing,
+        reason=reason,
+        seed=seed if found.witness else None,
+        weights=weights,
+        value=None if pair is None else pair.value,
+        multiplicity=None if pair is None else pair.multiplicity,
+        lower=lower,
+        upper=upper,
+        stratum=describe_stratum(blocks, found),
+        theorem=found.theorem,
+        blocks=tuple(block for heads in blocks for head in heads for block in head),
+        measured=measured,
+    )
+
+
+def _find(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array | None) -> Finding:
+    """The first theorem that says something."""
+    if sample is not None:
+        return _on_sample(weights, blocks, seed, sample)
+    return one_layer(weights, blocks[0]) or deep_softmax(weights, blocks) or by_ranks(weights, blocks, seed, None)
+
+
+def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> Finding:
+    """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
+    architecture = weights.architecture
+    if architecture.kind == "lightning" and architecture.num_layers == 1 and sample.shape[-1] >= 2:
+        table = table_at(sample, architecture.causal, weights.domain)
+        if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
+            return one_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)
+    return by_ranks(weights, blocks, seed, sample)
+
+
+def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: Finding) -> str:
+    """The ranks of all blocks, and whether a head of rank one is aligned."""
+    words = "; ".join(block.words for heads in blocks for head in heads for block in head)
+    if found.theorem == "A1.3":
+        return f"{words}; aligned"
+    single = len(blocks) == len(blocks[0]) == 1
+    if found.theorem == "A1.2" and single and blocks[0][0].attention.rank == blocks[0][0].value.rank == 1:
+        return f"{words}; not aligned"
+    return words
+
+
+def _check_domain(weights: Weights) -> None:
+    """Real weights: λ is about volumes of real parameters."""
+    domain = weights.domain
+    if domain.characteristic or (isinstance(domain, QuadraticField) and domain.D < 0):
+        raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
+
+
+def _read_inputs(inputs: Any, weights: Weights) -> Array:
+    """A sample over the domain of the weights."""
+    sample = weights.domain.convert(np.asarray(inputs))
+    d, t = weights.architecture.widths[0], weights.architecture.tokens
+    if sample.ndim != 3 or sample.shape[1:] != (d, t) or 0 in sample.shape:
+        raise InputError(f"inputs of shape {sample.shape} given; shape (N, {d}, {t}) is required")
+    return sample

@@ -1,0 +1,194 @@
+"""Theorem B (any network): two ranks at a point, of the differential in Θ and of the symmetries on Θ, that add up.
+
+The proofs, also of Theorem R and of the two bounds for λ that are left otherwise, are in docs/theorems-learning.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+
+from attngeom.dimensions.counts import upper_bound
+from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.exact.balls import certify_rank
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain
+from attngeom.exact.primes import BLAS_PRIME, primes_from
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.learning.blocks import HeadBlocks
+from attngeom.learning.enlarged import Enlarged, enlarge, plain
+from attngeom.learning.findings import Finding
+from attngeom.learning.pairs import HALF, Pair
+from attngeom.network.weights import Weights
+
+MAX_ENTRIES = 10**7
+"""Entries of a Jacobian mod p or in floats; a few seconds."""
+MAX_SLOW_ENTRIES = 10**5
+"""Entries of a Jacobian in balls or over an extension of Q."""
+MAX_TOKENS = 8
+"""Further tokens are zero (lightning) or hidden (causal): inputs of the network that cost less."""
+SPARE_ROWS = 8
+PRECISION = 128
+INPUT_SIZES = (1.0, 0.5, 2.0, 0.25)
+"""Exponentials saturate at large scores and average tokens at small ones."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Lower bounds for ranks at a point; numbers of floats are measured, and ``is_clear`` says whether with a gap."""
+
+    jacobian: int
+    action: int
+    prime: int | None = None
+    rows: int = 0
+    tokens: int = 0
+    is_clear: bool = True
+
+
+def by_ranks(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, inputs: Array | None) -> Finding:
+    """What the ranks at the point say: Theorem B, Theorem R, bounds that meet, or bounds.
+
+    >>> from attngeom.learning.blocks import head_blocks
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((3, 3, 3), 3), QQ, seed=0)
+    >>> str(by_ranks(w, head_blocks(w), 0, None).pair)
+    '(25/2, 1)'
+    """
+    theta = enlarge(weights, blocks)
+    try:
+        found = _ranks(theta, theta.dimension, seed, inputs)
+    except SizeError as error:
+        return Finding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
+    pair = theta.pair.less(found.action)
+    numbers = f"rank {found.jacobian} + {found.action} of {theta.dimension}"
+    witness = {"prime": found.prime, "seed": seed, "samples": found.rows, "tokens": found.tokens}
+    if found.jacobian + found.action >= theta.dimension:
+        reason = f"{numbers}: the function determines the products up to symmetries, to first order"
+        return Finding("B", reason, pair, is_clear=found.is_clear, witness=witness)
+    return _by_bounds(weights, pair, found, numbers, witness, seed, inputs)
+
+
+def _by_bounds(
+    weights: Weights,
+    pair: Pair,
+    found: Ranks,
+    numbers: str,
+    witness: dict[str, int | None],
+    seed: int,
+    inputs: Array | None,
+) -> Finding:
+    """½ rank dφ ≤ λ ≤ Σ λ(block) − ½ rank of the symmetries; and λ = ½ rank dφ where this is the largest rank."""
+    own = _ranks(plain(weights), weights.architecture.num_parameters, seed, inputs)
+    most = upper_bound(weights.architecture).value
+    clear = found.is_clear and own.is_clear
+    witness = {**witness, "samples": own.rows}
+    if own.jacobian >= most:
+        reason = f"the rank of the differential is {most}, the largest that this architecture has"
+        return Finding("R", reason, Pair.coordinates(most), is_clear=own.is_clear, witness=witness)
+    lower = HALF * own.jacobian
+    if lower == pair.value:
+        reason = f"the bounds ½ rank dφ and Σ λ(block) − ½ rank of the symmetries are both {lower}"
+        return Finding("bounds", reason, Pair(lower), is_clear=clear, witness=witness)
+    reason = f"not proven: {numbers}; the differential in the weights has rank {own.jacobian} of at most {most}"
+    return Finding("none", reason, lower=lower, upper=pair.value, is_clear=clear, witness=witness)
+
+
+def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
+    """Both ranks, by arithmetic that fits the weights: mod p, balls, an extension of Q, or floats."""
+    weights = theta.weights
+    domain, rule = weights.domain, weights.architecture.rule
+    samples = rows + SPARE_ROWS if inputs is None else len(inputs) * inputs.shape[-1] * weights.architecture.widths[-1]
+    if domain.rounds:
+        _check_size(weights, samples, MAX_ENTRIES)
+        return _in_floats(theta, 2 * samples, seed, inputs)
+    if not rule.is_polynomial:
+        _check_size(weights, 2 * samples, MAX_SLOW_ENTRIES)
+        return _in_balls(theta, 2 * samples, seed, inputs)
+    if domain == QQ:
+        _check_size(weights, samples, MAX_ENTRIES)
+        return _mod_p(theta, samples, seed, inputs)
+    _check_size(weights, samples, MAX_SLOW_ENTRIES)
+    X, C = _draw(theta, samples, domain, seed, inputs)
+    return Ranks(domain.rank(theta.jacobian(X, C)), domain.rank(theta.action()), None, samples, X.shape[1])
+
+
+def _check_size(weights: Weights, rows: int, most: int) -> None:
+    """The Jacobian has at most this many columns; the symmetries have as many, and a row for each generator."""
+    shapes = [
+        d_in * (d_in + 2 * layer.attention + layer.d_out + (layer.value_width or 0)) + layer.d_out * d_in
+        for layer in weights.architecture.layers
+        for d_in in (layer.d_in,)
+    ]
+    columns = weights.architecture.heads * sum(shapes)
+    generators = sum(width**2 for width in weights.architecture.widths[1:-1]) + len(shapes)
+    entries = max(rows, generators) * columns
+    if entries > most:
+        raise SizeError(f"a Jacobian of {entries:,} entries is needed; at most {most:,} are computed")
+
+
+def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
+    """Ranks modulo a prime that divides no denominator: lower bounds for the ranks over Q."""
+    for p in islice(primes_from(BLAS_PRIME), 8):
+        field = GF(p)
+        try:
+            reduced = Enlarged(theta.weights.to(field), theta.forms)
+            X, C = _draw(reduced, rows, field, seed, inputs)
+        except InputError:
+            continue
+        return Ranks(field.rank(reduced.jacobian(X, C)), field.rank(reduced.action()), p, len(X), X.shape[1])
+    raise InputError("weights with denominators divisible by many primes given; simplify them")
+
+
+def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
+    """The rank of the true differential, certified by ball arithmetic; that of the symmetries is exact."""
+    balls = Balls(PRECISION)
+    if theta.weights.domain != QQ:
+        raise DomainError(
+            f"weights over {theta.weights.domain.name} given; softmax and sigmoid need rational ones here"
+        )
+    X, C = _draw(theta, rows, RR, seed, inputs)
+    enclosed = Enlarged(theta.weights.to(balls), theta.forms)
+    jacobian = enclosed.jacobian(balls.convert(X), balls.convert(C))
+    action = QQ.rank(theta.action())
+    return Ranks(certify_rank(jacobian, PRECISION).lower_bound, action, None, len(X), X.shape[1])
+
+
+def _in_floats(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
+    """Numerical ranks; clear if both show a gap."""
+    X, C = _draw(theta, rows, RR, seed, inputs)
+    with np.errstate(all="ignore"):
+        jacobian = theta.jacobian(X, C)
+    if not np.all(np.isfinite(jacobian)):
+        raise SizeError("derivatives of these weights are beyond the range of floats")
+    ranks = [_scaled_rank(matrix) for matrix in (jacobian, theta.action())]
+    clear = all(rank.is_clear for rank in ranks)
+    return Ranks(ranks[0].value, ranks[1].value, None, len(X), X.shape[1], clear)
+
+
+def _scaled_rank(matrix: Array) -> Rank:
+    """The rank with rows of norm one."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    kept = norms[:, 0] > 0
+    if not np.any(kept):
+        return Rank(0, False, (), None)
+    return measured_rank(matrix[kept] / norms[kept], RR)
+
+
+def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array | None) -> tuple[Array, Array]:
+    """Inputs X and cotangents C with tokens in rows: random ones from the seed, or every output at given inputs."""
+    architecture = theta.weights.architecture
+    d_out = architecture.widths[-1]
+    if inputs is not None:
+        N, _, t = inputs.shape
+        X = np.repeat(np.swapaxes(domain.convert(inputs), 1, 2), t * d_out, axis=0)
+        return X, np.tile(domain.eye(t * d_out).reshape(t * d_out, t, d_out), (N, 1, 1))
+    rng = np.random.default_rng(seed)
+    free = architecture.rule.is_polynomial or architecture.causal
+    tokens = min(architecture.tokens, MAX_TOKENS) if free else architecture.tokens
+    X = domain.random((rows, tokens, architecture.widths[0]), rng)
+    C = domain.random((rows, tokens, d_out), rng)
+    if domain.rounds:
+        X = X * np.resize(INPUT_SIZES, rows)[:, None, None]
+    return X, C

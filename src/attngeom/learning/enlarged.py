@@ -1,0 +1,214 @@
+"""The network in its matrices Θ = (A_h, V_h): the differential of the function in Θ, and the symmetries that act on Θ.
+
+A product that has its largest rank moves in a manifold and keeps its factors. One of smaller rank is replaced by a
+matrix whose entries are all free. A matrix on which the function does not depend at this point is left out: V_h if
+A_h = 0 (lightning), A_h if V_h = 0. A lightning head with A_h = 0 = V_h becomes a free table T in S²⊗R^d⊗R^d'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations_with_replacement
+from math import comb
+from typing import Literal
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.learning.blocks import HeadBlocks
+from attngeom.learning.pairs import Pair
+from attngeom.network.attention.rule import swap
+from attngeom.network.layer import Gradient, Passes
+from attngeom.network.weights import Head, Weights
+
+Form = Literal["factors", "matrix", "left out"]
+
+
+@dataclass(frozen=True)
+class HeadForm:
+    """How one head enters Θ; ``is_dead`` marks the free table, beside which both matrices are left out."""
+
+    attention: Form
+    value: Form
+    is_dead: bool
+    dimension: int
+    pair: Pair
+
+    @classmethod
+    def at(cls, blocks: HeadBlocks, is_lightning: bool) -> HeadForm:
+        """The form of a head with these blocks."""
+        A, V = blocks.attention, blocks.value
+        if is_lightning and A.is_zero and V.is_zero:
+            return cls("left out", "left out", True, A.rows * comb(A.rows + 1, 2) * V.rows, A.pair * V.pair)
+        attention: Form = "left out" if V.is_zero else "factors" if A.is_smooth else "matrix"
+        value: Form = "left out" if is_lightning and A.is_zero else "factors" if V.is_smooth else "matrix"
+        seen = [block for block, form in ((A, attention), (V, value)) if form != "left out"]
+        return cls(
+            attention,
+            value,
+            False,
+            sum(block.dimension for block in seen),
+            reduce(Pair.__add__, [block.pair for block in seen]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Enlarged:
+    """A point of Θ-space over some domain, with the forms of its heads."""
+
+    weights: Weights
+    forms: tuple[tuple[HeadForm, ...], ...]
+
+    @property
+    def dimension(self) -> int:
+        """dim Θ."""
+        return sum(form.dimension for heads in self.forms for form in heads)
+
+    @property
+    def pair(self) -> Pair:
+        """(λ, m) of ‖Θ − Θ_0‖², that of the table being ‖A_h‖² ‖V_h‖²."""
+        return reduce(Pair.__add__, [form.pair for heads in self.forms for form in heads])
+
+    def heads(self) -> tuple[tuple[Head, ...], ...]:
+        """The network whose tensors are the coordinates of Θ, and constants."""
+        domain = self.weights.domain
+        return tuple(
+            tuple(_enlarge(head, form, domain) for head, form in zip(heads, forms))
+            for heads, forms in zip(self.weights.layers, self.forms)
+        )
+
+    def jacobian(self, X: Array, C: Array) -> Array:
+        """Rows ∂⟨C_n, φ(X_n)⟩/∂Θ for inputs X (N, t, d_0) and cotangents C (N, t, d_l), tokens in rows."""
+        architecture, domain = self.weights.architecture, self.weights.domain
+        with domain.working():
+            passes = Passes.at(self.heads(), X, architecture.rule, domain, architecture.residual)
+            columns: list[Array] = []
+            for index in reversed(range(architecture.num_layers)):
+                layer = passes.layers[index]
+                gradients = layer.pull(C)
+                found = self._columns(index, gradients, layer.X, C)
+                columns = [part.reshape(len(X), -1) for part in found] + columns
+                if index:
+                    C = layer.pull_input(C, gradients)
+            return np.concatenate(columns, axis=1)
+
+    def _columns(self, index: int, gradients: list[Gradient], X: Array, C: Array) -> Iterator[Array]:
+        remaining, domain = iter(gradients), self.weights.domain
+        for head, form in zip(self.heads()[index], self.forms[index]):
+            Q, K, V = (next(remaining) for _ in range(3))
+            O = None if head.O is None else next(remaining)
+            if form.is_dead:
+                yield _table_gradient(X, C, self.weights.architecture.causal, domain)
+            if form.attention != "left out":
+                yield Q.product(domain)
+            if form.attention == "factors":
+                yield K.product(domain)
+            if form.value != "left out":
+                yield V.product(domain)
+                if O is not None:
+                    yield O.product(domain)
+
+    def action(self) -> Array:
+        """Rows ξ·Θ_0 for the scales of lightning heads and the changes of basis between layers, in all of (A_h, V_h).
+
+        These are tangent to the orbit of Θ_0, along which the function stays the same.
+        """
+        architecture, domain = self.weights.architecture, self.weights.domain
+        matrices = {
+            (index, h): (head.attention_matrix(domain), head.value_matrix(domain))
+            for index, heads in enumerate(self.weights.layers)
+            for h, head in enumerate(heads)
+        }
+        rows = []
+        if architecture.rule.has_scale:
+            for place, (A, V) in matrices.items():
+                rows.append(self._row({place: (A, domain.reduce(-V))}))
+        if not architecture.residual:
+            for index, width in enumerate(architecture.widths[1:-1]):
+                for a, b in np.ndindex(width, width):
+                    E = domain.zeros((width, width))
+                    E[a, b] = domain.one
+                    rows.append(self._row(_between(E, index, matrices, domain)))
+        return np.stack(rows) if rows else domain.zeros((0, 1))
+
+    def _row(self, changes: dict[tuple[int, int], tuple[Array | None, Array | None]]) -> Array:
+        parts = []
+        for index, heads in enumerate(self.weights.layers):
+            for h, (head, form) in enumerate(zip(heads, self.forms[index])):
+                dA, dV = changes.get((index, h), (None, None))
+                shapes = (head.Q.shape[1],) * 2, ((head.V if head.O is None else head.O).shape[0], head.V.shape[1])
+                for change, shape, kept in zip((dA, dV), shapes, (form.attention, form.value)):
+                    if kept != "left out":
+                        part = self.weights.domain.zeros(shape) if change is None else change
+                        parts.append(part.ravel())
+        return np.concatenate(parts) if parts else self.weights.domain.zeros((1,))
+
+
+def enlarge(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> Enlarged:
+    """The point of Θ-space below the weights; the blocks hold the ranks.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.learning.blocks import head_blocks
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((3, 3, 3), 3), QQ, seed=0)
+    >>> enlarge(w, head_blocks(w)).dimension
+    36
+    """
+    lightning = weights.architecture.rule.has_scale
+    return Enlarged(weights, tuple(tuple(HeadForm.at(head, lightning) for head in heads) for heads in blocks))
+
+
+def plain(weights: Weights) -> Enlarged:
+    """The same network in its own weights: every factor is kept, so the Jacobian is that of W ↦ φ_W."""
+    form = HeadForm("factors", "factors", False, 0, Pair.coordinates(0))
+    return Enlarged(weights, tuple(tuple(form for _ in heads) for heads in weights.layers))
+
+
+def _enlarge(head: Head, form: HeadForm, domain: Domain) -> Head:
+    Q, K, V, O = head.Q, head.K, head.V, head.O
+    if form.attention == "matrix":
+        K, Q = domain.eye(K.shape[1]), head.attention_matrix(domain)
+    if form.value == "matrix":
+        V, O = head.value_matrix(domain), None
+    return Head(Q, K, V, O)
+
+
+def _between(
+    E: Array, index: int, matrices: dict[tuple[int, int], tuple[Array, Array]], domain: Domain
+) -> dict[tuple[int, int], tuple[Array | None, Array | None]]:
+    """The changes along 1 + E after layer ``index``: V̇ = EV there; Ȧ = −(EᵀA + AE), V̇ = −VE in the next layer."""
+    multiply = domain.matmul
+    changes: dict[tuple[int, int], tuple[Array | None, Array | None]] = {}
+    for (layer, h), (A, V) in matrices.items():
+        if layer == index:
+            changes[layer, h] = None, multiply(E, V)
+        elif layer == index + 1:
+            moved = domain.reduce(-domain.reduce(multiply(E.T, A) + multiply(A, E)))
+            changes[layer, h] = moved, domain.reduce(-multiply(V, E))
+    return changes
+
+
+def table_at(inputs: Array, causal: bool, domain: Domain) -> Array:
+    """Σ_j x_j^(k) x_j^(l) x_i^(m) over k ≤ l and m, a row for each token i of each input (N, d, t), j ≤ i if causal.
+
+    Where the columns are independent, the sample tells apart all layers that are quadratic in one token.
+    """
+    X = swap(inputs)
+    N, t, _ = X.shape
+    units = np.tile(domain.eye(t).reshape(t, t, 1), (N, 1, 1))
+    return _table_gradient(np.repeat(X, t, axis=0), units, causal, domain)
+
+
+def _table_gradient(X: Array, C: Array, causal: bool, domain: Domain) -> Array:
+    """∂⟨C, Σ_i Σ_j T(x_j, x_j, x_i)⟩/∂T over pairs k ≤ l of entries of x_j, entries m of x_i and output rows; j ≤ i."""
+    found = []
+    for k, l in combinations_with_replacement(range(X.shape[-1]), 2):
+        products = domain.times(X[..., k], X[..., l])
+        sums = [products[..., :1]]
+        for i in range(1, products.shape[-1]):
+            sums.append(domain.reduce(sums[-1] + products[..., i : i + 1]))
+        seen = np.concatenate(sums if causal else [sums[-1]] * len(sums), axis=-1)
+        found.append(domain.matmul(swap(C), domain.times(seen[..., None], X)).reshape(len(X), -1))
+    return np.concatenate(found, axis=1)

@@ -1,0 +1,132 @@
+"""One layer at every point: Theorems A1 (a lightning head), A2 (softmax), A3 (sigmoid) and D (softmax heads).
+
+The proofs are in docs/theorems-learning.md. A skip connection adds X to both functions, so it changes nothing here.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.learning.blocks import Block, HeadBlocks
+from attngeom.learning.findings import Finding
+from attngeom.learning.pairs import Pair
+from attngeom.learning.products import ProductPoint
+from attngeom.network.weights import Head, Weights
+
+ZERO_FUNCTION = "A = 0 or V = 0, so K is of the order of ‖A‖² ‖V‖²"
+IMMERSION = "K is of the order of ‖A − A_0‖² + ‖V − V_0‖²"
+
+
+def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding | None:
+    """What the theorems on one layer say; None if they say nothing."""
+    architecture = weights.architecture
+    if architecture.num_layers > 1:
+        return None
+    if len(blocks) > 1:
+        return softmax_heads(weights, blocks) if architecture.kind == "softmax" else None
+    (head,), (found,) = weights.layers[0], blocks
+    if architecture.kind == "lightning":
+        if architecture.tokens < 2:
+            return one_lightning_token(head, found, weights.domain)
+        return lightning(found, _is_aligned(head, found, weights.domain))
+    if architecture.kind == "softmax":
+        if architecture.tokens < 2:
+            return Finding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
+        return bounded("A2", found)
+    if architecture.kind == "sigmoid" and (architecture.tokens >= 2 or found.value.is_zero):
+        return bounded("A3", found)
+    return None
+
+
+def bounded(theorem: str, head: HeadBlocks) -> Finding:
+    """A softmax or sigmoid head, t ≥ 2: an immersion at every A if V_0 ≠ 0; else K is of the order of ‖V‖²."""
+    if head.value.is_zero:
+        return Finding(theorem, "V = 0, so K is of the order of ‖V‖²", head.value.pair)
+    return Finding(theorem, IMMERSION, head.attention.pair + head.value.pair)
+
+
+def lightning(head: HeadBlocks, aligned: Rank | None) -> Finding:
+    """Theorem A1: a lightning head, t ≥ 2, with or without a mask.
+
+    ``aligned`` is the rank of the key and value directions if rk A = rk V = 1: one if these are parallel.
+    """
+    A, V = head.attention, head.value
+    if A.is_zero or V.is_zero:
+        pair = A.pair * V.pair if A.is_zero and V.is_zero else A.pair if A.is_zero else V.pair
+        return Finding("A1.1", ZERO_FUNCTION, pair)
+    if aligned is not None and aligned.value == 1:
+        reason = "A = k qᵀ and V = h kᵀ share their direction: K contains the squares of products a_i a_j"
+        return Finding("A1.3", reason, aligned_pair(A, V), is_clear=aligned.is_clear)
+    reason = "up to the scale (sA, V/s) the function determines A and V to first order"
+    clear = aligned is None or aligned.is_clear
+    return Finding("A1.2", reason, (A.pair + V.pair).less(1), is_clear=clear)
+
+
+def aligned_pair(A: Block, V: Block) -> Pair:
+    """Theorem A1 (3): A_0 = k qᵀ, V_0 = h kᵀ: 2d + d' − 2 coordinates, d − 1 of fourth order, and two products."""
+    d, d_out = A.rows, V.rows
+    fourth = Pair(Pair.coordinates(d - 1).value / 2)
+    return Pair.coordinates(2 * d + d_out - 2) + fourth + _rest(A) + _rest(V)
+
+
+def _rest(block: Block) -> Pair:
+    """What is left of a block of rank one: a product of zero, all sizes and ranks less one."""
+    if block.point is None:
+        return Pair.coordinates((block.rows - 1) * (block.columns - 1))
+    P, H, N = block.point.sizes
+    return ProductPoint(P - 1, H - 1, N - 1, block.point.left - 1, block.point.right - 1, 0).pair
+
+
+def _is_aligned(head: Head, blocks: HeadBlocks, domain: Domain) -> Rank | None:
+    """The rank of (k, v) where A = k qᵀ and V = h vᵀ; None if a rank is not one."""
+    if blocks.attention.rank != 1 or blocks.value.rank != 1:
+        return None
+    A, V = head.attention_matrix(domain), head.value_matrix(domain)
+    return measured_rank(np.stack([_direction(A.T, domain), _direction(V, domain)]), domain)
+
+
+def _direction(a: Array, domain: Domain) -> Array:
+    """A row of a matrix of rank one that is not zero, over floats the longest one with unit norm."""
+    if domain.rounds:
+        lengths = np.linalg.norm(a, axis=1)
+        longest = int(np.argmax(lengths))
+        return np.asarray(a[longest] / lengths[longest])
+    return np.asarray(a[domain.pivot(a) // a.shape[1]])
+
+
+def one_lightning_token(head: Head, blocks: HeadBlocks, domain: Domain) -> Finding | None:
+    """One token sees the quadratic form xᵀAx: if it is not zero and V_0 = 0, K is of the order of ‖V‖²."""
+    if not blocks.value.is_zero:
+        return None
+    A = head.attention_matrix(domain)
+    form = measured_rank(domain.reduce(A + A.T), domain)
+    if form.value == 0:
+        return None
+    reason = "V = 0 and the quadratic form xᵀAx is not zero, so K is of the order of ‖V‖²"
+    return Finding("A1.1", reason, blocks.value.pair, is_clear=form.is_clear)
+
+
+def softmax_heads(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding | None:
+    """Theorem D: heads with different A_h (t = 2: nonzero and different up to sign) are an immersion of (A_h, V_h).
+
+    Where V_h = 0 the function does not depend on A_h, and K is of the order of ‖V_h‖² there.
+    """
+    domain, t = weights.domain, weights.architecture.tokens
+    if t < 2:
+        return None
+    matrices = [head.attention_matrix(domain) for head in weights.layers[0]]
+    differences = [domain.reduce(A - B) for A, B in combinations(matrices, 2)]
+    if t == 2:
+        differences += [domain.reduce(A + B) for A, B in combinations(matrices, 2)]
+        differences += matrices
+    ranks = [measured_rank(difference, domain) for difference in differences]
+    if any(rank.value == 0 for rank in ranks):
+        return None
+    parts = [head.value.pair if head.value.is_zero else head.attention.pair + head.value.pair for head in blocks]
+    reason = "the A_h differ, so K is of the order of the sum of all ‖A_h − A_h0‖² and ‖V_h − V_h0‖²"
+    return Finding("D", reason, reduce(Pair.__add__, parts), is_clear=all(rank.is_clear for rank in ranks))
