@@ -14,13 +14,14 @@ SEED ?= 0
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test docs-check wheel lint fuzz bench torch models-test clean
+.PHONY: help reproduce test browser-test docs-check wheel lint fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
+	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
 	@echo "make bench       run every script in benchmarks/ at its quick size"
@@ -46,6 +47,9 @@ reproduce: $(READY)
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n auto
+
+browser-test: $(DEV)
+	ATTNGEOM_BROWSER=required $(BIN)/python -m pytest tests/explore
 
 lint: $(DEV)
 	$(BIN)/ruff check src tests benchmarks examples

@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
-    {"errors", "files", "results", "version"},
+    {"errors", "files", "palette", "results", "version"},
     {"exact"},
     {"network"},
     {"layer"},
@@ -21,7 +21,8 @@ LAYERS = [
     {"interop"},
     {"atlas", "papers"},
     {"demo"},
-    {"cli", "explore"},
+    {"explore"},
+    {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}

@@ -56,6 +56,7 @@ COMMANDS = {
     "model": ("model", "The same questions for a real transformer."),
     "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
     "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
+    "explore": ("explore", "Look and play: a local page in the browser."),
     "info": ("info", "Versions of what the answers rest on."),
 }
 """The commands in the order of the help: their module in this package, and one line."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.files import make_folder, write_atomic
+from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 from attngeom.papers import Store
 from attngeom.papers.reports import Figure
 
@@ -30,7 +31,6 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 160,
     "legend.frameon": False,
 }
-DARK, MIDDLE, LIGHT, WARM = "#1b2a41", "#4a7fb5", "#c9d7e6", "#e0a100"
 
 
 def draw_figures(store: Store) -> list[Figure]:

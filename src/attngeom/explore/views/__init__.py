@@ -1,0 +1,28 @@
+"""The views, in the order of the start page: one module each, loaded when it is first opened."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from attngeom.errors import InputError
+from attngeom.explore.view import View
+
+VIEWS = {
+    "dimension": ("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
+}
+"""Name in the address: title and one line."""
+
+
+@cache
+def find_view(name: str) -> View:
+    """The view of a name.
+
+    >>> find_view("dimension").name
+    'dimension'
+    """
+    if name not in VIEWS:
+        raise InputError(f"view {name[:40]!r} asked for; there are {', '.join(VIEWS)}")
+    view = importlib.import_module(f"attngeom.explore.views.{name}").VIEW
+    assert isinstance(view, View)
+    return view

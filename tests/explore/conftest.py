@@ -1,0 +1,86 @@
+"""One server and one browser for all views. Without Chromium these tests are skipped, unless it is insisted on it."""
+
+import os
+import shutil
+import threading
+
+import pytest
+
+from attngeom.explore.server import Explorer
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+)
+INSISTED = os.environ.get("ATTNGEOM_BROWSER") == "required"
+SECONDS = 20
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    with Explorer(budget=30) as explorer:
+        thread = threading.Thread(target=explorer.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        yield explorer
+        explorer.shutdown()
+        thread.join()
+
+
+def _absent(what):
+    if INSISTED:
+        pytest.fail(f"{what}; make browser-test needs it")
+    pytest.skip(f"{what}: the explorer is not tested in a browser")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not CHROMIUM:
+        _absent("Chromium is not installed (Debian package chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _absent("playwright is not installed (extra dev)")
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def expect(browser):
+    """Playwright's assertions, which wait."""
+    from playwright.sync_api import expect as waiting
+
+    return waiting
+
+
+@pytest.fixture
+def window(browser, server):
+    """A window of its own; whatever the console complains of, or is fetched from elsewhere, fails the test."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(1000 * SECONDS)
+    complaints = []
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+
+    def watch(request):
+        if not request.url.startswith((server.address, "data:", "blob:")):
+            complaints.append(f"fetched from elsewhere: {request.url}")
+
+    page.on("request", watch)
+    page.complaints = complaints
+    yield page
+    page.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def visit(window, server):
+    """Open a page of the server in the window."""
+
+    def go(path):
+        window.goto(server.address + path)
+        return window
+
+    return go

@@ -1,0 +1,109 @@
+"""The view of dimensions: what the page shows is what the library computes."""
+
+import time
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+import attngeom
+from attngeom.cli.app import run
+from attngeom.explore.controls import read_state
+from attngeom.explore.shelf import Shelf
+from attngeom.explore.views import find_view
+from attngeom.models.presets import published
+from attngeom.models.redundancy import redundancy
+
+VIEW = find_view("dimension")
+CASES = [
+    ({"widths": "3,3,3", "attention": "2", "tokens": "3"}, attngeom.Architecture((3, 3, 3), 2)),
+    (
+        {"widths": "4,4", "attention": "", "heads": "2", "kind": "softmax", "residual": "1", "causal": "1"},
+        attngeom.Architecture((4, 4), 2, heads=2, kind="softmax", residual=True, causal=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "architecture"), CASES)
+def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, capsys):
+    state = read_state(VIEW.controls, query, Shelf())
+    expected = attngeom.dimension(architecture)
+    assert VIEW.answer(state).architecture == architecture
+    assert VIEW.answer(state).dimension == expected.dimension
+    assert f"{expected.dimension} " in VIEW.show(state) and f"of {expected.num_parameters} parameters" in VIEW.show(
+        state
+    )
+    assert run([*VIEW.command(state).split()[1:], "--json"]) == 0
+    assert f'"dimension": {expected.dimension},' in capsys.readouterr().out
+    exec(VIEW.python(state), {})
+    assert f"dimension          {expected.dimension}\n" in capsys.readouterr().out
+
+
+def test_large_architectures_are_answered_at_once_and_not_computed():
+    query = {"widths": "768,768,768", "attention": "", "heads": "12", "kind": "softmax", "residual": "1"}
+    state = read_state(VIEW.controls, query, Shelf())
+    started = time.process_time()
+    assert VIEW.answer(state).standing == "theorem"
+    assert time.process_time() - started < 0.2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{"widths": "3"}, {"widths": "3,-1"}, {"widths": "999999,2"}, {"attention": "x"}, {"heads": "2", "attention": ""}],
+)
+def test_bad_sizes_are_refused_with_one_line(query):
+    with pytest.raises(attngeom.errors.AttnGeomError) as refused:
+        VIEW.show(read_state(VIEW.controls, query, Shelf()))
+    assert len(str(refused.value)) <= 200 and "\n" not in str(refused.value)
+
+
+def test_browser_shows_what_the_library_computes(visit, expect):
+    page = visit("dimension")
+    assert page.locator("#dimension").inner_text().split()[0] == "23"
+    page.get_by_label("Kind of attention").select_option("softmax")
+    expected = attngeom.dimension(attngeom.Architecture((3, 3, 3), 2, kind="softmax"))
+    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    shown = dict(parse_qsl(urlsplit(page.url).query))
+    assert shown["kind"] == "softmax" and shown["widths"] == "3,3,3"
+    page.locator("#link").click()
+    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    page.get_by_label("Widths", exact=False).first.fill("4,3,5")
+    expected = attngeom.dimension(attngeom.Architecture((4, 3, 5), 2, kind="softmax"))
+    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    page.get_by_role("button", name="Prove it").click()
+    page.locator("#job[data-stage=done] #proof .badge.proven").wait_for()
+    page.get_by_label("Published model").select_option("gpt2")
+    expect(page.locator(".legend").first).to_contain_text(f"{redundancy(published('gpt2')).total:,}")
+
+
+def test_browser_refuses_bad_input_and_cancels_long_work(visit):
+    page = visit("dimension?widths=90,90,90,90&attention=40&kind=softmax&causal=1&method=krylov")
+    page.get_by_role("button", name="Prove it").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.locator("#job[data-stage=cancelled]").wait_for()
+    page.get_by_label("Widths").first.fill("<img src=x>")
+    page.locator("#answer .refusal").wait_for()
+    assert "<img src=x>" in page.locator("#answer .refusal").inner_text()
+
+
+def test_two_windows_do_not_disturb_each_other(browser, server):
+    first, second = browser.new_page(), browser.new_page()
+    first.goto(server.address + "dimension?widths=3,3&attention=2")
+    second.goto(server.address + "dimension?widths=5,5&attention=2")
+    before = first.locator("#dimension").inner_text()
+    second.get_by_label("Tokens").fill("1")
+    second.wait_for_url("**tokens=1**")
+    assert first.locator("#dimension").inner_text() == before
+    first.close()
+    second.close()
+
+
+def test_keyboard_and_narrow_page(visit):
+    page = visit("dimension")
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.keyboard.press("Tab")
+    reached = set()
+    for _ in range(24):
+        reached.add(page.evaluate("document.activeElement.name || document.activeElement.textContent"))
+        page.keyboard.press("Tab")
+    assert {"model", "kind", "widths", "attention", "heads", "tokens", "causal", "residual", "Prove it"} <= reached
