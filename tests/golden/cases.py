@@ -532,6 +532,7 @@ REPRODUCE = [
 BAD = [
     one("bad-command", "nonsense", 2, False),
     one("bad-no-command", "", 2, False),
+    one("bad-explore-file", "explore --no-browser {in}/nowhere.json", 2),
     one("bad-option", "dim --widths 3,3 --colour red", 2),
     one("bad-seed", "dim --widths 3,3 --seed -1", 2),
     one("bad-widths", "dim --widths 3,x --attention 2", 2),

@@ -39,4 +39,5 @@ def test_every_case_has_one_record_and_every_command_a_case() -> None:
     assert len(set(names)) == len(names)
     assert {path.stem for path in OUTPUTS.glob("*.json")} == set(names)
     used = {step.line.split(" ")[0] for case in CASES for step in case.steps if step.code != 2}
-    assert used == set(COMMANDS)
+    # The explorer serves until it is interrupted: what it answers is compared in tests/explore.
+    assert used == set(COMMANDS) - {"explore"}
