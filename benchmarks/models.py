@@ -40,9 +40,9 @@ from attngeom.models import (  # noqa: E402
     teleport,
     write_model,
 )
-from attngeom.models.comparison import compare_layers  # noqa: E402
 from attngeom.models.fingerprint import layer_fingerprint  # noqa: E402
 from attngeom.models.layer import distance  # noqa: E402
+from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import View  # noqa: E402

@@ -1,12 +1,13 @@
 """Real transformers: which weights compute the same function, counted, recovered, compared and moved."""
 
-from attngeom.models.comparison import LayerComparison, ModelComparison, compare
+from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.families import FAMILIES, family_of, specify
 from attngeom.models.fingerprint import Fingerprint, fingerprint
 from attngeom.models.folding import express, fold
 from attngeom.models.forward import forward
 from attngeom.models.gauges import canonical
 from attngeom.models.layer import LayerWeights
+from attngeom.models.layer_comparison import LayerComparison
 from attngeom.models.model import Model, open_model
 from attngeom.models.recovery import recover
 from attngeom.models.redundancy import Redundancy, redundancy

@@ -44,19 +44,40 @@ class Misfit:
         return self.value / self.expected
 
 
+@dataclass(frozen=True, kw_only=True)
+class Misfits:
+    """The misfits of one tensor in all its heads or units, as arrays."""
+
+    part: str
+    values: Array
+    expected: Array
+
+    @property
+    def ratios(self) -> Array:
+        return self.values / self.expected
+
+    def __getitem__(self, index: int) -> Misfit:
+        place = index if len(self.values) > 1 else None
+        return Misfit(
+            part=self.part, index=place, value=float(self.values[index]), expected=float(self.expected[index])
+        )
+
+    @property
+    def worst(self) -> Misfit:
+        return self[int(self.ratios.argmax())]
+
+
 def layer_misfits(
     block: Block, target: LayerWeights, found: Recovered, unit: float, noise: dict[str, float]
-) -> list[Misfit]:
+) -> list[Misfits]:
     """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
-    result: list[Misfit] = []
+    result: list[Misfits] = []
 
     def add(part: str, values: Array, growth: Array | float = PLAIN) -> None:
         # A head of zeros has no rounding to push through: half a unit stands in.
         limits = np.maximum(np.broadcast_to(growth, values.shape), 0.5) * max(1.0, noise.get(part, 1.0))
-        expected = np.maximum(limits * unit, limits * FLOOR)
-        for index, (value, limit) in enumerate(zip(values, expected)):
-            place = index if len(values) > 1 else None
-            result.append(Misfit(part=part, index=place, value=float(value), expected=float(limit)))
+        if len(values):
+            result.append(Misfits(part=part, values=values, expected=limits * max(unit, FLOOR)))
 
     _add_attention(
         add, "", target.attention, found.moved.attention, _growth("attention", target.attention, found, noise)
@@ -140,13 +161,12 @@ def _norms(array: Array) -> Array:
 def _squares(array: Array, other: Array | None = None) -> Array:
     """Sum of squares of every entry of the first axis, of the difference if another array is given, block by block."""
     count = len(array)
-    flat = array.reshape(count, -1)
-    right = None if other is None else other.reshape(count, -1)
     found = np.empty(count)
-    step = max(1, BLOCK // max(flat.shape[1], 1))
+    step = max(1, BLOCK * count // max(array.size, 1))
     for start in range(0, count, step):
-        rows = flat[start : start + step]
-        rows = rows if right is None else rows - right[start : start + step]
+        rows = array[start : start + step]
+        rows = rows if other is None else rows - other[start : start + step]
+        rows = rows.reshape(len(rows), -1)
         if np.iscomplexobj(rows):
             rows = np.concatenate([rows.real, rows.imag], axis=1)
         found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
@@ -264,11 +284,16 @@ def folding_noise(block: Block, stored: LayerWeights, folded: LayerWeights) -> d
         def measure(reader: str, affine: Affine, prefix: str = prefix, norm=norm, weights=weights) -> Affine:  # type: ignore[no-untyped-def]
             part = prefix + reader.removeprefix("turned_")
             left = after[prefix + reader]
-            dtype = affine.weight.real.dtype
+            if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
+                return affine
+            squares = affine.weight.real**2
+            if np.iscomplexobj(affine.weight):
+                squares += affine.weight.imag**2
+            dtype = squares.dtype
             if norm.kind == "layer":
-                note(part, _size(affine.weight * weights.gain.astype(dtype)), _size(left.weight))
+                note(part, float(np.sqrt((squares @ weights.gain.astype(dtype) ** 2).sum())), _size(left.weight))
             if np.any(weights.bias) or np.any(affine.bias):
-                spread = np.abs(affine.weight) ** 2 @ (weights.bias.astype(dtype) ** 2) + np.abs(affine.bias) ** 2
+                spread = squares @ weights.bias.astype(dtype) ** 2 + np.abs(affine.bias) ** 2
                 note(f"{part}_bias", float(np.sqrt(spread.sum())), _size(left.bias))
                 if reader == "value":
                     constants[prefix] = np.sqrt(spread)
@@ -300,7 +325,7 @@ def folding_noise(block: Block, stored: LayerWeights, folded: LayerWeights) -> d
 
 
 def _size(array: Array) -> float:
-    return float(np.linalg.norm(array.reshape(-1)))
+    return float(np.linalg.norm(array.ravel(order="K")))
 
 
-__all__ = ["FLOOR", "Misfit", "folding_noise", "layer_misfits", "relative"]
+__all__ = ["FLOOR", "Misfit", "Misfits", "folding_noise", "layer_misfits", "relative"]

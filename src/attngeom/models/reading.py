@@ -96,10 +96,10 @@ class Tensors:
 
 def _is_finite(array: Array) -> bool:
     """Whether all entries are finite: for half types no exponent of all ones, else block by block."""
-    flat, step = array.reshape(-1), 2**20
+    flat, step = array.ravel(order="K"), 2**20
     exponents = {"bfloat16": 0x7F80, "float16": 0x7C00}.get(array.dtype.name)
     if exponents is not None:
-        bits, mask = np.ascontiguousarray(flat).view(np.uint16), np.uint16(exponents)
+        bits, mask = flat.view(np.uint16), np.uint16(exponents)
         return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
     return all(bool(np.isfinite(flat[i : i + step]).all()) for i in range(0, flat.size, step))
 

@@ -29,6 +29,7 @@ from attngeom.models.symmetry import (
     act,
 )
 
+SINGULAR = 1e13
 SMALL = 1e-300
 
 
@@ -84,17 +85,20 @@ def _map_rows(goal: Array, rows: Array) -> Array:
     gram = rows @ rows.transpose(0, 2, 1)
     mixed = goal @ rows.transpose(0, 2, 1)
     found = np.empty_like(gram)
-    for g in range(len(gram)):
-        singular = np.linalg.cond(gram[g]) > 1e13 or np.linalg.cond(mixed[g]) > 1e13
-        if singular:
-            solution = np.linalg.lstsq(rows[g].T, goal[g].T, rcond=None)[0].T
-            usable = np.linalg.matrix_rank(solution) == len(solution)
-            found[g] = solution if usable else np.eye(len(solution))
-        else:
-            # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
-            first = np.linalg.solve(gram[g], mixed[g].T).T
-            rest = (goal[g] - first @ rows[g]) @ rows[g].T
-            found[g] = first + np.linalg.solve(gram[g], rest.T).T
+    # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
+    singular = ~((np.linalg.cond(gram, 1) < SINGULAR) & (np.linalg.cond(mixed, 1) < SINGULAR))
+    for g in np.flatnonzero(singular):
+        solution = np.linalg.lstsq(rows[g].T, goal[g].T, rcond=None)[0].T
+        usable = np.linalg.matrix_rank(solution) == len(solution)
+        found[g] = solution if usable else np.eye(len(solution))
+    regular = np.flatnonzero(~singular)
+    if len(regular):
+        # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
+        whole = len(regular) == len(gram)
+        own, wanted, products = (rows, goal, gram) if whole else (rows[regular], goal[regular], gram[regular])
+        first = np.linalg.solve(products, mixed[regular].transpose(0, 2, 1)).transpose(0, 2, 1)
+        rest = (wanted - first @ own) @ own.transpose(0, 2, 1)
+        found[regular] = first + np.linalg.solve(products, rest.transpose(0, 2, 1)).transpose(0, 2, 1)
     return found
 
 

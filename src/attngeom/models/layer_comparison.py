@@ -1,0 +1,195 @@
+"""One layer of two checkpoints, and what lies outside the layers: aligned, then measured head by head, unit by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.degenerate import hidden_parts
+from attngeom.models.layer import LayerWeights
+from attngeom.models.misfits import FLOOR, PLAIN, Misfit, Misfits, folding_noise, layer_misfits, relative
+from attngeom.models.model import Model
+from attngeom.models.names import tensor_name
+from attngeom.models.recovery import recover
+from attngeom.models.symmetry import Symmetry
+from attngeom.models.views import View, expanded, scaled_queries
+
+SAME, DIFFERENT = 3.0, 10.0
+OUTLIER = 1.4
+"""A head with a misfit this far above the expected one is suspect, although rounding may explain it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerComparison:
+    """Verdict of one layer: the worst head or unit, and every tensor that rounding does not explain."""
+
+    layer: int | str
+    same: bool | None
+    worst: Misfit | None
+    tensor: str | None
+    wrong: tuple[tuple[str, Misfit], ...] = ()
+    suspects: tuple[tuple[str, Misfit], ...] = ()
+    condition: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        worst = None
+        if self.worst is not None:
+            worst = _misfit_json(self.tensor or self.worst.part, self.worst)
+        return {
+            "layer": self.layer,
+            "same": self.same,
+            "worst": worst,
+            "condition": self.condition,
+            "wrong": [_misfit_json(name, misfit) for name, misfit in self.wrong],
+            "suspects": [_misfit_json(name, misfit) for name, misfit in self.suspects],
+        }
+
+
+def _misfit_json(tensor: str, misfit: Misfit) -> dict[str, Any]:
+    return {
+        "tensor": tensor,
+        "part": misfit.part,
+        "head": misfit.index,
+        "misfit": misfit.value,
+        "expected": misfit.expected,
+    }
+
+
+def _scaled(view: View, layer: int, folded: LayerWeights) -> LayerWeights:
+    block = view.model.block(layer)
+    folded = folded.with_(attention=scaled_queries(block.attention, folded.attention))
+    if folded.cross is not None:
+        folded = folded.with_(cross=scaled_queries(block.cross, folded.cross))
+    return folded
+
+
+def compare_layers(
+    left: View, right: View, layer: int, unit: float, tolerance: float | None = None
+) -> tuple[LayerComparison, Symmetry]:
+    """One layer: align, then measure every head and unit."""
+    stack, _ = left.model.place(layer)
+    block = left.model.block(layer)
+    folded: list[LayerWeights] = []
+    noise: dict[str, float] = {}
+    for view in (left, right):
+        stored = view.model.layer(layer)
+        own = view.fold(layer, stored)
+        for part, size in folding_noise(view.model.block(layer), stored, own).items():
+            noise[part] = max(noise.get(part, 1.0), size)
+        del stored
+        folded.append(_scaled(view, layer, own))
+    if folded[0].attention.groups != folded[1].attention.groups:
+        folded = [own.with_(attention=expanded(own.attention)) for own in folded]
+    found = recover(block, folded[0], folded[1], ordered=bool(stack.relative_buckets))
+    misfits = layer_misfits(block, folded[0], found, unit, noise)
+    comparison = _judge(layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, found.condition)
+    if comparison.same is False:
+        limit = SAME if tolerance is None else 1.0
+        hidden = hidden_parts(folded[0], found)
+        beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in misfits]
+        if all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places):
+            # What differs lies in heads or units that the function does not determine.
+            comparison = replace(comparison, same=None)
+    return comparison, found.symmetry
+
+
+def _judge(
+    layer: int | str, misfits: list[Misfits], name: Callable[[str], str], tolerance: float | None, condition: float
+) -> LayerComparison:
+    if tolerance is not None:
+        misfits = [replace(m, expected=np.full(m.values.shape, tolerance)) for m in misfits]
+    by_part = {m.part: m.worst for m in misfits}
+    worst = max(by_part.values(), key=lambda misfit: misfit.ratio)
+    same_up_to, different_from = (SAME, DIFFERENT) if tolerance is None else (1.0, 1.0)
+    same: bool | None = None
+    if worst.ratio <= same_up_to:
+        same = True
+    elif worst.ratio >= different_from:
+        same = False
+    wrong = tuple((name(part), misfit) for part, misfit in by_part.items() if misfit.ratio > same_up_to)
+    suspects = tuple((name(m.part), m) for m in _outliers(misfits)) if same else ()
+    return LayerComparison(
+        layer=layer,
+        same=same,
+        worst=worst,
+        tensor=name(worst.part),
+        wrong=wrong,
+        suspects=suspects,
+        condition=condition,
+    )
+
+
+def _outliers(misfits: list[Misfits]) -> list[Misfit]:
+    """Heads whose misfit stands out above the expected rounding."""
+    heads = ("query", "key", "value", "output", "cross.query", "cross.key", "cross.value", "cross.output")
+    return [m[int(i)] for m in misfits if m.part in heads for i in np.flatnonzero(m.ratios > OUTLIER)]
+
+
+def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
+    """A layer with a suspect head is not called the same: the verdict is left open."""
+    return [replace(layer, same=None) if layer.same and layer.suspects else layer for layer in layers]
+
+
+def compare_outside(left: View, right: View, unit: float, tolerance: float | None) -> LayerComparison:
+    """Embeddings, tables, final norms, head, and the tensors outside the transformer."""
+    one, other = left.model, right.model
+    misfits: list[Misfits] = []
+    names: dict[str, str] = {}
+    limit = max(PLAIN * unit, FLOOR)
+
+    def add(part: str, a: Array, b: Array, name: str) -> None:
+        names[part] = name
+        values = relative(a, b) if a.shape == b.shape else np.array([1.0])
+        misfits.append(Misfits(part=part, values=values, expected=np.full(values.shape, limit)))
+
+    if one.spec.vocabulary:
+        add("embedding", left.embedding(), right.embedding(), one.places.tokens)
+    for stack in one.spec.stacks:
+        twin = next(item for item in other.spec.stacks if item.name == stack.name)
+        tables = left.positions(stack), right.positions(twin)
+        if tables[0] is not None and tables[1] is not None:
+            add(f"{stack.name} positions", tables[0], tables[1], one.places.positions[stack.name])
+        relative_tables = one.relative(stack), other.relative(twin)
+        if relative_tables[0] is not None and relative_tables[1] is not None:
+            centred = [table - table[:1] for table in relative_tables if table is not None]
+            add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
+        _add_norms(add, one, other, stack, twin)
+    tied = _is_tied(one) and _is_tied(other)
+    heads = (None, None) if tied else (left.reader(), right.reader())
+    if heads[0] is not None and heads[1] is not None:
+        add("head", heads[0].weight, heads[1].weight, one.places.head)
+        add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
+    _add_others(add, one, other)
+    return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+
+
+def _is_tied(model: Model) -> bool:
+    return model.spec.head is not None and model.spec.head.tied
+
+
+def _add_norms(add: Callable[..., None], one: Model, other: Model, stack: Any, twin: Any) -> None:
+    """Norms outside the layers that no reader takes up: of embeddings, and the final one unless a head reads it."""
+    pairs = [(one.embedding_norm(stack), other.embedding_norm(twin), one.places.embedding_norm)]
+    is_last = stack is one.spec.stacks[-1]
+    if is_last and (one.spec.head is None or (_is_tied(one) and _is_tied(other))):
+        pairs.append((one.final_norm(stack), other.final_norm(twin), one.places.final_norm.get(stack.name, "")))
+    for a, b, name in pairs:
+        if a is not None and b is not None:
+            add(f"norm {name}", a.gain[None], b.gain[None], f"{name}.weight")
+            if np.any(a.bias) or np.any(b.bias):
+                add(f"norm bias {name}", a.bias[None], b.bias[None], f"{name}.bias")
+
+
+def _add_others(add: Callable[..., None], one: Model, other: Model) -> None:
+    mine = {name for name, reason in one.unread().items() if reason.startswith("outside")}
+    theirs = {name for name, reason in other.unread().items() if reason.startswith("outside")}
+    for name in sorted(mine | theirs):
+        if name in mine and name in theirs:
+            a, b = (model.tensors.raw(name).astype(np.float64)[None] for model in (one, other))
+            add(name, a, b, name)
+        else:
+            add(name, np.ones((1, 1)), np.zeros((1, 1)), f"{name} (in one file only)")
