@@ -12,11 +12,12 @@ from attngeom.papers.reports import Figure, Report, summary_rows, to_html, to_ma
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def make_record(name="one", outcome="confirmed", expected=None, **more):
+def make_record(name="one", outcome="proven", expected=None, **more):
     fields = {
-        "id": f"G-{name}", "paper": "G", "place": f"Lemma <{name}>", "statement": "a < b & c", "kind": "exact proof",
+        "id": f"G-{name}", "paper": "G", "place": f"Lemma <{name}>", "statement": "a < b & c",
+        "kind": "exact arithmetic", "strength": "proven", "proof": "docs/papers.md, G-one",
         "expected": expected or outcome, "outcome": outcome, "evidence": "counted", "values": {"n": [1, 2]},
-        "checks": (Check("x < y", True), Check("y < x", outcome == "confirmed"), Check("z", True, "correction")),
+        "checks": (Check("x < y", True), Check("y < x", outcome == "proven"), Check("z", True, "correction")),
         "counterexample": "d = 1", "correction": "the other way", "primes": (7,), "error_bound": 1e-9, "seconds": 0.25,
     }  # fmt: skip
     return Record(**{**fields, **more})
@@ -24,7 +25,7 @@ def make_record(name="one", outcome="confirmed", expected=None, **more):
 
 @pytest.fixture
 def report():
-    records = [make_record(), make_record("two", "refuted"), make_record("three", "refuted", "confirmed")]
+    records = [make_record(), make_record("two", "false as printed"), make_record("three", "failed", "proven")]
     figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("figures/G-figure-1.png",), "plotly is missing.")
     return Report(records, [figure], quick=True, seed=5)
 
@@ -74,9 +75,16 @@ def test_reports_say_nothing_of_the_machine(report):
         assert f"/{getpass.getuser()}/" not in text
 
 
+def test_what_is_false_as_printed_says_what_holds(report):
+    for text in (to_html(report), to_markdown(report)):
+        assert "false as printed, corrected and proven" in text
+        assert "docs/papers.md, G-one" in text
+
+
 def test_summary_counts(report):
     rows = dict(summary_rows(report))
-    assert rows["both"] == {"confirmed": 1, "confirmed with a correction": 0, "refuted": 2, "not run": 0}
+    counts = {name: count for name, count in rows["both"].items() if count}
+    assert counts == {"proven": 1, "false as printed": 1, "failed": 1}
     assert sum(rows["[I]"].values()) == 0
 
 

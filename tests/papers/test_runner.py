@@ -7,8 +7,10 @@ from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_ou
 from attngeom.papers.records import make_record
 
 
-def make_claim(name, run, expected="confirmed"):
-    return Claim(f"G-{name}", "G", name, "a statement", "exact proof", expected, run, "attngeom info", "nothing")
+def make_claim(name, run):
+    return Claim(
+        f"G-{name}", "G", name, "a statement", "exact arithmetic", "supported", run, "attngeom info", "nothing"
+    )
 
 
 def finding(*checks, **more):
@@ -17,22 +19,24 @@ def finding(*checks, **more):
 
 TRUE, FALSE = Check("true", True), Check("false", False)
 CORRECTED, SUPPORT_FAILS = Check("instead", True, "correction"), Check("test point", False, "support")
+MISPRINT = Check("a step of the proof", False, "printed proof")
 
 
 @pytest.mark.parametrize(
     ("checks", "outcome"),
     [
-        ([TRUE], "confirmed"),
-        ([TRUE, CORRECTED], "confirmed"),
-        ([TRUE, FALSE, CORRECTED], "confirmed with a correction"),
-        ([TRUE, FALSE], "refuted"),
-        ([TRUE, SUPPORT_FAILS], "refuted"),
-        ([FALSE, CORRECTED, SUPPORT_FAILS], "refuted"),
-        ([FALSE, Check("instead", False, "correction")], "refuted"),
+        ([TRUE], "supported"),
+        ([TRUE, CORRECTED], "supported"),
+        ([TRUE, MISPRINT], "supported"),
+        ([TRUE, FALSE, CORRECTED], "false as printed"),
+        ([TRUE, FALSE], "failed"),
+        ([TRUE, SUPPORT_FAILS], "failed"),
+        ([FALSE, CORRECTED, SUPPORT_FAILS], "failed"),
+        ([FALSE, Check("instead", False, "correction")], "failed"),
     ],
 )
 def test_outcome_follows_from_the_checks(checks, outcome):
-    assert finding(*checks).outcome == outcome
+    assert finding(*checks).outcome("supported") == outcome
 
 
 def test_interrupt_keeps_finished_claims_and_the_next_run_continues(tmp_path):
@@ -53,7 +57,7 @@ def test_interrupt_keeps_finished_claims_and_the_next_run_continues(tmp_path):
         run_claims(claims, Work(), tmp_path)
     records = run_claims(claims, Work(), tmp_path)
     assert calls == ["first", "second", "second"]
-    assert [record.outcome for record in records] == ["confirmed", "confirmed"]
+    assert [record.outcome for record in records] == ["supported", "supported"]
 
 
 @pytest.mark.parametrize("work", [Work(quick=True), Work(seed=1)])
@@ -71,7 +75,7 @@ def test_damaged_results_are_computed_again(tmp_path):
     run_claims(claims, Work(), tmp_path)
     path = Store(tmp_path, Work()).path
     path.write_text(path.read_text()[:-20])
-    assert run_claims(claims, Work(), tmp_path)[0].outcome == "confirmed"
+    assert run_claims(claims, Work(), tmp_path)[0].outcome == "supported"
     assert len(calls) == 2
 
 

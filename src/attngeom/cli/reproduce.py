@@ -65,13 +65,10 @@ def reproduce_command(
     return EXIT_NEGATIVE if report.unexpected else 0
 
 
-SHORT = {"confirmed": "✓", "confirmed with a correction": "± corrected", "refuted": "✗ refuted", "not run": "– not run"}
-
-
 def _print_table(records: list[Record], report: Report) -> None:
     rows = []
     for record in records:
-        mark = SHORT[record.outcome] if record.as_expected else f"{SHORT[record.outcome]} (!)"
+        mark = record.label if record.as_expected else f"{record.label} (!)"
         rows.append((f"[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}"))
     columns = ("claim", "outcome", "evidence", "seconds")
     print_table(columns, rows, left=columns[:3])

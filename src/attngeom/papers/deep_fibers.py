@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from flint import fmpq_mpoly
+from flint import fmpq, fmpq_mpoly
 
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain, matmul_mod
+from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import forward_recursion
@@ -93,9 +94,22 @@ def run_deep_fibers(work: Work) -> Finding:
             )
         )
     checks += [Check(statement, holds, "correction") for statement, holds in swap_identity()]
+    checks += [
+        Check(
+            "t = 2: the layer X ↦ X m, m = XᵀM X, is dominant: det(G ↦ Gm + Gᵀm + mG) is 3 det(m) times"
+            " 3p² + 3ps + 3s² + q² + qr + r², m = ((p, q), (r, s))",
+            dominance_identity(),
+            "correction",
+        ),
+        Check(
+            "a positive definite form: its Gram matrix has the leading minors 3, 27/4, 27/4, 81/16",
+            dominance_form() == ["3", "27/4", "27/4", "81/16"],
+            "correction",
+        ),
+    ]
     irreducible, nonzero = proof_steps()
-    checks.append(Check("proof: rk M ≥ 2 makes the quadric xᵀM x irreducible", irreducible))
-    checks.append(Check("proof: Equation 28 is not zero under the hypotheses", nonzero))
+    checks.append(Check("rk M ≥ 2 makes the quadric xᵀM x irreducible", irreducible, "printed proof"))
+    checks.append(Check("Equation 28 is not zero under the hypotheses", nonzero, "printed proof"))
     checks.append(Check("diag(1, −1) has rank 2 and the quadric (x₁ − x₂)(x₁ + x₂)", not irreducible, "correction"))
     checks.append(Check("M₁ = J has rank 2 and makes Equation 28 zero for l = 2", not nonzero, "correction"))
     example = (
@@ -125,6 +139,32 @@ def swap_identity() -> list[tuple[str, bool]]:
         same = all(f == determinant * g for f, g in zip(first.ravel(), second.ravel()))
         found.append((f"t = {t}: φ(B, J, L) = det(B) φ(J, B, L) in Q[B, L, X]", bool(same)))
     return found
+
+
+def dominance_identity() -> bool:
+    """det(G ↦ G m + Gᵀ m + m G) = 3 det(m) (3p² + 3ps + 3s² + q² + qr + r²) in Q[p, q, r, s] (Theorem F).
+
+    >>> dominance_identity()
+    True
+    """
+    ring = PolynomialDomain.of(m=(2, 2))
+    m = ring.matrix("m", 2, 2)
+    (p, q), (r, s) = m
+    columns = []
+    for unit in np.eye(4, dtype=np.int64).reshape(4, 2, 2):
+        G = ring.convert(unit)
+        columns.append((ring.matmul(G, m) + ring.matmul(G.T, m) + ring.matmul(m, G)).ravel())
+    form = 3 * p**2 + 3 * p * s + 3 * s**2 + q**2 + q * r + r**2
+    return bool(polynomial_determinant([list(row) for row in columns]) == 3 * (p * s - q * r) * form)
+
+
+def dominance_form() -> list[str]:
+    """The leading minors of the Gram matrix of 3p² + 3ps + 3s² + q² + qr + r², variables p, s, q, r."""
+    half, gram = fmpq(1, 2), QQ.zeros((4, 4))
+    for (i, j), c in {(0, 0): 3, (0, 1): 3, (1, 1): 3, (2, 2): 1, (2, 3): 1, (3, 3): 1}.items():
+        gram[i, j] += c * half
+        gram[j, i] += c * half
+    return [str(QQ.det(gram[:n, :n])) for n in range(1, 5)]
 
 
 def proof_steps() -> tuple[bool, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import product
 from math import comb
 
@@ -14,8 +13,9 @@ from attngeom.equations.points import place
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
+from attngeom.exact.polynomials import polynomial_ring
 from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
-from attngeom.layer.labels import count_cubics, count_output, count_support
+from attngeom.layer.labels import count_output, count_support
 from attngeom.layer.symbolic import variable_names
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in
@@ -78,17 +78,35 @@ def run_counts(work: Work) -> Finding:
         counted = len(supports[0]), len(frozenset().union(*supports))
         label = f"d = {d}, t = {t}: {counted[0]} monomials in one output and {counted[1]} in all"
         checks.append(Check(label, counted == (one, t * one) == (count_output(d, t), count_support(d, t))))
-    limits = {}
-    for d in (1, 2, 3, 8):
-        t = 10**9
-        found = Fraction(count_support(d, t) * t, count_cubics(d, t))
-        limit = Fraction(3 * (d + 1), d)
-        limits[str(d)] = str(limit)
-        checks.append(
-            Check(f"d = {d}: t × density tends to 3(d+1)/d = {limit}", abs(found / limit - 1) < Fraction(1, 10**7))
-        )
-    evidence = "monomials counted in the polynomial with generic weights; the limit from the exact counts at t = 10⁹"
-    return Finding(evidence, tuple(checks), {"limit of t × density by d": limits})
+    checks += [
+        Check(
+            "in Q[d, t]: density = (d+1)(3dt − 2d + 2) / ((dt+1)(dt+2)), so t × density tends to 3(d+1)/d",
+            density_identity(),
+        ),
+        Check("3(dt + 2) − (3dt − 2d + 2) = 2d + 4 > 0, so density < 3(d+1)/(dt+1) for all d and t", density_bound()),
+    ]
+    return Finding(
+        "monomials counted in the polynomial with generic weights; the density as a rational function of d and t",
+        tuple(checks),
+    )
+
+
+def density_identity() -> bool:
+    """t (C(d+2,3) + (t−1) d C(d+1,2)) (dt+1)(dt+2) = (d+1)(3dt − 2d + 2) C(dt+2,3), as polynomials in d and t.
+
+    >>> density_identity()
+    True
+    """
+    d, t = polynomial_ring(("d", "t")).gens()
+    one = d * (d + 1) * (d + 2) + (t - 1) * 3 * d**2 * (d + 1)
+    cubics = d * t * (d * t + 1) * (d * t + 2)
+    return bool(t * one * (d * t + 1) * (d * t + 2) == (d + 1) * (3 * d * t - 2 * d + 2) * cubics)
+
+
+def density_bound() -> bool:
+    """3(dt + 2) − (3dt − 2d + 2) is the positive polynomial 2d + 4."""
+    d, t = polynomial_ring(("d", "t")).gens()
+    return bool(3 * (d * t + 2) - (3 * d * t - 2 * d + 2) == 2 * d + 4)
 
 
 def run_coefficients(work: Work) -> Finding:

@@ -12,6 +12,7 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.exact import BLAS_PRIME, QQ
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
+from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, symmetrize
 from attngeom.layer.splitting import LayerSplitting, quadric_table, split_layer
 from attngeom.network import Architecture
@@ -94,7 +95,8 @@ def run_fibers(work: Work) -> Finding:
         )
     checks.append(Check("t ≥ 2 is needed: for t = 1 the weights A and Aᵀ give one function", _one_token(), "support"))
     zero, split = quadratic_forms()
-    checks.append(Check("proof: rk A > 1 makes the quadratic form xᵀA x irreducible", not zero and not split))
+    statement = "rk A > 1 makes the quadratic form xᵀA x irreducible"
+    checks.append(Check(statement, not zero and not split, "printed proof"))
     checks.append(
         Check(
             "A = ((0, 1), (−1, 0)) has the form 0 and A = diag(1, −1) the form (x₁ − x₂)(x₁ + x₂)",
@@ -228,11 +230,30 @@ def run_closed(work: Work) -> Finding:
         products = [x * y for x in names[: d * d] for y in names[d * d :]]
         inside = all(basis.contains(sympy.expand(f**2)) for f in products)
         checks.append(Check(f"d = {d}, d' = {d_out}: φ = 0 forces (a_ij v_kl)² = 0 for all entries", inside))
+    for d, d_out in work.choose(((3, 2),), ((3, 2), (4, 3), (6, 5))):
+        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
+        A, V = ring.matrix("A", d, d), ring.matrix("V", d_out, d)
+        table = quadric_table(A, V, ring)
+        square = [
+            all(table[n, m, s] == V[n, k] * A[k, m] for k, s in enumerate(_squares(d))) for n, m in np.ndindex(d_out, d)
+        ]
+        checks.append(
+            Check(
+                f"d = {d}, d' = {d_out}: every product α_m ν_n of an entry α_m = column m of A, ν_n = row n"
+                " of V is one of the quadrics of φ",
+                all(square),
+            )
+        )
     evidence = (
-        "a Gröbner basis over Q shows that A ≠ 0 and V ≠ 0 give φ ≠ 0; the map on the compact product of projective"
-        " spaces (and of its closed subset rk A ≤ a) is then defined everywhere, and its image is closed"
+        "φ = 0 means α_m ν_n = 0 for all columns and rows, and a polynomial ring has no zero divisors; so the map on"
+        " the compact product of projective spaces is defined everywhere and its image is closed"
     )
     return Finding(evidence, tuple(checks))
+
+
+def _squares(d: int) -> list[int]:
+    """The places of the squares z_k² among the monomials z_k z_l, k ≤ l."""
+    return [index for index, (k, l) in enumerate(pairs(d)) if k == l]
 
 
 def run_birational(work: Work) -> Finding:

@@ -9,18 +9,21 @@ from typing import Any, Literal, get_args
 from attngeom.errors import FormatError
 
 Paper = Literal["G", "I"]
-Outcome = Literal["confirmed", "confirmed with a correction", "refuted", "not run"]
+Strength = Literal["proven", "proven at the stated sizes", "supported", "answered"]
+Outcome = Literal[Strength, "false as printed", "failed", "not run"]
 Evidence = Literal[
-    "exact proof",
-    "certificate",
-    "exact at the stated sizes",
-    "exact computation",
-    "exact computation mod p",
-    "float experiment",
+    "identities of polynomials",
+    "certificates",
+    "exact arithmetic",
+    "exact arithmetic mod p",
+    "operation counts",
+    "double precision",
 ]
-Part = Literal["claim", "correction", "support"]
+Part = Literal["claim", "printed proof", "correction", "support"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+PAGE = "docs/papers.md"
+"""Where the proofs at all sizes stand that are not on a page of their own."""
 PAPERS: Mapping[Paper, str] = {
     "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025)",
     "I": "Alexandr, Montúfar et al.: Algebraic Invariants of Lightning Self-Attention (2026)",
@@ -31,8 +34,8 @@ PAPERS: Mapping[Paper, str] = {
 class Check:
     """One statement that was computed, and whether it holds.
 
-    ``part``: "claim" is what the paper says, "correction" what holds instead, "support" what the test itself needs
-    (a hypothesis is necessary, a point is generic).
+    ``part``: "claim" is what the paper says, "printed proof" a step of its proof that may fail while the statement
+    stands, "correction" what holds instead, "support" what the test itself needs (a point is generic, bounds meet).
     """
 
     statement: str
@@ -56,18 +59,17 @@ class Finding:
     error_bound: float = 0.0
     data: Mapping[str, Any] | None = None
 
-    @property
-    def outcome(self) -> Outcome:
-        """Confirmed if everything holds; with a correction if only parts of the claim fail and corrections hold.
+    def outcome(self, strength: Strength) -> Outcome:
+        """The strength of the claim if everything holds; false as printed if only it fails and corrections hold.
 
-        >>> Finding("", (Check("2 + 2 = 5", False), Check("2 + 2 = 4", True, "correction"))).outcome
-        'confirmed with a correction'
+        >>> Finding("", (Check("2 + 2 = 5", False), Check("2 + 2 = 4", True, "correction"))).outcome("proven")
+        'false as printed'
         """
-        failed = {check.part for check in self.checks if not check.holds}
+        failed = {check.part for check in self.checks if not check.holds} - {"printed proof"}
         if not failed:
-            return "confirmed"
+            return strength
         corrected = any(check.part == "correction" for check in self.checks)
-        return "confirmed with a correction" if failed == {"claim"} and corrected else "refuted"
+        return "false as printed" if failed == {"claim"} and corrected else "failed"
 
 
 @dataclass(frozen=True)
@@ -88,18 +90,46 @@ class Work:
 
 @dataclass(frozen=True)
 class Claim:
-    """A result of a paper as data: where it stands, what it says, how it is checked, and what we expect to find."""
+    """A result of a paper as data: where it stands, what it says, how far it is established, and by what.
+
+    ``strength`` is what holds of the statement, or of the corrected one if it ``is_false`` as printed: "proven" for
+    all sizes by the argument that ``proof`` names, "proven at the stated sizes" and "supported" by the runner alone,
+    "answered" for a question that is settled. ``evidence`` is how the runner checks the finite part.
+    """
 
     id: str
     paper: Paper
     place: str
     statement: str
     evidence: Evidence
-    expected: Outcome
+    strength: Strength
     run: Callable[[Work], Finding]
     command: str
     function: str
     correction: str | None = None
+    is_false: bool = False
+    page: str = PAGE
+
+    @property
+    def expected(self) -> Outcome:
+        """The recorded outcome."""
+        return "false as printed" if self.is_false else self.strength
+
+    @property
+    def proof(self) -> str | None:
+        """Where the argument for all sizes stands; None if the row rests on its runner alone."""
+        if self.strength not in ("proven", "answered"):
+            return None
+        return f"{self.page}, {self.id}" if self.page == PAGE else self.page
+
+
+def outcome_label(outcome: str, strength: str) -> str:
+    """The outcome in words, with what holds of the corrected statement.
+
+    >>> outcome_label("false as printed", "proven")
+    'false as printed, corrected and proven'
+    """
+    return f"{outcome}, corrected and {strength}" if outcome == "false as printed" else outcome
 
 
 @dataclass(frozen=True)
@@ -113,6 +143,8 @@ class Record:
     kind: str
     expected: str
     outcome: str
+    strength: str
+    proof: str | None
     evidence: str
     checks: tuple[Check, ...]
     values: Mapping[str, Any]
@@ -121,6 +153,11 @@ class Record:
     primes: tuple[int, ...]
     error_bound: float
     seconds: float
+
+    @property
+    def label(self) -> str:
+        """The outcome in words, with what holds of the corrected statement."""
+        return outcome_label(self.outcome, self.strength)
 
     @property
     def as_expected(self) -> bool:
@@ -143,7 +180,7 @@ class Record:
 
 def make_record(claim: Claim, finding: Finding | None, reason: str, seconds: float) -> Record:
     """The record of a claim that was run, or of one that could not be run, with the reason."""
-    outcome: Outcome = "not run" if finding is None else finding.outcome
+    outcome: Outcome = "not run" if finding is None else finding.outcome(claim.strength)
     return Record(
         id=claim.id,
         paper=claim.paper,
@@ -152,6 +189,8 @@ def make_record(claim: Claim, finding: Finding | None, reason: str, seconds: flo
         kind=claim.evidence,
         expected=claim.expected,
         outcome=outcome,
+        strength=claim.strength,
+        proof=claim.proof,
         evidence=reason if finding is None else finding.evidence,
         checks=() if finding is None else finding.checks,
         values={} if finding is None else finding.values,
@@ -166,8 +205,8 @@ def make_record(claim: Claim, finding: Finding | None, reason: str, seconds: flo
 def count_outcomes(records: Iterable[Record]) -> dict[str, int]:
     """How many claims have each outcome, in the fixed order.
 
-    >>> count_outcomes([])
-    {'confirmed': 0, 'confirmed with a correction': 0, 'refuted': 0, 'not run': 0}
+    >>> count_outcomes([])["proven"]
+    0
     """
     counts = dict.fromkeys(OUTCOMES, 0)
     for record in records:

@@ -18,7 +18,15 @@ from attngeom.papers import PAPERS, Record, count_outcomes
 from attngeom.papers.records import Paper
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
-MARKS = {"confirmed": "✓", "confirmed with a correction": "±", "refuted": "✗", "not run": "–"}
+MARKS = {
+    "proven": "✓",
+    "proven at the stated sizes": "✓",
+    "supported": "≈",
+    "answered": "!",
+    "false as printed": "✗",
+    "failed": "?",
+    "not run": "–",
+}
 PAPER_KEYS: tuple[Paper, ...] = ("G", "I")
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#222;max-width:64rem;margin:2rem auto;padding:0 1rem}
@@ -88,10 +96,12 @@ def summary_rows(report: Report) -> list[tuple[str, dict[str, int]]]:
 
 def _details(record: Record) -> list[tuple[str, str]]:
     """Labelled facts of one claim, in the order in which they are shown."""
-    facts = [("evidence", f"{record.kind}: {record.evidence}")]
+    facts = [("proof", record.proof)] if record.proof else []
+    facts.append(("evidence", f"{record.kind}: {record.evidence}"))
+    is_false = record.outcome == "false as printed"
     if record.correction:
-        facts.append(("remark" if record.outcome == "confirmed" else "correction", record.correction))
-    if record.counterexample and record.outcome != "confirmed":
+        facts.append(("correction" if is_false else "remark", record.correction))
+    if record.counterexample and (is_false or record.outcome == "failed"):
         facts.append(("smallest example", record.counterexample))
     if record.error_bound:
         facts.append(("error probability", f"at most {record.error_bound:.1e}"))
@@ -140,7 +150,7 @@ def to_html(report: Report) -> str:
     ]
     for record in report.records:
         place = escape(f"[{record.paper}] {record.place}")
-        outcome = escape(f"{MARKS[record.outcome]} {record.outcome}")
+        outcome = escape(f"{MARKS[record.outcome]} {record.label}")
         parts.append(
             f"<tr><td><a href='#{escape(record.id)}'>{place}</a><td class=o>{outcome}<td>{escape(record.kind)}"
             f"<td class=n>{record.seconds:.2f}</tr>"
@@ -186,7 +196,7 @@ def _record_html(record: Record) -> str:
     values = "".join(f"<li>{escape(name)}: <code>{escape(text)}</code></li>" for name, text in _values(record.values))
     tables = f"<details><summary>numbers</summary><ul>{values}</ul></details>" if values else ""
     return (
-        f"<h3 id='{escape(record.id)}'>[{escape(record.paper)}] {escape(record.place)}: {escape(record.outcome)}</h3>"
+        f"<h3 id='{escape(record.id)}'>[{escape(record.paper)}] {escape(record.place)}: {escape(record.label)}</h3>"
         f"<p class=box>{escape(record.statement)}</p><ul>{facts}</ul>"
         f"<details open><summary>{len(record.checks)} checks, {record.seconds:.2f} s</summary>"
         f"<ul>{checks}</ul></details>"
@@ -219,7 +229,7 @@ def to_markdown(report: Report) -> str:
     lines += [f"| {label} | " + " | ".join(map(str, counts.values())) + " |" for label, counts in rows]
     lines += ["", "## Claims", "", "| claim | outcome | evidence | seconds |", "|---|---|---|---|"]
     for record in report.records:
-        outcome = f"{MARKS[record.outcome]} {record.outcome}"
+        outcome = f"{MARKS[record.outcome]} {record.label}"
         lines.append(f"| [{record.paper}] {record.place} | {outcome} | {record.kind} | {record.seconds:.2f} |")
     lines += ["", "## Figures", ""]
     for figure in report.figures:
@@ -228,7 +238,7 @@ def to_markdown(report: Report) -> str:
         lines += [f"![{figure.title}]({name})", "", f"**{figure.title}.** {figure.caption}{note}", ""]
     lines += ["## Details", ""]
     for record in report.records:
-        lines += [f"### [{record.paper}] {record.place}: {record.outcome}", "", f"> {record.statement}", ""]
+        lines += [f"### [{record.paper}] {record.place}: {record.label}", "", f"> {record.statement}", ""]
         lines += [f"- {name}: {text}" for name, text in _details(record)]
         lines += [f"- {'✓' if c.holds else '✗'} {_label(c.part)}{c.statement}" for c in record.checks]
         lines += [f"- {name}: `{text}`" for name, text in _values(record.values)]

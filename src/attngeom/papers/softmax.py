@@ -68,7 +68,8 @@ def run_softmax_fibers(work: Work) -> Finding:
         )
     for t in (2, 3, 4):
         printed, ours, reduced = equation_34(t)
-        checks.append(Check(f"t = {t}: Equation 34 as printed is column 1 for x_2 = … = x_t", printed))
+        statement = f"t = {t}: Equation 34 as printed is column 1 for x_2 = … = x_t"
+        checks.append(Check(statement, printed, "printed proof"))
         checks.append(Check(f"t = {t}: it is with (t−1) before the second term of the numerators", ours, "correction"))
         checks.append(
             Check(
@@ -140,10 +141,7 @@ def run_deep_softmax(work: Work) -> Finding:
             coincide == 0,
         ),
     )
-    evidence = (
-        "dimensions with certificates; outputs of a finite list of networks in double precision"
-        " (that finite fibers are single points is not proven)"
-    )
+    evidence = "finite consequences: dimensions with certificates; outputs of a finite list in double precision"
     return Finding(
         evidence,
         checks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,7 +24,18 @@ COMBINATIONS = 6
 SEVERAL_ROWS = (8, 10, 11)
 """Families that add nothing to the others here, or that are treated apart."""
 
-Equation = tuple[tuple[tuple[int, ...], int], ...]
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Polynomials mod p of degree at most four, term by term: its equation, its four places, its coefficient.
+
+    A place beyond the coordinates stands for the constant 1.
+    """
+
+    count: int
+    rows: Array
+    places: Array
+    coefficients: Array
 
 
 def random_rank(rows: int, columns: int, size: int, rng: np.random.Generator) -> Array:
@@ -118,27 +129,34 @@ def tangent_lower_bound(sample: Sample, a: int) -> int:
     return QQ.rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]))
 
 
-def _residues(family: Family, position: Mapping[str, int]) -> Iterator[Equation]:
-    for index in range(family.count):
-        polynomial = family.polynomial(index)
-        places = [position[name] for name in polynomial.variables]
-        yield tuple(
-            (tuple(place for place, e in zip(places, exponents) for _ in range(e)), int(FIELD.convert([c])[0]))
-            for exponents, c in polynomial.terms
-        )
+def _terms(families: Iterable[Family], position: Mapping[str, int]) -> Equations:
+    """The terms of all members of some families, in the places of their variables."""
+    rows, places, coefficients, count = [], [], [], 0
+    for family in families:
+        for index in range(family.count):
+            polynomial = family.polynomial(index)
+            where = [position[name] for name in polynomial.variables]
+            for exponents, c in polynomial.terms:
+                monomial = [place for place, e in zip(where, exponents) for _ in range(e)]
+                rows.append(count)
+                places.append(monomial + [len(position)] * (MAX_DEGREE - len(monomial)))
+                coefficients.append(int(FIELD.convert([c])[0]))
+            count += 1
+    table = np.array(places, dtype=np.int64).reshape(-1, MAX_DEGREE)
+    return Equations(count, np.array(rows, dtype=np.int64), table, np.array(coefficients, dtype=np.int64))
 
 
 @cache
-def row_equations(d: int, a: int, targets: int) -> tuple[Equation, ...]:
-    """Equations of degree ≤ 4 of one output row, as terms (places of the variables y_{S,m}, residue mod p)."""
+def row_equations(d: int, a: int, targets: int) -> Equations:
+    """Equations of degree ≤ 4 of one output row, in the places of the variables y_{S,m}."""
     position = {f"y_{k}_{l}_{m}": s * targets + m for s, (k, l) in enumerate(pairs(d)) for m in range(targets)}
     known = families(Variety(d, a, targets=targets))
     chosen = [f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS]
-    return tuple(equation for family in chosen for equation in _residues(family, position))
+    return _terms(chosen, position)
 
 
 @cache
-def segre_equations(d: int, d_out: int) -> tuple[Equation, ...]:
+def segre_equations(d: int, d_out: int) -> Equations:
     """The Segre quadrics across output rows, in the places of y_{n,S,m}."""
     position = {
         f"y_{n}_{k}_{l}_{m}": (n * len(pairs(d)) + s) * d + m
@@ -146,22 +164,20 @@ def segre_equations(d: int, d_out: int) -> tuple[Equation, ...]:
         for s, (k, l) in enumerate(pairs(d))
         for m in range(d)
     }
-    return tuple(_residues(SegreQuadrics(Variety(d, d, d_out=d_out)), position))
+    return _terms([SegreQuadrics(Variety(d, d, d_out=d_out))], position)
 
 
-def gradients(equations: tuple[Equation, ...], y: Array) -> Array:
+def gradients(equations: Equations, y: Array) -> Array:
     """The gradients of equations at a point mod p, as rows."""
-    p, values = WORD_PRIME, y.tolist()
-    rows = np.zeros((len(equations), len(values)), dtype=np.int64)
-    for row, terms in zip(rows, equations):
-        for monomial, c in terms:
-            for i, variable in enumerate(monomial):
-                product = c
-                for j, other in enumerate(monomial):
-                    if i != j:
-                        product = product * values[other] % p
-                row[variable] = (row[variable] + product) % p
-    return rows
+    p, values = WORD_PRIME, np.append(y, 1)
+    table = np.zeros((equations.count, len(values)), dtype=np.int64)
+    for i in range(MAX_DEGREE):
+        product = equations.coefficients
+        for j in range(MAX_DEGREE):
+            if i != j:
+                product = product * values[equations.places[:, j]] % p
+        np.add.at(table, (equations.rows, equations.places[:, i]), product)
+    return table[:, :-1] % p
 
 
 def tangent_upper_bound(sample: Sample, a: int) -> int:
