@@ -130,12 +130,12 @@ def run_heads(work: Work) -> Finding:
         X = np.random.default_rng(work.seed).standard_normal((3, 3))
         gap = np.abs(forward(weights, X) - forward(Weights.from_tensors(architecture, moved, RR), X)).max()
         checks.append(Check(f"{kind}: a cyclic order of three heads in every layer changes nothing", bool(gap < 1e-12)))
-    for kind, widths, a, value, expected, text in (
+    for kind, widths, a, v, expected, text in (
         ("softmax", (4, 4), 2, 2, 48, "the sum over the heads: nothing continuous is added (Theorem D)"),
         ("lightning", (4, 4), 2, 2, 46, "the sum minus one scale each: nothing continuous is added (Theorem H)"),
         ("lightning", (3, 3), 3, 3, 32, "two less than the sum minus scales: heads of full rank mix"),
     ):
-        architecture = Architecture(widths, a, tokens=2, kind=kind, heads=2, value_width=value)
+        architecture = Architecture(widths, a, tokens=2, kind=kind, heads=2, value_width=v)
         answer = dimension(architecture, prove=True, method="minor", seed=work.seed)
         label = f"{kind}, widths {widths}, H = 2, a = v = {a}: dimension {answer.dimension}, {text}"
         checks.append(Check(label, answer.is_proven and answer.dimension == expected, "support"))
