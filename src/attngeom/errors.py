@@ -9,6 +9,10 @@ class InputError(AttnGeomError, ValueError):
     """A value, shape or option that does not describe a valid problem."""
 
 
+class RangeError(InputError, ArithmeticError):
+    """Numbers that are not finite, or that leave the range of floats on the way to the answer."""
+
+
 class FormatError(AttnGeomError, ValueError):
     """A file that cannot be read: truncated, hostile, of another format or of another version."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.balance import choose_pivots
 
@@ -41,7 +42,7 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     if domain.is_exact:
         echelon = domain.rref(S)
         return RowGauge(S[:, list(echelon.pivots)], echelon.matrix, echelon.pivots)
-    left, values, right = np.linalg.svd(S, full_matrices=False)
+    left, values, right = lapack.svd(S, full_matrices=False)
     cut = max(RANK_CUT * float(values.max(initial=0.0)), noise * float(np.linalg.norm(S)))
     rank = int(np.sum(values[:max_rank] > cut))
     if rank == 0:
@@ -50,7 +51,7 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     # The right singular vectors once more, small columns to their own accuracy.
     span = (left[:, :rank].T @ S) / values[:rank, None]
     columns = list(pivots.columns)
-    rows = np.linalg.solve(span[:, columns], span)
+    rows = lapack.solve(span[:, columns], span)
     rows[:, columns] = np.eye(rank)
     close = (values > cut / CLOSE) & (values < cut * CLOSE)
     return RowGauge(S[:, columns], rows, pivots.columns, pivots.is_clear and not bool(close.any()))

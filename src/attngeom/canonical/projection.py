@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.network import Weights, forward
 from attngeom.network.symmetry import count_generators, infinitesimal_action
@@ -42,7 +43,7 @@ def split_along_fiber(weights: Weights, vector: Array) -> FiberSplit:
     if sum(count_generators(weights.architecture).values()) * size > MAX_ENTRIES:
         raise SizeError(f"{size} parameters given; the tangent vectors of the fiber would not fit in memory")
     rows = infinitesimal_action(weights).rows
-    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    _, values, right = lapack.svd(rows, full_matrices=False)
     basis = right[values > 1e-12 * values[0]] if values.size and values[0] else right[:0]
     along = basis.T @ (basis @ vector)
     return FiberSplit(along, vector - along)

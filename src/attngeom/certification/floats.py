@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.certification.results import Certification, LayerVerdict, Point
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
@@ -31,7 +32,7 @@ def certify_float(coefficients: Coefficients, attention: int | None, seed: int, 
     nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else STARTS)
     distance = nearest.distance / norm * (1 + 1e-12)
     if distance <= tolerance:
-        values = np.linalg.svd(nearest.A, compute_uv=False)
+        values = lapack.svdvals(nearest.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
         half = exponent // 2
         point = Point(np.ldexp(nearest.A, half), np.ldexp(nearest.V, exponent - half), RR)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from attngeom.comparison.float_layer import HeadSample, head_samples, relate_layers
 from attngeom.comparison.float_matching import FloatMatch
 from attngeom.comparison.samples import (
@@ -14,6 +12,7 @@ from attngeom.comparison.samples import (
     is_zero,
     relate,
 )
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture
 
@@ -57,7 +56,7 @@ def agree_after(match: FloatMatch, one: Layers, two: Layers, tolerance: float) -
 def _in_basis(heads: list[HeadSample], bases: list[Array], index: int) -> list[HeadSample]:
     """The heads of a layer with input coordinates bases[index − 1] z and output coordinates bases[index] z."""
     found = []
-    back = np.linalg.inv(bases[index - 1]) if bases and index > 0 else None
+    back = lapack.inv(bases[index - 1]) if bases and index > 0 else None
     after = bases[index] if index < len(bases) else None
     for head in heads:
         A, V = head.A, head.V

@@ -11,7 +11,8 @@ from scipy.optimize import linear_sum_assignment
 from attngeom.canonical.least_norm import least_norm
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.results import NoMatch
-from attngeom.errors import SingularError
+from attngeom.errors import RangeError, SingularError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
@@ -64,7 +65,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
                 # Errors of the weights are of equal size in the gauge in which they were given.
                 symmetry = refine(symmetry, first, second)
             residual = relative_distance(symmetry.apply(first), second)
-        except (SingularError, np.linalg.LinAlgError):
+        except (SingularError, RangeError):
             return NoMatch(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
     return FloatMatch(symmetry, residual, two)
 
@@ -149,17 +150,17 @@ def _scale(head: Head, moved: Head) -> float:
 def _rank(a: Array) -> int:
     if not np.all(np.isfinite(a)):
         return 0
-    return int(np.linalg.matrix_rank(a, rtol=RANK_CUT))
+    return int(lapack.matrix_rank(a, rtol=RANK_CUT))
 
 
 def _solve_left(S: Array, T: Array) -> Array:
     """The X with X S ≈ T of least squares."""
-    return np.linalg.lstsq(S.T, T.T, rcond=RANK_CUT)[0].T
+    return lapack.lstsq(S.T, T.T, rcond=RANK_CUT).T
 
 
 def _solve_orthogonal(S: Array, T: Array) -> Array:
     """The orthogonal X with X S ≈ T of least squares."""
-    left, _, right = np.linalg.svd(T @ S.T)
+    left, _, right = lapack.svd(T @ S.T)
     return np.asarray(left @ right)
 
 
@@ -169,12 +170,12 @@ def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
     if _rank(P) == size:
         return _solve_left(P, P_moved)
     if _rank(R_moved) == size:
-        return np.linalg.lstsq(R_moved, R, rcond=RANK_CUT)[0]
-    left = np.linalg.svd(P)[0]
+        return lapack.lstsq(R_moved, R, rcond=RANK_CUT)
+    left = lapack.svd(P)[0]
     rank = _rank(P)
     span, complement = left[:, :rank], left[:, rank:]
-    on_span = P_moved @ np.linalg.pinv(P, rcond=RANK_CUT) @ span
-    kernel = np.linalg.svd(R_moved)[2][_rank(R_moved) :].T
+    on_span = P_moved @ lapack.pinv(P, rcond=RANK_CUT) @ span
+    kernel = lapack.svd(R_moved)[2][_rank(R_moved) :].T
     mixing = np.eye(kernel.shape[1], complement.shape[1])
-    on_complement = np.linalg.pinv(R_moved, rcond=RANK_CUT) @ R @ complement + kernel @ mixing
+    on_complement = lapack.pinv(R_moved, rcond=RANK_CUT) @ R @ complement + kernel @ mixing
     return np.asarray(np.concatenate([on_span, on_complement], axis=1) @ left.T)

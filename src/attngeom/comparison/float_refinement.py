@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import SingularError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -91,7 +92,7 @@ class _Sylvester:
 
     @classmethod
     def of(cls, G: Array, H: Array) -> _Sylvester:
-        return cls(np.linalg.eigh(G), np.linalg.eigh(H))
+        return cls(lapack.eigh(G), lapack.eigh(H))
 
     def solve(self, R: Array) -> Array:
         (g, U), (h, W) = self.G, self.H

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.exact.domains import Array
+from attngeom.exact.arrays import Array
 
 
 def split_scale(array: Array) -> tuple[Array, int]:

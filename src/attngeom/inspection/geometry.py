@@ -9,13 +9,16 @@ import numpy as np
 
 from attngeom.dimensions.point import PointRank, rank_at
 from attngeom.errors import InputError, SizeError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.scaling import split_scale
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
 from attngeom.network import Weights
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
+LARGEST_EXPONENT = 900
 MAX_PARAMETERS = 3000
 """Local ranks are computed up to this size."""
 
@@ -106,18 +109,34 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
     if not 0 <= noise < 1:
         raise InputError(f"noise {noise} given; a relative accuracy between 0 and 1 is required")
     architecture = weights.architecture
+    has_virtual, is_lightning = architecture.has_virtual_weights, architecture.rule.is_polynomial
+    scaled = _in_range(weights) if has_virtual and weights.domain.rounds else weights
     stratum = None
-    if architecture.num_layers == 1 and architecture.has_virtual_weights and architecture.rule.is_polynomial:
-        ((A,),), ((V,),) = weights.attention_matrices(), weights.value_matrices()
-        stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, weights.domain, noise)
+    if architecture.num_layers == 1 and has_virtual and is_lightning:
+        ((A,),), ((V,),) = scaled.attention_matrices(), scaled.value_matrices()
+        stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, scaled.domain, noise)
+    point = scaled if is_lightning else weights
     return Inspection(
         weights,
         stratum,
-        virtual_fiber(weights, noise),
-        check_hypotheses(weights, noise),
-        virtual_ranks(weights, noise) if architecture.has_virtual_weights else None,
-        _local_rank(weights, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
+        virtual_fiber(scaled, noise),
+        check_hypotheses(scaled, noise),
+        virtual_ranks(scaled, noise) if has_virtual else None,
+        _local_rank(point, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
     )
+
+
+def _in_range(weights: Weights) -> Weights:
+    """Float weights whose M_i and L stay in the range of floats: tensors scaled by powers of two where they would not.
+
+    With one head and no skip connection A, V, M_i and L are scaled then, which changes no rank; nor does it change the
+    rank of the parametrization of a lightning network, whose function is scaled.
+    """
+    room = LARGEST_EXPONENT // (2 * weights.architecture.num_layers + 2)
+    split = {name: split_scale(tensor) for name, tensor in weights.tensors()}
+    if all(abs(exponent) <= room for _, exponent in split.values()):
+        return weights
+    return Weights.from_tensors(weights.architecture, {name: unit for name, (unit, _) in split.items()}, weights.domain)
 
 
 def _local_rank(weights: Weights, seed: int) -> PointRank:
@@ -193,7 +212,7 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
 def _joined(A: Array, V: Array, domain: Domain) -> Array:
     """The columns of A beside the rows of V, of equal size over floats."""
     if domain.rounds:
-        A, V = A / np.linalg.norm(A), V / np.linalg.norm(V)
+        A, V = A / lapack.norm(A), V / lapack.norm(V)
     return np.concatenate([A, V.T], axis=1)
 
 
@@ -204,7 +223,6 @@ def _distance(A: Array, V: Array, attention: int) -> float:
     """
     if not A.any() or not V.any():
         return 0.0
-    left = np.linalg.svd(A / np.linalg.norm(A), compute_uv=False)
-    right = np.linalg.svd(V / np.linalg.norm(V), compute_uv=False)
+    left, right = (values / lapack.norm(values) for values in map(lapack.svdvals, (A, V)))
     distance = min(1.0, float(np.hypot(np.linalg.norm(left[1:]), np.linalg.norm(right[1:]))))
     return min(distance, float(left[attention - 1])) if attention < A.shape[0] else distance

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.network import Weights
@@ -82,7 +83,7 @@ def _rank_beside(a: Array, size: float, domain: Domain, noise: float) -> Rank:
     largest = float(np.linalg.norm(a))
     if largest > CLEAR_GAP * cut:
         return measured_rank(a, domain, noise)
-    values = tuple(np.linalg.svd(a, compute_uv=False).tolist())
+    values = tuple(lapack.svdvals(a).tolist())
     return Rank(0, False, values, None if largest <= cut else largest / cut)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
@@ -88,7 +89,7 @@ def _signature_bound(tensor: Array) -> float:
 
 
 def _excess(matrices: Array) -> float:
-    values = np.linalg.eigvalsh(matrices)
+    values = lapack.eigvalsh(matrices)
     above, below = np.sort(np.maximum(values, 0), axis=1)[:, :-1], np.sort(np.maximum(-values, 0), axis=1)[:, :-1]
     return float(np.sqrt((above**2).sum(axis=1) + (below**2).sum(axis=1)).max(initial=0.0))
 
@@ -97,7 +98,7 @@ def _rank_one_bound(tensor: Array) -> float:
     """For a unit vector z the matrix α_m(z) ν_n(z) has rank one: the further singular values bound the distance."""
     z = _directions(tensor.shape[1])
     matrices = np.einsum("ck,cl,nklm->cnm", z, z, tensor)
-    values = np.linalg.svd(matrices, compute_uv=False)
+    values = lapack.svdvals(matrices)
     return float(np.sqrt((values[:, 1:] ** 2).sum(axis=1)).max(initial=0.0))
 
 
@@ -119,8 +120,8 @@ def _resultant_bound(tensor: Array) -> float:
         number = y.shape[-1]
         if number < 2 or d < 2:
             continue
-        frames = np.linalg.qr(rng.standard_normal((SAMPLES, d, 2)))[0]
-        mixes = np.linalg.qr(rng.standard_normal((SAMPLES, number, 2)))[0]
+        frames = lapack.qr(rng.standard_normal((SAMPLES, d, 2)))[0]
+        mixes = lapack.qr(rng.standard_normal((SAMPLES, number, 2)))[0]
         b = np.einsum("cki,klm,clj,cmu->cuij", frames, y, frames, mixes)
         p, q, r = b[:, :, 0, 0], b[:, :, 0, 1], b[:, :, 1, 1]
 
@@ -139,7 +140,7 @@ def _attention_bound(cross: Array, d: int, attention: int | None) -> float:
     """The flattening of all rows has rank ≤ a: its further singular values bound the distance (Eckart-Young)."""
     if attention is None or attention >= d:
         return 0.0
-    values = np.linalg.svd(cross.reshape(-1, d), compute_uv=False)
+    values = lapack.svdvals(cross.reshape(-1, d))
     return float(np.sqrt(np.sum(values[attention:] ** 2)))
 
 
@@ -148,11 +149,11 @@ def conjugate_pair_distance(coefficients: Coefficients) -> float:
     cross = coefficients.cross.mean(axis=(1, 2))
     d_out, d = cross.shape[0], cross.shape[2]
     flat = np.moveaxis(cross, 1, 2).reshape(d_out * d, -1)
-    left, values, right = np.linalg.svd(flat, full_matrices=False)
+    left, values, right = lapack.svd(flat, full_matrices=False)
     factors = left[:, 0].reshape(d_out, d)
-    h, weight, q = np.linalg.svd(factors, full_matrices=False)
+    h, weight, q = lapack.svd(factors, full_matrices=False)
     B = (right[0] / pair_orbits(d))[pair_index(d)]
-    roots, vectors = np.linalg.eigh(B)
+    roots, vectors = lapack.eigh(B)
     order = np.argsort(-np.abs(roots))
     if d < 2 or roots[order[0]] * roots[order[1]] <= 0:
         return float("inf")

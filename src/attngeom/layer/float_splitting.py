@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.precise import null_vector
@@ -94,7 +95,7 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
     rng = np.random.default_rng(seed)
     y = rng.standard_normal((3 * d + 6, d))
     G = _outer_products(table, y)
-    left, values, right = np.linalg.svd(G, full_matrices=False)
+    left, values, right = lapack.svd(G, full_matrices=False)
     weights = values[:, 0] / values[:, 0].max()
     results = []
     for name, directions, size in (("V", left[:, :, 0], d_out), ("A", right[:, 0, :], d)):
@@ -123,7 +124,7 @@ def _solve_attention(table: Array, V: Array) -> Array:
     """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
     d_out, d, S = table.shape
     units = np.stack([quadric_table(unit[:, None], V, RR)[:, 0].ravel() for unit in np.eye(d)], axis=1)
-    solved: Array = np.linalg.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d), rcond=None)[0]
+    solved: Array = lapack.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d))
     return solved
 
 
@@ -131,7 +132,7 @@ def _solve_values(table: Array, A: Array) -> Array:
     """The V of least squares for given A."""
     d_out, d, S = table.shape
     units = np.stack([quadric_table(A, unit[None, :], RR)[0].ravel() for unit in np.eye(d)], axis=1)
-    solved: Array = np.linalg.lstsq(units, table.reshape(d_out, d * S).T, rcond=None)[0]
+    solved: Array = lapack.lstsq(units, table.reshape(d_out, d * S).T)
     return solved.T
 
 
@@ -151,7 +152,7 @@ def _alternate(table: Array, A: Array, V: Array) -> tuple[Array, Array]:
 def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
     """The candidates (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) for T ≈ h ⊗ q ⊗ B with B indefinite of rank at most 2."""
     h, q, B = _leading_form(table)
-    values, vectors = np.linalg.eigh(B)
+    values, vectors = lapack.eigh(B)
     positive, negative = max(values[-1], 0.0), max(-values[0], 0.0)
     root, other = np.sqrt(positive) * vectors[:, -1], np.sqrt(negative) * vectors[:, 0]
     k, v = root + other, root - other
@@ -162,9 +163,9 @@ def _leading_form(table: Array) -> tuple[Array, Array, Array]:
     """h, q and the symmetric B whose product h ⊗ q ⊗ B is a best rank-one guess for T."""
     d_out, d, _ = table.shape
     tensor = _symmetric(table)
-    h = np.linalg.svd(tensor.reshape(d_out, -1), full_matrices=False)[0][:, 0]
+    h = lapack.svd(tensor.reshape(d_out, -1), full_matrices=False)[0][:, 0]
     slices = np.tensordot(h, tensor, axes=1)
-    left, values, right = np.linalg.svd(slices.reshape(d, -1), full_matrices=False)
+    left, values, right = lapack.svd(slices.reshape(d, -1), full_matrices=False)
     return h, left[:, 0], (values[0] * right[0]).reshape(d, d)
 
 
@@ -174,6 +175,6 @@ def _is_definite(table: Array, tolerance: float) -> bool:
     fit = h[:, None, None, None] * q[None, :, None, None] * B
     if np.linalg.norm(_symmetric(table) - fit) > tolerance * np.linalg.norm(_symmetric(table)):
         return False
-    values = np.linalg.eigvalsh(B)
+    values = lapack.eigvalsh(B)
     values = values[np.argsort(-np.abs(values))]
     return bool(values[0] * values[1] > 0 and np.all(np.abs(values[2:]) <= tolerance * abs(values[0])))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, lsmr
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients
@@ -97,7 +98,7 @@ def _start(problem: Problem, rng: np.random.Generator, number: int) -> tuple[Arr
     d, d_out = problem.d, len(problem.single)
     if problem.cross_weight and number < 3:
         tensor = (problem.cross / pair_orbits(d)[:, None])[:, pair_index(d), :]
-        left, values, right = np.linalg.svd(tensor.reshape(d_out * d, d * d), full_matrices=False)
+        left, values, right = lapack.svd(tensor.reshape(d_out * d, d * d), full_matrices=False)
         if number < len(values):
             return right[number].reshape(d, d) * values[number], left[:, number].reshape(d_out, d)
     return rng.standard_normal((d, d)), rng.standard_normal((d_out, d))
@@ -116,8 +117,8 @@ def _alternate(problem: Problem, A: Array, V: Array) -> tuple[Array, Array]:
         return sums
 
     for _ in range(ALTERNATIONS):
-        A = np.linalg.lstsq(normal(V.T @ V), np.tensordot(V, G, axes=((0, 1), (0, 1))), rcond=None)[0]
-        V = np.linalg.lstsq(normal(A @ A.T), np.tensordot(G, A, axes=((2, 3), (0, 1))).T, rcond=None)[0].T
+        A = lapack.lstsq(normal(V.T @ V), np.tensordot(V, G, axes=((0, 1), (0, 1))))
+        V = lapack.lstsq(normal(A @ A.T), np.tensordot(G, A, axes=((2, 3), (0, 1))).T).T
         scale = np.sqrt(max(float(np.linalg.norm(A)), 1e-150) / max(float(np.linalg.norm(V)), 1e-150))
         A, V = A / scale, V * scale
     return A, V
@@ -125,7 +126,7 @@ def _alternate(problem: Problem, A: Array, V: Array) -> tuple[Array, Array]:
 
 def _truncate(A: Array, attention: int) -> tuple[Array, Array]:
     """K, Q with Kᵀ Q the nearest matrix of rank ≤ attention."""
-    left, values, right = np.linalg.svd(A)
+    left, values, right = lapack.svd(A)
     root = np.sqrt(values[:attention])
     return (left[:, :attention] * root).T, root[:, None] * right[:attention]
 
@@ -176,7 +177,7 @@ class Factors:
         """The damped least squares step: dense if the matrix is small, else with the operators only."""
         if self.size * len(r) <= MAX_DENSE:
             padded = np.concatenate([self.derivative(np.eye(self.size)).T, damping * np.eye(self.size)])
-            return np.asarray(np.linalg.lstsq(padded, np.concatenate([-r, np.zeros(self.size)]), rcond=None)[0])
+            return np.asarray(lapack.lstsq(padded, np.concatenate([-r, np.zeros(self.size)])))
         operator = LinearOperator(
             (len(r), self.size),
             matvec=lambda x: self.derivative(x.reshape(1, -1))[0],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
@@ -35,7 +36,7 @@ def _deficient(rows: Array) -> Array:
     """Per matrix of a batch, whether its rows are dependent."""
     if not rows.shape[1]:
         return np.zeros(len(rows), bool)
-    values = np.linalg.svd(rows @ rows.transpose(0, 2, 1), compute_uv=False)
+    values = lapack.svdvals(rows @ rows.transpose(0, 2, 1))
     return np.asarray(values[:, -1] <= TINY**1.5 * values[:, 0])
 
 

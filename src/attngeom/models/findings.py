@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
@@ -84,9 +85,9 @@ def _values(inner: Array, outer: Array, share: int) -> Array:
     """Singular values of outer_h inner_g, all heads."""
     if not inner.shape[1]:
         return np.zeros((len(outer), 0))
-    small = np.linalg.qr(inner.transpose(0, 2, 1), mode="r")
-    cores = np.linalg.qr(outer, mode="r") @ np.repeat(small, share, axis=0).transpose(0, 2, 1)
-    return np.linalg.svd(cores, compute_uv=False)
+    small = lapack.triangle(inner.transpose(0, 2, 1))
+    cores = lapack.triangle(outer) @ np.repeat(small, share, axis=0).transpose(0, 2, 1)
+    return lapack.svdvals(cores)
 
 
 def _real_rows(turned: Array, plain: Array) -> Array:
@@ -98,8 +99,8 @@ def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float) ->
     turned = np.repeat(weights.turned_key.weight, weights.groups // weights.turned_groups, axis=0)
     same_input = turned.shape[-1] == weights.key.weight.shape[-1]
     keys = _real_rows(turned, weights.key.weight) if same_input else weights.key.weight
-    key_values = np.linalg.svd(keys, compute_uv=False)
-    value_values = np.linalg.svd(weights.value.weight, compute_uv=False)
+    key_values = lapack.svdvals(keys)
+    value_values = lapack.svdvals(weights.value.weight)
     plain = _values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), share)
     pairs = np.sqrt((np.abs(weights.turned_query.weight) ** 2).sum(axis=-1))
     pairs = pairs * np.repeat(

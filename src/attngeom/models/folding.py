@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
@@ -225,7 +226,7 @@ def express_constant(spec: Attention | None, weights: AttentionWeights) -> Atten
     groups, share = weights.groups, weights.heads // weights.groups
     summed = weights.output.reshape(groups, share, *weights.output.shape[1:]).sum(axis=1)
     system = summed.transpose(1, 0, 2).reshape(len(constant), -1)
-    biases = np.linalg.lstsq(system, constant, rcond=None)[0]
+    biases = lapack.lstsq(system, constant)
     if np.abs(system @ biases - constant).max() > 1e-9 * np.abs(constant).max():
         raise InputError("a constant of the attention output given that value biases cannot express; no place for it")
     value = Affine(weights.value.weight, weights.value.bias + biases.reshape(groups, -1))

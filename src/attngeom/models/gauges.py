@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.linalg import hadamard, qr
+from scipy.linalg import hadamard
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
@@ -73,7 +74,7 @@ def balance(left: Array, right: Array) -> tuple[Array, Array]:
     """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing."""
     q_left, r_left = tall_qr(left.T)
     q_right, r_right = tall_qr(right.T)
-    u, values, w = np.linalg.svd(r_left @ r_right.T)
+    u, values, w = lapack.svd(r_left @ r_right.T)
     root = np.sqrt(values)[:, None]
     new_left, new_right = root * (q_left @ u).T, root * (q_right @ w.T).T
     signs = pivot_signs(new_left)[:, None]
@@ -94,8 +95,8 @@ def turn(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
     if gauge == "echelon":
         pivots = choose_pivots(left)
         square = left[:, pivots]
-        if np.linalg.cond(square) < 1e12:
-            return np.linalg.solve(square, left), square.T @ right
+        if lapack.cond(square) < 1e12:
+            return lapack.solve(square, left), square.T @ right
     return left, right
 
 
@@ -108,9 +109,9 @@ def rotation(size: int) -> Array:
 def choose_pivots(left: Array) -> Array:
     """Columns of nearly largest volume: start with a pivoted QR, swap while an entry exceeds 1.05."""
     a = len(left)
-    pivots = np.asarray(qr(left, mode="r", pivoting=True)[1][:a])
+    pivots = lapack.pivoted_qr(left)[1][:a]
     for _ in range(10 * a + 10):
-        ratios = np.linalg.lstsq(left[:, pivots], left, rcond=None)[0]
+        ratios = lapack.lstsq(left[:, pivots], left)
         row, column = np.unravel_index(np.abs(ratios).argmax(), ratios.shape)
         if abs(ratios[row, column]) <= SWAP_ABOVE:
             break
@@ -225,9 +226,9 @@ def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
         latent: LatentWeights | None = getattr(weights, name)
         if latent is None:
             continue
-        u = np.linalg.svd(latent.down.weight, full_matrices=False)[0]
+        u = lapack.svd(latent.down.weight, full_matrices=False)[0]
         if u.shape[1] < u.shape[0]:
-            u = np.linalg.svd(latent.down.weight, full_matrices=True)[0]
+            u = lapack.svd(latent.down.weight, full_matrices=True)[0]
         u = u * pivot_signs(u.T @ latent.down.weight)
         changes[name] = replace(latent, down=latent.down.then(u.T))
         for reader in readers:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, MLPWeights
 from attngeom.models.specification import MLP
@@ -41,9 +42,9 @@ def _core_values(inner: Array, outer: Array, share: int) -> Array:
     factors = []
     for gram in (inner @ inner.transpose(0, 2, 1), outer.transpose(0, 2, 1) @ outer):
         ridge = 1e-14 * np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
-        factors.append(np.linalg.cholesky(gram + ridge * np.eye(gram.shape[-1])))
+        factors.append(lapack.cholesky(gram + ridge * np.eye(gram.shape[-1])))
     cores = factors[1].transpose(0, 2, 1) @ np.repeat(factors[0], share, axis=0)
-    return np.linalg.svd(cores, compute_uv=False)
+    return lapack.svdvals(cores)
 
 
 def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, Array]:

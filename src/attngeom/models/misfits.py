@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
 from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
@@ -136,11 +137,11 @@ def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[
     groups, a, width = inner.shape
     if not a:
         return np.zeros(groups), np.zeros(len(outer))
-    back = np.linalg.inv(matrices)
+    back = lapack.inv(matrices)
     source = back @ inner
     # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it.
     variances = (noise * ROUNDING) ** 2 * (inner**2 + matrices**2 @ source**2)
-    spread = np.linalg.pinv(inner @ inner.transpose(0, 2, 1), rcond=1e-13, hermitian=True) @ inner
+    spread = lapack.pinv(inner @ inner.transpose(0, 2, 1), rcond=1e-13, hermitian=True) @ inner
     shift = variances @ (spread**2).transpose(0, 2, 1)
     share = len(outer) // groups
     squares = (outer**2).sum(axis=1)

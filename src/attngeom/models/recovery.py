@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_heads, match_units
@@ -76,7 +77,7 @@ def recover(block: Block, target: LayerWeights, source: LayerWeights, *, ordered
 def _condition(matrices: Array) -> float:
     if not matrices.size:
         return 1.0
-    values = np.linalg.svd(matrices, compute_uv=False)
+    values = lapack.svdvals(matrices)
     return float((values[:, 0] / np.maximum(values[:, -1], SMALL)).max())
 
 
@@ -86,19 +87,19 @@ def _map_rows(goal: Array, rows: Array) -> Array:
     mixed = goal @ rows.transpose(0, 2, 1)
     found = np.empty_like(gram)
     # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
-    singular = ~((np.linalg.cond(gram, 1) < SINGULAR) & (np.linalg.cond(mixed, 1) < SINGULAR))
+    singular = ~((lapack.cond_one(gram) < SINGULAR) & (lapack.cond_one(mixed) < SINGULAR))
     for g in np.flatnonzero(singular):
-        solution = np.linalg.lstsq(rows[g].T, goal[g].T, rcond=None)[0].T
-        usable = np.linalg.matrix_rank(solution) == len(solution)
+        solution = lapack.lstsq(rows[g].T, goal[g].T).T
+        usable = lapack.matrix_rank(solution) == len(solution)
         found[g] = solution if usable else np.eye(len(solution))
     regular = np.flatnonzero(~singular)
     if len(regular):
         # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
         whole = len(regular) == len(gram)
         own, wanted, products = (rows, goal, gram) if whole else (rows[regular], goal[regular], gram[regular])
-        first = np.linalg.solve(products, mixed[regular].transpose(0, 2, 1)).transpose(0, 2, 1)
+        first = lapack.solve(products, mixed[regular].transpose(0, 2, 1)).transpose(0, 2, 1)
         rest = (wanted - first @ own) @ own.transpose(0, 2, 1)
-        found[regular] = first + np.linalg.solve(products, rest.transpose(0, 2, 1)).transpose(0, 2, 1)
+        found[regular] = first + lapack.solve(products, rest.transpose(0, 2, 1)).transpose(0, 2, 1)
     return found
 
 
@@ -125,7 +126,7 @@ def _latent_part(goal: AttentionWeights, weights: AttentionWeights) -> LatentTur
     assert goal.key_latent is not None and weights.key_latent is not None
 
     def polar(wanted: Array, rows: Array) -> Array:
-        u, _, w = np.linalg.svd(wanted @ rows.T)
+        u, _, w = lapack.svd(wanted @ rows.T)
         return np.asarray(u @ w)
 
     key = polar(goal.key_latent.down.weight, weights.key_latent.down.weight)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
@@ -47,7 +48,7 @@ class Sampler:
         return np.asarray(self.condition ** self.rng.uniform(-0.25, 0.25, shape))
 
     def orthogonal(self, count: int, size: int) -> Array:
-        q = np.linalg.qr(self.rng.normal(size=(count, size, size)))[0] if size else np.zeros((count, 0, 0))
+        q = lapack.qr(self.rng.normal(size=(count, size, size)))[0] if size else np.zeros((count, 0, 0))
         return np.asarray(q)
 
     def invertible(self, count: int, size: int) -> Array:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
+from attngeom.errors import SingularError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 
 SAFE = 1e6
@@ -20,7 +22,7 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
     """
     rows, columns = matrix.shape
     if rows < 4 * columns or not columns:
-        q, r = np.linalg.qr(matrix)
+        q, r = lapack.qr(matrix)
         return q, r
     try:
         q, first = _step(matrix)
@@ -28,14 +30,14 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
         if pivots.min() * SAFE > pivots.max():
             q, second = _step(q)
             return q, np.asarray(second @ first)
-    except LinAlgError:
+    except SingularError:
         # The Gram matrix is not positive in floats: the columns are dependent, or nearly so.
         pass
-    q, r = np.linalg.qr(matrix)
+    q, r = lapack.qr(matrix)
     return q, r
 
 
 def _step(matrix: Array) -> tuple[Array, Array]:
-    r = cholesky(matrix.T @ matrix, check_finite=False)
+    r = lapack.cholesky(matrix.T @ matrix).T
     q = solve_triangular(r, matrix.T, trans="T", check_finite=False).T
     return np.asarray(q), np.asarray(r)

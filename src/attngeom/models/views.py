@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import fold, reader_change
 from attngeom.models.layer import (
@@ -202,7 +203,7 @@ def canonical_rotation(model: Model) -> Array:
     if norm.kind == "layer":
         raise InputError("a LayerNorm model given; its canonical residual stream is not known, use --scope layer")
     table = _stream_tables(View(model))
-    vectors = np.linalg.eigh(table.T @ table)[1][:, ::-1]
+    vectors = lapack.eigh(table.T @ table)[1][:, ::-1]
     columns = table @ vectors
     places = np.abs(columns).argmax(axis=0)
     signs = np.where(columns[places, np.arange(len(places))] < 0, -1.0, 1.0)
@@ -219,11 +220,11 @@ def _polar(matrix: Array, norm: Norm) -> Array:
     """The orthogonal factor; under LayerNorm that of the matrix on the complement of 1, and 1 is fixed."""
     d = len(matrix)
     if norm.kind == "rms":
-        u, _, w = np.linalg.svd(matrix)
+        u, _, w = lapack.svd(matrix)
         return np.asarray(u @ w)
     ones = np.full((d, 1), d**-0.5)
-    rest = np.linalg.qr(np.concatenate([ones, np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
-    u, _, w = np.linalg.svd(rest.T @ matrix @ rest)
+    rest = lapack.qr(np.concatenate([ones, np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
+    u, _, w = lapack.svd(rest.T @ matrix @ rest)
     return np.asarray(ones @ ones.T + rest @ u @ w @ rest.T)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.exact.scaling import join_scale, split_scale
 
@@ -100,7 +101,7 @@ def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
         sizes = np.linalg.norm(rows[block], axis=1)[:, None]
         unit = rows[block] / np.where(sizes > 0, sizes, 1.0)
         pivots = choose_pivots(unit)
-        turn, triangle = np.linalg.qr(unit[:, list(pivots.columns)])
+        turn, triangle = lapack.qr(unit[:, list(pivots.columns)])
         signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
         rotation[np.ix_(block, block)] = (turn * signs).T
         is_clear = is_clear and pivots.is_clear
@@ -120,7 +121,7 @@ def balanced_factors(M: Array, rank: int) -> Factors:
     unit, exponent = split_scale(M)
     if exponent % 2:
         unit, exponent = unit / 2, exponent + 1
-    left, values, right = np.linalg.svd(unit, full_matrices=False)
+    left, values, right = lapack.svd(unit, full_matrices=False)
     left, values, right = left[:, :rank], values[:rank], right[:rank]
     root = np.sqrt(values)[:, None]
     rotation, is_clear = _settle(values, right)
@@ -142,9 +143,9 @@ def balance(T: Array, S: Array) -> Balanced:
     (T_unit, e), (S_unit, f) = split_scale(T), split_scale(S)
     if (e + f) % 2:
         T_unit, e = T_unit / 2, e + 1
-    T_basis, T_factor = np.linalg.qr(T_unit.T)
-    S_basis, S_factor = np.linalg.qr(S_unit.T)
-    left, values, right = np.linalg.svd(S_factor @ T_factor.T, full_matrices=False)
+    T_basis, T_factor = lapack.qr(T_unit.T)
+    S_basis, S_factor = lapack.qr(S_unit.T)
+    left, values, right = lapack.svd(S_factor @ T_factor.T, full_matrices=False)
     cut = n * ROUNDING * float(np.linalg.norm(T_factor) * np.linalg.norm(S_factor))
     rank = int(np.sum(values > cut))
     left, values, right = left[:, :rank], values[:rank], right[:rank]
@@ -162,7 +163,7 @@ def balance(T: Array, S: Array) -> Balanced:
 
 
 def _rank(factor: Array) -> int:
-    values = np.linalg.svd(factor, compute_uv=False)
+    values = lapack.svdvals(factor)
     return int(np.sum(values > factor.shape[1] * ROUNDING * values[0])) if values.size else 0
 
 
@@ -171,4 +172,4 @@ def _complete(onto: Array, image: Array) -> Array:
     rank, n = onto.shape
     if rank == n:
         return onto
-    return np.concatenate([onto, np.linalg.svd(image)[0][:, rank:].T])
+    return np.concatenate([onto, lapack.svd(image)[0][:, rank:].T])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.scaling import split_scale
 from attngeom.network.balance import balanced_factors
@@ -35,7 +36,7 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         return Q, K
     if domain.encloses:
         raise DomainError("a rank factorization over balls was asked for; use exact or float weights")
-    values = np.linalg.svd(split_scale(A)[0], compute_uv=False)
+    values = lapack.svdvals(split_scale(A)[0])
     _check_rank(int(np.sum(values > 1e-10 * values[0])), attention)
     found = balanced_factors(A, attention)
     Q[: len(found.T)], K[: len(found.S)] = found.T, found.S

@@ -13,7 +13,7 @@ from attngeom.dimensions.formulas import deep_lightning
 from attngeom.dimensions.theorems import softmax_network
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.ideal.formulas import cone_dimension
-from attngeom.exact import BLAS_PRIME, QQ, RR
+from attngeom.exact import BLAS_PRIME, QQ, RR, lapack
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits
 from attngeom.inspection.geometry import layer_stratum
@@ -142,7 +142,7 @@ def estimate_rank(architecture: Architecture, samples: int, seed: int) -> tuple[
 
 def numerical_rank(J: Array) -> int:
     """The number of singular values above max(shape)·ε·σ_1, from the triangle of a QR factorization."""
-    values = np.linalg.svd(np.linalg.qr(J, mode="r"), compute_uv=False)
+    values = lapack.svdvals(lapack.triangle(J))
     return int(np.sum(values > max(J.shape) * np.finfo(J.dtype).eps * values[0]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.theorems import softmax_network
-from attngeom.exact import BLAS_PRIME, RR
+from attngeom.exact import BLAS_PRIME, RR, lapack
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.network.attention import Softmax
@@ -43,7 +43,7 @@ def recover_layer(
             share = shift @ step / (step @ step)
             row.append(np.log(share / (1 - share) / (t - 1)))
         rows.append(row)
-    return np.linalg.solve(directions, np.array(rows)), V
+    return lapack.solve(directions, np.array(rows)), V
 
 
 def run_softmax_fibers(work: Work) -> Finding:
@@ -155,7 +155,7 @@ def compare_softmax(seed: int) -> tuple[int, float, int]:
     # Small inputs keep the softmax away from saturation, where different networks look alike.
     X = 0.5 * np.random.default_rng(seed).standard_normal((2, 2, 3))
     matrices = [np.array(m, dtype=float).reshape(2, 2) for m in product((-1, 0, 1), repeat=4)]
-    matrices = [m for m in matrices if round(float(np.linalg.det(m))) != 0]
+    matrices = [m for m in matrices if round(float(lapack.det(m))) != 0]
     vectors = np.array([v for v in product((-1, 0, 1), repeat=2) if any(v)], dtype=float)
     outputs = []
     for first, second in product(matrices, repeat=2):

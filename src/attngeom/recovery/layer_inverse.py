@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.errors import SingularError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import midpoints, to_float
 
@@ -75,8 +77,8 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
         if size <= 1e-15 * scale:
             break
         try:
-            step = np.linalg.solve(_derivative(N, S, mask), error.ravel()).reshape(2, 2)
-        except np.linalg.LinAlgError:
+            step = lapack.solve(_derivative(N, S, mask), error.ravel()).reshape(2, 2)
+        except SingularError:
             return None
         damping = 1.0
         while damping > 1e-4:
@@ -95,7 +97,7 @@ def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domai
     """The float solution N improved to the precision of balls: residuals in balls, corrections in floats."""
     if domain.rounds:
         return N
-    inverse = np.linalg.inv(_derivative(N, to_float(S), mask))
+    inverse = lapack.inv(_derivative(N, to_float(S), mask))
     precision = getattr(domain, "precision", 53)
     current = domain.convert(N)
     last = np.inf

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
 from attngeom.layer.float_splitting import split_layer_floats
@@ -209,7 +210,7 @@ class Peeler:
                 N = invert_layer(target, S, self.mask, self.rng, start)
                 if N is None and start is not None:
                     N = invert_layer(target, S, self.mask, self.rng)
-                if N is None or np.linalg.cond(N) > self.max_condition:
+                if N is None or lapack.cond(N) > self.max_condition:
                     return None
                 solutions.append(N)
                 target = N
@@ -241,7 +242,7 @@ class Peeler:
                 context = squares[:, : i + 1 if self.architecture.causal else None].sum(axis=1)
                 rows.append(np.outer(Y[:, i] / size, context).ravel())
                 right.append(answer[:, i] / size**3)
-        table = np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0].T
+        table = lapack.lstsq(np.array(rows), np.array(right)).T
         split = split_layer_floats(table.reshape(-1, d, len(k)), tolerance=1e-2)
         return split.points[0].A if split.points else None
 

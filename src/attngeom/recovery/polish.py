@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Weights, forward
 from attngeom.network.tangent import jacobian
@@ -43,7 +44,7 @@ def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
     for _ in range(steps):
         units = _tensor_norms(weights)
         J = (jacobian(weights, X) * scale).T * units
-        left, values, right = np.linalg.svd(J, full_matrices=False)
+        left, values, right = lapack.svd(J, full_matrices=False)
         projected = left.T @ error
         improved = False
         for _ in range(8):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import split_layer_floats
@@ -175,7 +176,7 @@ def _build(
     """The record with weights for each point, if the attention width allows it."""
     d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
     if rank_A is None:
-        values = np.linalg.svd(points[0].A, compute_uv=False)
+        values = lapack.svdvals(points[0].A)
         rank_A = int(np.sum(values > max(1e-10, 100 * error) * values[0]))
     if architecture is None:
         architecture = Architecture((d, d_out), max(1, rank_A), tokens=t, causal=causal)

@@ -7,6 +7,7 @@ import numpy as np
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.restore import pad
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.balance import balanced_factors
@@ -65,7 +66,7 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
         parts += [M, M.T]
     if domain.rounds:
         stacked = np.concatenate([part / (np.linalg.norm(part) or 1.0) for part in parts])
-        basis = np.linalg.svd(stacked)[2][: min(width, stacked.shape[1])]
+        basis = lapack.svd(stacked)[2][: min(width, stacked.shape[1])]
         return basis, basis.T
     gauge = row_gauge(np.concatenate(parts), domain)
     if len(gauge.pivots) > width:

@@ -9,8 +9,9 @@ import numpy as np
 from flint import arb
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array, check_product, check_square, elementwise
-from attngeom.exact.domains.domain import Domain, no_inverse, singular
+from attngeom.exact.domains.domain import Domain, no_inverse
 from attngeom.exact.domains.quadratic import Quadratic
 from attngeom.exact.numbers import as_fmpq
 
@@ -48,10 +49,7 @@ class Floats(Domain):
 
     def inverse(self, a: Array) -> Array:
         check_square(a)
-        try:
-            return np.linalg.inv(a)
-        except np.linalg.LinAlgError:
-            raise singular(a) from None
+        return lapack.inv(a)
 
     def pivot(self, a: Array) -> int:
         """The place of the largest entry."""
@@ -72,7 +70,7 @@ class Floats(Domain):
         """The determinants over the last two axes, rounded."""
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
             raise InputError(f"array of shape {a.shape} given; square matrices are required")
-        return np.linalg.det(a)
+        return lapack.det(a)
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.standard_normal(shape)

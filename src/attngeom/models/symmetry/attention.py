@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.specification import Block
@@ -24,7 +25,7 @@ class QueryKey:
         def change(weights: AttentionWeights) -> AttentionWeights:
             heads = weights.heads
             factors = np.repeat(self.turned, heads // len(self.turned), axis=0)
-            back = np.linalg.inv(self.plain).transpose(0, 2, 1)
+            back = lapack.inv(self.plain).transpose(0, 2, 1)
             return weights.with_(
                 turned_query=weights.turned_query.scaled(factors),
                 turned_key=weights.turned_key.scaled(1 / self.turned.conj()),
@@ -35,7 +36,7 @@ class QueryKey:
         return on_attention(layer, self.which, change)
 
     def inverse(self) -> QueryKey:
-        return QueryKey(1 / self.turned, np.linalg.inv(self.plain), self.which)
+        return QueryKey(1 / self.turned, lapack.inv(self.plain), self.which)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +48,13 @@ class ValueOutput:
 
     def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
         def change(weights: AttentionWeights) -> AttentionWeights:
-            back = np.repeat(np.linalg.inv(self.matrices), weights.heads // len(self.matrices), axis=0)
+            back = np.repeat(lapack.inv(self.matrices), weights.heads // len(self.matrices), axis=0)
             return weights.with_(value=weights.value.then(self.matrices), output=weights.output @ back)
 
         return on_attention(layer, self.which, change)
 
     def inverse(self) -> ValueOutput:
-        return ValueOutput(np.linalg.inv(self.matrices), self.which)
+        return ValueOutput(lapack.inv(self.matrices), self.which)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.element import Symmetry
@@ -53,7 +54,7 @@ def exponential(direction: Direction, rate: float, architecture: Architecture) -
     """exp(rate · direction) for a direction of symmetric float matrices."""
     elements: dict[GroupFactor, Array] = {}
     for factor, matrix in direction.items():
-        values, vectors = np.linalg.eigh(rate * matrix)
+        values, vectors = lapack.eigh(rate * matrix)
         elements[factor] = (vectors * np.exp(values)) @ vectors.T
     return Symmetry(architecture, RR, elements)
 
