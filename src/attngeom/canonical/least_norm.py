@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.errors import DomainError
+from attngeom.errors import DomainError, RangeError, SingularError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.network import Symmetry, Weights, identity_symmetry
@@ -16,6 +17,9 @@ from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 MAX_SWEEPS = 2000
 SETTLED = 1e-8
 """The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
+ROUGH_SWEEPS, ROUGHLY = 40, 1e-3
+STEEP = 1e-10
+"""Grams with a smaller ratio of eigenvalues, or of pivots, are left to the factors themselves, which keep digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,7 @@ class LeastNorm:
     imbalance: float
 
 
-def least_norm(weights: Weights, settled: float = SETTLED, max_sweeps: int = MAX_SWEEPS) -> LeastNorm:
+def least_norm(weights: Weights) -> LeastNorm:
     """The point of the closure of the orbit with the least Euclidean norm of all weights; it has the same function.
 
     The norm is convex along one-parameter groups, so that the minimum over one factor at a time, the balanced factors
@@ -49,7 +53,7 @@ def least_norm(weights: Weights, settled: float = SETTLED, max_sweeps: int = MAX
     architecture = weights.architecture
     tensors = tensors_of(weights)
     symmetry: Symmetry | None = identity_symmetry(architecture, RR)
-    for _ in range(max_sweeps):
+    for _ in range(MAX_SWEEPS):
         imbalance = 0.0
         step: dict[GroupFactor, Array] = {}
         for factor in linear_factors(architecture):
@@ -62,10 +66,57 @@ def least_norm(weights: Weights, settled: float = SETTLED, max_sweeps: int = MAX
                 step[factor] = found.element
         if symmetry is not None:
             symmetry = Symmetry(architecture, RR, step).compose(symmetry)
-        if imbalance < settled:
+        if imbalance < SETTLED:
             break
     worst = max(_imbalance(factor, tensors) for factor in linear_factors(architecture))
     return LeastNorm(weights_of(architecture, tensors, RR), symmetry, worst)
+
+
+def rough_gauge(weights: Weights) -> Symmetry | None:
+    """A group element that leads to about the least norm on the orbit; None if no point of the orbit is least.
+
+    The sweeps are those of :func:`least_norm`, by Gram matrices where these are well conditioned, and in no particular
+    basis among those that rotations relate.
+
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((1, 1), 1), np.array([4.0, 1.0, 2.0]), RR)
+    >>> rough_gauge(w).apply(w).vector().round(2).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    architecture = weights.architecture
+    tensors = tensors_of(weights)
+    elements: dict[GroupFactor, Array] = {}
+    for _ in range(ROUGH_SWEEPS):
+        imbalance = 0.0
+        for factor in linear_factors(architecture):
+            G, H = factor.grams(tensors, RR)
+            imbalance = max(imbalance, float(np.linalg.norm(G - H) / (np.linalg.norm(G + H) or 1.0)))
+            element = _balancing(G, H)
+            if element is None:
+                found, moved = factor.fix(tensors)
+                if found.element is None:
+                    return None
+                element = found.element
+            else:
+                moved = factor.act(element, tensors, RR)
+            tensors |= moved
+            elements[factor] = element @ elements[factor] if factor in elements else element
+        if imbalance < ROUGHLY:
+            break
+    return Symmetry(architecture, RR, elements)
+
+
+def _balancing(G: Array, H: Array) -> Array | None:
+    """The g with g G gᵀ = g^{-T} H g^{-1} diagonal, for positive definite G and H; None where floats are too few."""
+    try:
+        C = lapack.cholesky(G)
+        pivots = np.diagonal(C)
+        values, vectors = lapack.eigh(C.T @ H @ C)
+        if pivots.min() ** 2 < STEEP * pivots.max() ** 2 or values[0] < STEEP * values[-1]:
+            return None
+        return np.asarray(lapack.solve(C.T, vectors * values**0.25).T)
+    except (SingularError, RangeError):
+        return None
 
 
 def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:

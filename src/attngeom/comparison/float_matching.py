@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from attngeom.canonical.least_norm import least_norm
+from attngeom.canonical.least_norm import rough_gauge
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.results import NoMatch
 from attngeom.errors import RangeError, SingularError
@@ -23,8 +23,6 @@ LARGE_MISFIT = 0.5
 """A symmetry that misses by more than this is not worth a second refinement."""
 LARGEST = 1e60
 """Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
-ROUGHLY, GAUGE_SWEEPS = 1e-3, 40
-"""How well the gauge of least norm is balanced: what is left is too small to matter for a start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     True
     """
     with np.errstate(all="ignore"):
-        gauges = [least_norm(weights, ROUGHLY, GAUGE_SWEEPS).symmetry for weights in (first, second)]
+        gauges = [rough_gauge(weights) for weights in (first, second)]
         one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
         try:
             moved = one.apply(first), two.apply(second)

@@ -9,6 +9,8 @@ it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from attngeom.errors import RangeError, SingularError
@@ -147,14 +149,32 @@ def eigvalsh(a: Array) -> Array:
 
 def cholesky(a: Array) -> Array:
     """The lower triangle R with a = R Rᵀ, for a positive definite matrix or a stack."""
-    unit, exponent = moderate(a)
-    if exponent % 2:
-        unit, exponent = unit / 2, exponent + 1
+    unit, exponent = _with_root(a)
     try:
-        factor = np.linalg.cholesky(unit)
+        return _rescaled(np.linalg.cholesky(unit), exponent // 2)
     except np.linalg.LinAlgError:
-        raise SingularError("a matrix that is not positive definite given; a positive one is required") from None
-    return _rescaled(factor, exponent // 2)
+        raise _not_positive() from None
+
+
+def upper_cholesky(a: Array) -> Array:
+    """The upper triangle R with a = RᵀR, for a positive definite matrix."""
+    import scipy.linalg
+
+    unit, exponent = _with_root(a)
+    try:
+        return _rescaled(scipy.linalg.cholesky(unit, check_finite=False), exponent // 2)
+    except np.linalg.LinAlgError:
+        raise _not_positive() from None
+
+
+def _with_root(a: Array) -> tuple[Array, int]:
+    """As :func:`moderate`, with an even exponent."""
+    unit, exponent = moderate(a)
+    return (unit / 2, exponent + 1) if exponent % 2 else (unit, exponent)
+
+
+def _not_positive() -> SingularError:
+    return SingularError("a matrix that is not positive definite given; a positive one is required")
 
 
 def inv(a: Array) -> Array:
@@ -201,10 +221,11 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> Array:
     return _finite(_rescaled(solution, f - e), a)
 
 
-def det(a: Array) -> Array:
+def det(a: Array) -> Any:
     """The determinants over the last two axes, infinite beyond the range of floats."""
     unit, exponent = moderate(a)
-    return _rescaled(np.asarray(np.linalg.det(unit)), exponent * a.shape[-1])
+    found = np.linalg.det(unit)
+    return join_scale(found, exponent * a.shape[-1]) if exponent else found
 
 
 def _finite(solution: Array, a: Array) -> Array:

@@ -38,6 +38,6 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
 
 
 def _step(matrix: Array) -> tuple[Array, Array]:
-    r = lapack.cholesky(matrix.T @ matrix).T
+    r = lapack.upper_cholesky(matrix.T @ matrix)
     q = solve_triangular(r, matrix.T, trans="T", check_finite=False).T
     return np.asarray(q), np.asarray(r)
