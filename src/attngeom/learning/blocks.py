@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.pairs import Pair
@@ -145,7 +146,7 @@ def product_rank(left: Array, right: Array, domain: Domain) -> Rank:
     if not domain.rounds:
         return measured_rank(product, domain)
     size = float(np.linalg.norm(left) * np.linalg.norm(right))
-    values = np.linalg.svd(product, compute_uv=False)
+    values = lapack.svdvals(product)
     cut = max(left.shape + right.shape) * 8 * np.finfo(float).eps * size
     rank = int(np.sum(values > cut))
     gap = None
