@@ -426,6 +426,23 @@ LAMBDA = [
     one("lambda-bad-table", "lambda --widths 2,2 --heads 2 --table", 2),
 ]
 
+LAWS = [
+    one("laws-deep", "laws --widths 3,3,3 --attention 2"),
+    one("laws-wide-attention", "laws --widths 2,2 --attention 5 --prove"),
+    one("laws-softmax-heads", "laws --widths 4,4 --heads 2 --kind softmax --causal --residual", json=False),
+    one("laws-one-token", "laws --widths 3,3 --attention 2 --tokens 1 --prove", 3),
+    one("laws-transformer", "laws --widths 768,768,768 --heads 12 --kind softmax", json=False),
+    one("laws-too-large", "laws --widths 768,768 --heads 12 --prove", 2),
+    Case(
+        "laws-certificate",
+        (
+            Step("laws --widths 2,2,2 --attention 1 --kind softmax --temperature 1/2 --certificate {out}/c.json"),
+            Step("verify {out}/c.json"),
+        ),
+        ("c.json",),
+    ),
+]
+
 LAYERS = [
     one("coefficients-exact", "coefficients {in}/layer.json --out {out}/c.json", files=("c.json",)),
     one("coefficients-float", "coefficients {in}/layer.safetensors"),
@@ -596,6 +613,7 @@ CASES = [
     *IMPLICITIZE,
     *INSPECT,
     *LAMBDA,
+    *LAWS,
     *LAYERS,
     *MODEL,
     *ATLAS,

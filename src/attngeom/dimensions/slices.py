@@ -77,7 +77,8 @@ class SlicedNetwork:
     def passes(self, X: Array, formal: Formal | None) -> Passes:
         """The network at inputs X with tokens in rows."""
         architecture = self.architecture
-        return Passes.at(self.layers, X, architecture.rule, self.domain, architecture.residual, formal)
+        rule = architecture.rule if formal is None else architecture.rule.formal
+        return Passes.at(self.layers, X, rule, self.domain, architecture.residual, formal)
 
     def directions(self, vectors: Array) -> Iterator[Array | None]:
         """Vectors (..., columns) in the shapes of the tensors; None where a tensor is held fixed."""

@@ -165,7 +165,6 @@ class Passes:
         formal: Formal | None = None,
     ) -> Passes:
         """Run the network forward; with formal attention weights the scores are not used."""
-        rule = rule if formal is None else rule.formal
         found: list[Layer] = []
         for index, heads in enumerate(layers):
             given = (None,) * len(heads) if formal is None else formal[index]

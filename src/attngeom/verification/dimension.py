@@ -111,7 +111,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> Point:
     cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
     attention = None
     if not architecture.rule.is_polynomial:
-        attention = _draw_attention(architecture, support, samples, tokens, field, rng)
+        attention = draw_attention(architecture, support, samples, tokens, field, rng)
     return Point(field, weights, inputs, cotangents, attention, rows, columns)
 
 
@@ -170,7 +170,7 @@ def _corner(matrix: Array, rows: int, columns: int) -> Array:
     return out
 
 
-def _draw_attention(
+def draw_attention(
     architecture: Architecture,
     support: list[list[Any]],
     samples: int,

@@ -10,6 +10,7 @@ from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import parse_json, read_bytes
 from attngeom.verification.budget import MAX_BYTES
 from attngeom.verification.dimension import DimensionClaim
+from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
 from attngeom.verification.reading import show
 from attngeom.verification.records import Certificate
@@ -22,7 +23,11 @@ class Claim(Protocol):
     def check(self, witness: Mapping[str, Any]) -> str: ...
 
 
-READERS: dict[str, Callable[[Any], Claim]] = {"layer": LayerClaim.from_json, "dimension": DimensionClaim.from_json}
+READERS: dict[str, Callable[[Any], Claim]] = {
+    "layer": LayerClaim.from_json,
+    "dimension": DimensionClaim.from_json,
+    "laws": LawsClaim.from_json,
+}
 
 
 def verify(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:

@@ -23,7 +23,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_push_is_the_derivative_of_the_weights_and_pull_its_transpose(rule):
+def test_push_is_the_derivative_of_the_weights_pull_its_transpose_and_bend_the_derivative_of_that(rule):
     rng = np.random.default_rng(0)
     S, dS, C = (rng.standard_normal((3, 4, 4)) for _ in range(3))
     P, step = rule.weights(S, RR), 1e-6
@@ -31,6 +31,8 @@ def test_push_is_the_derivative_of_the_weights_and_pull_its_transpose(rule):
     pushed = rule.push(P, dS, RR)
     assert np.allclose(pushed, numeric, atol=1e-8)
     assert np.allclose((pushed * C).sum(), (rule.pull(P, C, RR) * dS).sum())
+    moved = [rule.pull(rule.weights(S + sign * step * dS, RR), C, RR) for sign in (1, -1)]
+    assert np.allclose(rule.bend(P, pushed, C, RR), (moved[0] - moved[1]) / (2 * step), atol=1e-8)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

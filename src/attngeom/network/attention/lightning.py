@@ -47,6 +47,10 @@ class Lightning(Attention):
     def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
         return self.hide(cotangent)
 
+    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+        """Zero: the scores are the weights."""
+        return domain.zeros(np.broadcast_shapes(dP.shape, cotangent.shape))
+
     def mix(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
         """The cheaper order of Pᵀ v = (q kᵀ) v = q (kᵀ v): time and memory at most linear in the number of tokens."""
         if choose_order(v.shape[-1], q.shape[-1], q.shape[-2]) == "quadratic":

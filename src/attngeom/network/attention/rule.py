@@ -24,8 +24,8 @@ class Attention(ABC):
 
     S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
     j > i; at temperature τ the rule is applied to S/τ. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull``
-    is its transpose. Mod p a rule that is not polynomial is formal: ``draw`` gives P, whose entries stand for
-    algebraically independent functions.
+    is its transpose, ``bend`` is what second derivatives need. Mod p a rule that is not polynomial is formal: ``draw``
+    gives P, whose entries stand for algebraically independent functions.
     """
 
     causal: bool = False
@@ -60,6 +60,10 @@ class Attention(ABC):
     @abstractmethod
     def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
         """The cotangent of the scores from that of P: the transpose of :meth:`push`."""
+
+    @abstractmethod
+    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+        """The derivative of :meth:`pull` along a derivative of P, the cotangent held fixed."""
 
     def mix(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
         """Pᵀ v for queries, keys and values with tokens in rows (..., t, ·): row i is Σ_j P_ji v_j."""

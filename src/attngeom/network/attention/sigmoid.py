@@ -43,6 +43,10 @@ class Sigmoid(Attention):
         """Every entry of P depends on its own score alone."""
         return self.push(P, cotangent, domain)
 
+    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+        """(1 − 2P) Ṗ c, divided by τ."""
+        return self.cool(domain.times(domain.times(domain.reduce(1 - P - P), dP), cotangent), domain)
+
     def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
         """V for the sum of the tokens, and V for A up to the sign of (A, V), because σ(s) − 1/2 is odd.
 

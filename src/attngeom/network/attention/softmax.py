@@ -53,6 +53,12 @@ class Softmax(Attention):
         """The Jacobian diag(P) − P Pᵀ of every column is symmetric."""
         return self.push(P, cotangent, domain)
 
+    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+        """Ṗ (c − Σ P c) − P Σ Ṗ c, divided by τ."""
+        sums, changes = (domain.reduce(domain.times(x, cotangent).sum(axis=-2, keepdims=True)) for x in (P, dP))
+        left = domain.times(dP, domain.reduce(cotangent - sums))
+        return self.cool(domain.reduce(left - domain.times(P, changes)), domain)
+
     def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
         """t ≥ 3: V for A. t = 2: V for the mean of the tokens, and V for A up to the sign of (A, V). t = 1: V.
 

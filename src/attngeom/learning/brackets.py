@@ -1,0 +1,122 @@
+"""The Lie algebra of gradient fields at one point mod p: how many directions gradient flow can explore.
+
+For f = ⟨C, φ_w(X)⟩ the fields ∇f span at w the directions that some loss can push w in; brackets [∇f, ∇g] are what
+alternating between two losses adds. Every conserved quantity is constant along all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.dimensions.counts import upper_bound
+from attngeom.dimensions.jacobian import Samples, random_samples
+from attngeom.dimensions.lower.bound import SPARE_ROWS, sample_tokens
+from attngeom.dimensions.slices import random_slice
+from attngeom.exact.domains import Array, BalancedField
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.primes import BLAS_PRIME
+from attngeom.network.architecture import Architecture
+from attngeom.network.curvature import hessian_products
+from attngeom.network.layer import Passes
+from attngeom.network.weights import Weights, random_weights
+
+MAX_HUBS = 6
+"""Functions whose brackets with all others are formed before the search gives up."""
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LieRank:
+    """A proven lower bound for the rank of the Lie algebra at generic weights, with independent fields as witness.
+
+    Weights are drawn mod ``prime`` from ``seed``, samples (inputs, cotangents, formal attention) from ``seed`` + 1.
+    ``gradients`` are samples n, ``brackets`` pairs (m, n) of them: their values at the weights are independent.
+    """
+
+    value: int
+    prime: int
+    seed: int
+    tokens: int
+    samples: int
+    gradients: tuple[int, ...]
+    brackets: tuple[Pair, ...]
+
+
+def lie_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BLAS_PRIME) -> LieRank:
+    """The rank mod p of {∇f} and of first brackets [∇f, ∇g] at one point: at most the generic rank over R.
+
+    Attention that is not polynomial is formal, as in :mod:`attngeom.dimensions.jacobian`: exponentials of the scores of
+    all samples are algebraically independent, and gradients and Hessians are polynomial in them, so a nonzero minor
+    mod p is one over the field of functions. Fewer tokens than t lose nothing that is true for t: further ones are
+    zero, later or not attended to. The search stops at ``target``.
+
+    >>> lie_rank(Architecture((3, 3), 3), 20).value
+    20
+    """
+    field, tokens = BalancedField(p), sample_tokens(architecture)
+    point = random_weights(architecture, field, seed)
+    count = min(upper_bound(architecture).value, target) + SPARE_ROWS
+    # The smaller network knows which layers have inputs of width one, where formal attention is symmetric.
+    samples = random_samples(random_slice(architecture, p, seed), count, tokens, seed + 1)
+    gradients = gradient_rows(point, samples)
+    rows, labels = [gradients], [(n, n) for n in range(count)]
+    found = Elimination(gradients.copy(), p, keep_upper=False).run()
+    for hub in range(min(MAX_HUBS, count - 1)):
+        missing = target - found.rank
+        if missing <= 0:
+            break
+        others = np.arange(hub + 1, min(count, hub + 1 + missing + SPARE_ROWS))
+        rows.append(bracket_rows(point, samples, gradients, hub, others))
+        labels += [(hub, int(n)) for n in others]
+        found = Elimination(np.concatenate(rows), p, keep_upper=False).run()
+    chosen = [labels[place] for place in sorted(found.order[: found.rank])]
+    return LieRank(
+        found.rank,
+        p,
+        seed,
+        tokens,
+        count,
+        tuple(m for m, n in chosen if m == n),
+        tuple((m, n) for m, n in chosen if m != n),
+    )
+
+
+def gradient_rows(point: Weights, samples: Samples) -> Array:
+    """The rows ∇⟨C_n, φ(X_n)⟩ at the weights, (N, parameters)."""
+    gradients = _passes(point, samples).pull(samples.C)
+    return np.concatenate([_flat(x.product(point.domain)) for x in gradients], axis=-1)
+
+
+def bracket_rows(point: Weights, samples: Samples, gradients: Array, hub: int, others: Array) -> Array:
+    """The rows [∇f_h, ∇f_n] = H_n ∇f_h − H_h ∇f_n for one h and several n."""
+    one = samples.select(np.array([hub]))
+    rest = samples.select(others)
+    forth = hessian_rows(point, rest, gradients[hub : hub + 1])[0]
+    back = hessian_rows(point, one, gradients[others])[:, 0]
+    return point.domain.reduce(forth - back)
+
+
+def hessian_rows(point: Weights, samples: Samples, vectors: Array) -> Array:
+    """The Hessian of each ⟨C_n, φ(X_n)⟩ times each vector: (vectors, N, parameters)."""
+    products = hessian_products(_passes(point, samples), samples.C, list(_directions(point, vectors)))
+    return np.concatenate([_flat(x) for x in products], axis=-1)
+
+
+def _passes(point: Weights, samples: Samples) -> Passes:
+    """The true rule, temperature included: rescaled keys and queries would have another gradient flow."""
+    architecture, domain = point.architecture, point.domain
+    return Passes.at(point.layers, samples.X, architecture.rule, domain, architecture.residual, samples.attention)
+
+
+def _directions(point: Weights, vectors: Array) -> Iterator[Array]:
+    shapes = dict(point.architecture.tensor_shapes())
+    for name, place in point.architecture.slots().items():
+        yield vectors[:, place].reshape(len(vectors), *shapes[name])
+
+
+def _flat(stack: Array) -> Array:
+    return stack.reshape(*stack.shape[:-2], -1)

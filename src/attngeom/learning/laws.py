@@ -1,0 +1,285 @@
+"""Conservation laws of gradient flow: the moments of the symmetries, and the proof that there are no others.
+
+For a loss of the function, gradient flow ẇ = −∇ℓ(w) conserves h if and only if dh annihilates ∇⟨C, φ(X)⟩ for all X, C,
+and then all brackets of these fields. Statements and proofs: docs/training.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.learning.brackets import LieRank, lie_rank
+from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry import linear_factors, tensors_of
+from attngeom.network.symmetry.factor import LinearFactor, Slot
+from attngeom.network.weights import Weights, random_weights
+from attngeom.results import Result, Standing
+from attngeom.verification.records import Certificate
+
+INSTANT = 600
+"""Networks with at most so many parameters are proven in a fraction of a second, so they always are."""
+MAX_PARAMETERS = 4000
+"""Of a network whose laws are proven complete: a square matrix of this size is eliminated."""
+MAX_ENTRIES = 4 * 10**7
+"""Of the matrix of differentials of all laws, whose rank counts the independent ones."""
+MAX_FACTORS = 10**5
+"""Symmetric matrices of laws that are listed."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A symmetric matrix that gradient flow conserves: the moment Σ T Tᵀ − Σ S Sᵀ of one factor of the symmetries.
+
+    >>> [law.formula for law in conserved_quantities(Architecture((3, 3), 2)).quantities]
+    ['K Kᵀ − Q Qᵀ', '‖Q‖² − ‖V‖²']
+    """
+
+    factor: LinearFactor
+    formula: str
+
+    @property
+    def name(self) -> str:
+        """The name of the symmetry, with its layer and head counted from 0."""
+        return ", ".join([self.factor.name, *(f"{part} {number}" for part, number in self.place.items())])
+
+    @property
+    def place(self) -> dict[str, int]:
+        """The layer and, if it belongs to one, the head, counted from 0."""
+        parts = {"layer": getattr(self.factor, "layer", None), "head": getattr(self.factor, "head", None)}
+        return {part: number for part, number in parts.items() if number is not None}
+
+    @property
+    def count(self) -> int:
+        """The entries of a symmetric matrix."""
+        return comb(self.factor.size + 1, 2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Laws(Result):
+    """The conserved quantities of gradient flow on any loss of the functions of an architecture.
+
+    ``count`` of the listed numbers are independent at generic weights (None: too large to compute, and no theorem
+    applies). ``is_complete``: it is proven that every other conserved quantity is a function of these, near generic
+    weights. ``most`` bounds the number of independent laws, where it was computed. The laws hold for the Euclidean
+    metric and the weights as they are stored: momentum, weight decay, Adam and large steps break them.
+    """
+
+    seed: int
+    architecture: Architecture
+    quantities: tuple[Law, ...]
+    count: int | None
+    most: int | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def listed(self) -> int:
+        """The number of entries of all symmetric matrices."""
+        return sum(law.count for law in self.quantities)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the list is proven complete; False says only that it is not proven."""
+        return self.is_proven
+
+    def evaluate(self, weights: Weights) -> dict[Law, Array]:
+        """The conserved symmetric matrices at given weights, over their domain.
+
+        >>> from attngeom.exact import QQ
+        >>> a = Architecture((1, 1), 1)
+        >>> laws = conserved_quantities(a)
+        >>> [x.item() for x in laws.evaluate(Weights.from_vector(a, QQ.convert([4, 1, 2]), QQ)).values()]
+        [-15, 12]
+        """
+        if weights.architecture != self.architecture:
+            raise InputError("weights of another architecture given; the laws are those of one architecture")
+        tensors = tensors_of(weights)
+        with weights.domain.working():
+            return {law: law.factor.moment(tensors, weights.domain) for law in self.quantities}
+
+    def vector(self, weights: Weights) -> Array:
+        """All listed numbers in one vector: the upper triangles of the matrices, row by row."""
+        values = self.evaluate(weights).values()
+        return np.concatenate([value[np.triu_indices(len(value))] for value in values])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "architecture": self.architecture.to_json(),
+            "num_parameters": self.architecture.num_parameters,
+            "laws": [{"name": law.name, "count": law.count, "formula": law.formula} for law in self.quantities],
+            "listed": self.listed,
+            "count": self.count,
+            "at_most": self.most,
+            "is_complete": self.is_complete,
+            "status": self.reason,
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        rows: dict[str, Any] = {"parameters": f"{self.architecture.num_parameters:,}"}
+        rows |= {law.name: f"{law.count:,}  {law.formula}" for law in self.quantities}
+        rows["listed laws"] = f"{self.listed:,}"
+        rows["independent laws"] = "not computed" if self.count is None else f"{self.count:,}"
+        rows["complete"] = "proven" if self.is_complete else "not proven"
+        rows["status"] = self.reason
+        return rows
+
+
+def conserved_quantities(architecture: Architecture, *, prove: bool | None = None, seed: int = 0) -> Laws:
+    """All moments that gradient flow conserves, how many are independent, and whether there are any others.
+
+    If ξ is a symmetric generator of a linear symmetry, d/dt ½⟨w, ξw⟩ = −⟨∇ℓ, ξw⟩ = 0: the function does not change
+    along ξw. Independent laws are at most P minus the rank of the gradient fields and their brackets at any point
+    (Theorem L); where the moments reach that number, the list is complete. ``prove`` is True, False or, by default,
+    True for networks of at most 600 parameters.
+
+    >>> laws = conserved_quantities(Architecture((3, 3), 3))
+    >>> laws.count, laws.is_complete
+    (7, True)
+    """
+    size = architecture.num_layers * architecture.heads * 3
+    if size > MAX_FACTORS:
+        raise SizeError(f"{size:,} matrices of laws given; at most {MAX_FACTORS:,} are listed")
+    parameters = architecture.num_parameters
+    wanted = parameters <= INSTANT if prove is None else prove
+    if wanted and parameters > MAX_PARAMETERS:
+        raise SizeError(
+            f"a network of {parameters:,} parameters given; completeness is proven up to {MAX_PARAMETERS:,}"
+        )
+    laws = tuple(list_laws(architecture))
+    count, counted = count_independent(architecture, laws, seed)
+    standing: Standing = "undecided"
+    reason = f"{counted}; completeness was not asked for"
+    if not wanted or count is None:
+        return Laws(
+            standing=standing, reason=reason, seed=seed, architecture=architecture, quantities=laws, count=count
+        )
+    rank = lie_rank(architecture, parameters - count, seed, _prime(architecture))
+    most = parameters - rank.value
+    if most < count:
+        raise ArithmeticError(f"{count} laws are independent, but at most {most} exist for {architecture}")
+    if most == count:
+        standing = "proven"
+        reason = (
+            f"gradients and brackets span {rank.value} of {parameters} dimensions mod {rank.prime}, so that at most"
+            f" {most} laws are independent; the listed ones are that many"
+        )
+    else:
+        reason = f"{counted}; at most {most} exist, as far as first brackets show"
+    return Laws(
+        standing=standing,
+        reason=reason,
+        seed=seed,
+        architecture=architecture,
+        quantities=laws,
+        count=count,
+        most=most,
+        certificate=_certify(architecture, count, rank) if most == count else None,
+    )
+
+
+def list_laws(architecture: Architecture) -> Iterator[Law]:
+    """One law for each linear factor of the symmetry group."""
+    places: dict[tuple[int, int, str], Any] = {
+        (layer, head, letter): None
+        for layer, shape in enumerate(architecture.layers)
+        for head in range(shape.heads)
+        for letter in shape.tensor_shapes
+    }
+    for factor in linear_factors(architecture):
+        carried, dual = factor.carried(places), factor.dual(places)
+        first = min(slot.place[0] for slot in carried)
+        positive, negative = (_sum_of_squares(slots, first) for slots in (carried, dual))
+        needs_brackets = "+" in negative and not negative.startswith("Σ")
+        yield Law(factor, f"{positive} − {f'({negative})' if needs_brackets else negative}")
+
+
+SQUARES = {"rows": "{0} {0}ᵀ", "columns": "{0}ᵀ {0}", "entries": "‖{0}‖²"}
+
+
+def _sum_of_squares(slots: Sequence[Slot], first: int) -> str:
+    """Σ T Tᵀ over tensors seen as matrices, in letters: heads are summed, a later layer is marked by a prime."""
+    terms = dict.fromkeys((slot.place[2] + "′" * (slot.place[0] - first), slot.view) for slot in slots)
+    shown = " + ".join(SQUARES[view].format(letter) for letter, view in terms)
+    if len({slot.place[1] for slot in slots}) == 1:
+        return shown
+    return f"Σ ({shown})" if len(terms) > 1 else f"Σ {shown}"
+
+
+def differentials(weights: Weights, laws: tuple[Law, ...]) -> Array:
+    """Half the differentials of all listed numbers at the weights, one row each: the images ξw of symmetric ξ."""
+    domain, tensors = weights.domain, tensors_of(weights)
+    slots = dict(zip(tensors, weights.architecture.slots().values()))
+    rows = domain.zeros((sum(law.count for law in laws), weights.architecture.num_parameters))
+    number = 0
+    for law in laws:
+        for i, j in zip(*np.triu_indices(law.factor.size)):
+            for place, change in law.factor.tangent(_symmetric(law.factor.size, i, j, domain), tensors, domain).items():
+                rows[number, slots[place]] = change.ravel()
+            number += 1
+    return rows
+
+
+def _symmetric(size: int, i: int, j: int, domain: Domain) -> Array:
+    matrix = domain.zeros((size, size))
+    matrix[i, j] = matrix[j, i] = domain.one
+    return matrix
+
+
+def count_independent(architecture: Architecture, laws: tuple[Law, ...], seed: int) -> tuple[int | None, str]:
+    """How many of the listed numbers are independent at generic weights, and why.
+
+    All of them by Lemma I of docs/training.md, if a_i ≤ 2 d_{i−1}, v ≤ d_{i−1}, and without a skip connection the
+    outputs of every layer but the last can span its width; else the rank of their differentials mod p at one point.
+
+    >>> a = Architecture((2, 2), 5)
+    >>> count_independent(a, tuple(list_laws(a)), 0)[0]
+    15
+    """
+    listed = sum(law.count for law in laws)
+    if _are_independent(architecture):
+        return listed, f"all {listed} listed laws are independent (Lemma I)"
+    if listed * architecture.num_parameters > MAX_ENTRIES:
+        return None, f"{listed:,} laws are listed; too many to count the independent ones"
+    field = GF(WORD_PRIME)
+    rank = field.rank(differentials(random_weights(architecture, field, seed), laws))
+    return rank, f"{rank} of {listed} listed laws are independent at a point mod {field.p}"
+
+
+def _are_independent(architecture: Architecture) -> bool:
+    """The hypotheses of Lemma I."""
+    for index, layer in enumerate(architecture.layers):
+        if layer.attention > 2 * layer.d_in or (layer.value_width or 0) > layer.d_in:
+            return False
+        reach = layer.d_in if layer.value_width is None else layer.heads * layer.value_width
+        hidden = not architecture.residual and index < architecture.num_layers - 1
+        if hidden and layer.d_out > reach:
+            return False
+    return True
+
+
+def _prime(architecture: Architecture) -> int:
+    """A prime by which the temperature can be divided."""
+    tau = architecture.temperature
+    return BLAS_PRIME if tau.numerator % BLAS_PRIME and tau.denominator % BLAS_PRIME else WORD_PRIME
+
+
+def _certify(architecture: Architecture, count: int, rank: LieRank) -> Certificate:
+    """What :mod:`attngeom.verification.laws` rechecks: a point mod p and independent fields there."""
+    claim = {"kind": "laws", "architecture": architecture.to_json(), "count": count}
+    witness = {
+        "prime": rank.prime,
+        "seed": rank.seed,
+        "tokens": rank.tokens,
+        "samples": rank.samples,
+        "gradients": list(rank.gradients),
+        "brackets": [list(pair) for pair in rank.brackets],
+    }
+    return Certificate(claim, witness, {"seed": rank.seed, "primes": [rank.prime]})
