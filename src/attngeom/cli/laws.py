@@ -29,9 +29,6 @@ from attngeom.learning.laws import conserved_quantities
 from attngeom.network import Architecture
 from attngeom.verification import write_certificate
 
-MAX_SHOWN = 40
-"""Matrices of laws that are printed one by one; beyond, those of one sort are added up."""
-
 
 def register(app: typer.Typer) -> None:
     app.command("laws")(laws_command)
@@ -70,12 +67,5 @@ def laws_command(
     if json:
         print_json(found.to_json())
     else:
-        rows = dict(found.rows())
-        if len(found.quantities) > MAX_SHOWN:
-            rows = {label: value for label, value in rows.items() if label not in {x.name for x in found.quantities}}
-            sums: dict[str, int] = {}
-            for law in found.quantities:
-                sums[law.factor.name] = sums.get(law.factor.name, 0) + law.count
-            rows |= {f"  {name}": f"{count:,}" for name, count in sums.items()}
-        print_pairs(f"{architecture.kind} attention, widths {widths}", rows)
+        print_pairs(f"{architecture.kind} attention, widths {widths}", found.rows())
     return EXIT_UNDECIDED if wanted and not found.is_complete else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from math import comb
 from typing import Any
 
@@ -30,6 +31,8 @@ MAX_PARAMETERS = 4000
 """Of a network whose laws are proven complete: a square matrix of this size is eliminated."""
 MAX_ENTRIES = 4 * 10**7
 """Of the matrix of differentials of all laws, whose rank counts the independent ones."""
+MAX_SHOWN = 40
+"""Matrices of laws that are printed one by one; beyond, those of one sort are added up."""
 MAX_FACTORS = 10**5
 """Symmetric matrices of laws that are listed."""
 
@@ -124,7 +127,12 @@ class Laws(Result):
 
     def rows(self) -> Mapping[str, Any]:
         rows: dict[str, Any] = {"parameters": f"{self.architecture.num_parameters:,}"}
-        rows |= {law.name: f"{law.count:,}  {law.formula}" for law in self.quantities}
+        if len(self.quantities) <= MAX_SHOWN:
+            rows |= {law.name: f"{law.count:,}  {law.formula}" for law in self.quantities}
+        else:
+            sorts = dict.fromkeys(law.factor.name for law in self.quantities)
+            totals = {name: sum(law.count for law in self.quantities if law.factor.name == name) for name in sorts}
+            rows |= {name: f"{total:,}" for name, total in totals.items()}
         rows["listed laws"] = f"{self.listed:,}"
         rows["independent laws"] = "not computed" if self.count is None else f"{self.count:,}"
         rows["complete"] = "proven" if self.is_complete else "not proven"
@@ -220,7 +228,7 @@ def differentials(weights: Weights, laws: tuple[Law, ...]) -> Array:
     rows = domain.zeros((sum(law.count for law in laws), weights.architecture.num_parameters))
     number = 0
     for law in laws:
-        for i, j in zip(*np.triu_indices(law.factor.size)):
+        for i, j in combinations_with_replacement(range(law.factor.size), 2):
             for place, change in law.factor.tangent(_symmetric(law.factor.size, i, j, domain), tensors, domain).items():
                 rows[number, slots[place]] = change.ravel()
             number += 1

@@ -236,12 +236,12 @@ def _weights(point: Point, direction: Array | None) -> Iterator[Matrix]:
 
 def _gradient(point: Point, sample: int) -> Array:
     """The gradient of ⟨C, φ(X)⟩ for one sample."""
-    return _differentiate(point, sample, None)[0]
+    return np.asarray(_differentiate(point, sample, None)[0])
 
 
 def _hessian_product(point: Point, sample: int, direction: Array) -> Array:
     """The Hessian of ⟨C, φ(X)⟩ for one sample, times the direction."""
-    return _differentiate(point, sample, direction)[1]
+    return np.asarray(_differentiate(point, sample, direction)[1])
 
 
 def _differentiate(point: Point, sample: int, direction: Array | None) -> Array:
