@@ -57,7 +57,7 @@ def _verify(content: Any, name: str = "certificate") -> Verdict:
         record = content if isinstance(content, Certificate) else Certificate.from_json(content, name)
         kind = record.claim.get("kind")
         if not isinstance(kind, str) or kind not in READERS:
-            return Verdict.refused("unknown claim", f"kind {show(kind)} found; {' or '.join(READERS)} is required")
+            return Verdict.refused("unknown claim", f"kind {show(kind)} found; one of {', '.join(READERS)} is required")
         words = f"a claim of kind {kind}"
         claim = READERS[kind](record.claim)
         words = str(claim)
