@@ -120,9 +120,9 @@ def test_state_goes_to_the_address_and_back():
         Switch(name="s", label="skip", default="1"),
         Choice(name="k", label="kind", default="a", options=[("a", "A"), ("b", "B")]),
     ]
-    assert read_state(controls, {}, Shelf()) == {"n": 2, "x": "1.5", "s": True, "k": "a"}
+    assert read_state(controls, {}, Shelf()) == {"n": 2, "x": "1.5", "s": True, "k": "a", "query": "n=2&x=1.5&s=1&k=a"}
     texts = read_texts(controls, {"n": "3", "k": "b"})
-    assert read_state(controls, texts, Shelf()) == {"n": 3, "x": "1.5", "s": False, "k": "b"}
+    assert read_state(controls, texts, Shelf()) == {"n": 3, "x": "1.5", "s": False, "k": "b", "query": "n=3&x=1.5&k=b"}
     assert write_query(texts) == "n=3&x=1.5&k=b"
     for name, bad in (("n", "0"), ("n", "x"), ("n", "9" * 50), ("x", "nan"), ("x", "3"), ("k", "c")):
         with pytest.raises(InputError):

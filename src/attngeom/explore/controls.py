@@ -5,6 +5,7 @@ Everything that arrives is checked here: a value is of its type and within its b
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from attngeom.errors import InputError
 from attngeom.explore.markup import Html, Node, tag
 from attngeom.explore.shelf import Shelf
 
+DECIMAL = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,6})?")
 State = dict[str, Any]
-"""The values of the controls of a view, by name."""
+"""The values of the controls of a view, by name; ``query`` is the address that they came from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,8 @@ class Control(ABC):
     label: str
     default: str = ""
     hint: str = ""
+    only: str = ""
+    """A condition "name=word word" on another control, without which this one is hidden (it keeps its value)."""
 
     @abstractmethod
     def parse(self, given: str, shelf: Shelf) -> Any:
@@ -39,7 +43,7 @@ class Control(ABC):
     def labelled(self, element: Html) -> Html:
         """The element under its label."""
         hint = tag("small", self.hint) if self.hint else None
-        return tag("label", tag("span", self.label), element, hint, class_="control")
+        return tag("label", tag("span", self.label), element, hint, class_="control", data_only=self.only or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,18 +103,17 @@ class Slider(Control):
     step: float
 
     def parse(self, given: str, shelf: Shelf) -> str:
-        try:
-            value = float(given)
-        except ValueError:
-            raise InputError(f"{self.label}: {given[:40]!r} given; a number is required") from None
-        if not self.low <= value <= self.high:
+        if not DECIMAL.fullmatch(given):
+            raise InputError(f"{self.label}: {given[:40]!r} given; a decimal number such as -1.25 is required")
+        if not self.low <= float(given) <= self.high:
             raise InputError(f"{self.label}: {given[:40]} given; {self.low:g} to {self.high:g} are shown here")
-        return given.strip()
+        return given
 
     def draw(self, given: str, shelf: Shelf) -> Html:
         bounds: dict[str, Any] = {"min": f"{self.low:g}", "max": f"{self.high:g}", "step": f"{self.step:g}"}
         bar = tag("input", type="range", name=self.name, value=given, **bounds)
-        return self.labelled(Html(bar + tag("output", given, for_=self.name)))
+        parts = (tag("span", self.label), bar, tag("output", given))
+        return tag("label", *parts, class_="control slider", data_only=self.only or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +125,7 @@ class Switch(Control):
 
     def draw(self, given: str, shelf: Shelf) -> Html:
         box = tag("input", type="checkbox", name=self.name, value="1", checked=given == "1")
-        return tag("label", box, tag("span", self.label), class_="control switch")
+        return tag("label", box, tag("span", self.label), class_="control switch", data_only=self.only or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +162,8 @@ class File(Control):
         drop = tag(
             "input", type="file", data_upload=self.name, accept=",".join(self.suffixes), aria_label="open a file"
         )
-        return tag("div", self.labelled(choice), drop, class_="drop", data_drop=self.name)
+        box: dict[str, Any] = {"class_": "drop", "data_drop": self.name, "data_only": self.only or None}
+        return tag("div", tag("label", tag("span", self.label), choice, class_="control"), drop, **box)
 
 
 def read_texts(controls: Sequence[Control], query: Mapping[str, str]) -> dict[str, str]:
@@ -174,10 +178,11 @@ def read_state(controls: Sequence[Control], query: Mapping[str, str], shelf: She
     """The values of an address; InputError names the first control that cannot be read.
 
     >>> read_state([Number(name="n", label="size", default="2", low=1, high=9)], {"n": "7"}, Shelf())
-    {'n': 7}
+    {'n': 7, 'query': 'n=7'}
     """
     texts = read_texts(controls, query)
-    return {control.name: control.parse(texts[control.name], shelf) for control in controls}
+    values = {control.name: control.parse(texts[control.name], shelf) for control in controls}
+    return {**values, "query": write_query(texts)}
 
 
 def write_query(texts: Mapping[str, str]) -> str:
@@ -189,9 +194,9 @@ def write_query(texts: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in texts.items() if value})
 
 
-def draw_form(controls: Sequence[Control], query: Mapping[str, str], shelf: Shelf, *more: Node) -> Html:
-    """The form of a view; it works as a plain form where no script runs."""
+def draw_form(controls: Sequence[Control], query: Mapping[str, str], shelf: Shelf, buttons: Node = None) -> Html:
+    """The form of a view, its buttons first; it works as a plain form where no script runs."""
     texts = read_texts(controls, query)
     drawn = (control.draw(texts[control.name], shelf) for control in controls)
     plain = tag("noscript", tag("button", "Show", type="submit"))
-    return tag("form", *drawn, *more, plain, id="controls", method="get", aria_label="Controls")
+    return tag("form", buttons, *drawn, plain, id="controls", method="get", aria_label="Controls")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import tanh
 
 from attngeom.explore.markup import Html, Node, join, tag
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
@@ -18,6 +19,53 @@ def _pattern(place: int, prefix: str) -> Html:
     lines = tag("path", d=LINES[place], stroke=DARK, stroke_width=1, fill="none") if LINES[place] else None
     name = f"{prefix}{place}"
     return tag("pattern", ground, lines, id=name, width=8, height=8, patternUnits="userSpaceOnUse")
+
+
+CELL = 52
+
+
+def _mixed(value: float) -> str:
+    """White for 0, towards the warm colour for positive numbers and towards blue for negative ones."""
+    share = tanh(abs(value) / 3)
+    goal = WARM if value > 0 else MIDDLE
+    channels = (int(goal[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
+
+
+def shorten(value: float) -> str:
+    """A number for a cell of a matrix.
+
+    >>> [shorten(x) for x in (0.0, -0.5, 12.25, 1234567.0, -1e-9)]
+    ['0', '−0.5', '12.2', '1e6', '−1e-9']
+    """
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if 0.005 <= size < 1000:
+        shown = f"{size:.{2 if size < 10 else 1}f}".rstrip("0").rstrip(".")
+    else:
+        shown = f"{size:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    return "−" + shown if value < 0 else shown
+
+
+def heat_map(title: Node, rows: Sequence[Sequence[float]], label: str) -> Html:
+    """A matrix as coloured cells; each holds its number, so that nothing hangs on colour."""
+    height, width = len(rows), len(rows[0])
+    cells = []
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            place: dict[str, object] = {"x": CELL * j, "y": CELL * i}
+            cells.append(
+                tag("rect", **place, width=CELL, height=CELL, fill=_mixed(value), stroke=DARK, stroke_width=0.5)
+            )
+            middle: dict[str, object] = {"x": CELL * (j + 0.5), "y": CELL * (i + 0.5) + 5}
+            cells.append(tag("text", shorten(value), **middle, text_anchor="middle", font_size=13.5, fill=DARK))
+    box = f"-1 -1 {CELL * width + 2} {CELL * height + 2}"
+    drawn = tag(
+        "svg", *cells, viewBox=box, width=CELL * width + 2, height=CELL * height + 2, class_="matrix", role="img",
+        aria_label=label,
+    )  # fmt: skip
+    return tag("figure", tag("figcaption", title), drawn)
 
 
 def stacked_bar(parts: Sequence[tuple[str, int, Node]], label: str, prefix: str = "p") -> Html:

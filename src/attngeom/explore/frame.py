@@ -69,7 +69,8 @@ def view_page(view: View, query: Mapping[str, str], shelf: Shelf) -> Html:
         tag("h1", title),
         tag("p", VIEWS[view.name][1]),
     )
-    form = draw_form(view.controls, query, shelf, *(_button(name) for name in view.actions))
+    buttons = tag("div", *map(_button, view.actions), class_="buttons wide") if view.actions else None
+    form = draw_form(view.controls, query, shelf, buttons)
     work = tag("section", id="job", aria_live="polite")
     main = tag("main", tag("div", answer(view, query, shelf), id="answer", aria_live="polite"), work)
     return page(title, header, tag("div", form, main, class_="view", data_view=view.name))

@@ -22,7 +22,16 @@
     return texts.toString();
   };
 
+  // A control may rest while another has no use for it; its value stays.
+  function settle() {
+    for (const element of form.querySelectorAll("[data-only]")) {
+      const [key, words] = element.dataset.only.split("=");
+      element.hidden = !words.split(" ").includes(form.elements[key].value);
+    }
+  }
+
   async function refresh() {
+    settle();
     const mine = ++asked;
     const address = query();
     stopWork();
@@ -59,7 +68,7 @@
   }
 
   async function act(action) {
-    const reply = await fetch(`/${name}/action/${action}?${query()}`);
+    const reply = await fetch(`/${name}/action/${encodeURIComponent(action)}?${query()}`);
     if (reply.ok) await set(await reply.json());
     else work.innerHTML = await reply.text();
   }
@@ -161,5 +170,6 @@
     if (place && event.dataTransfer.files.length) upload(place.dataset.drop, event.dataTransfer.files[0]);
   });
   addEventListener("pagehide", stopWork);
+  settle();
   window.attngeomTurn?.(answer);
 })();

@@ -105,18 +105,26 @@ class DimensionView(View):
                 name="model",
                 label="Published model",
                 options=models,
-                hint="by its configuration; the controls below then rest",
+                hint="by its configuration alone",
             ),
-            Choice(name="kind", label="Kind of attention", default="lightning", options=kinds),
-            Text(name="widths", label="Widths", default="3,3,3", hint="d₀, …, d_l"),
-            Text(name="attention", label="Attention widths", default="2", hint="one is repeated; none: d / heads"),
-            Number(name="heads", label="Heads", default="1", low=1, high=256),
-            Text(name="value_width", label="Value width", hint="none: d / heads", longest=10),
-            Number(name="tokens", label="Tokens", default="3", low=1, high=10**6),
-            Switch(name="causal", label="causal mask"),
-            Switch(name="residual", label="skip connection"),
-            Choice(name="method", label="How to prove", default="auto", options=[(m, m) for m in REQUESTS]),
-            Number(name="seed", label="Seed", default="0", low=0, high=2**32 - 1),
+            Choice(name="kind", only="model=", label="Kind of attention", default="lightning", options=kinds),
+            Text(name="widths", only="model=", label="Widths", default="3,3,3", hint="d₀, …, d_l"),
+            Text(
+                name="attention",
+                only="model=",
+                label="Attention widths",
+                default="2",
+                hint="one is repeated; none: d / heads",
+            ),
+            Number(name="heads", only="model=", label="Heads", default="1", low=1, high=256),
+            Text(name="value_width", only="model=", label="Value width", hint="none: d / heads", longest=10),
+            Number(name="tokens", only="model=", label="Tokens", default="3", low=1, high=10**6),
+            Switch(name="causal", only="model=", label="causal mask"),
+            Switch(name="residual", only="model=", label="skip connection"),
+            Choice(
+                name="method", only="model=", label="How to prove", default="auto", options=[(m, m) for m in REQUESTS]
+            ),
+            Number(name="seed", only="model=", label="Seed", default="0", low=0, high=2**32 - 1),
         )
         self.jobs = {"prove": self.prove}
         self.downloads = {"config": self.config}
