@@ -297,11 +297,11 @@ def judged(name: str, first: Weights, second: Weights, rng: np.random.Generator)
 def output_difference(first: Weights, second: Weights, rng: np.random.Generator) -> float:
     """The largest relative difference of exact or enclosed outputs at random inputs, at sizes that suit the weights."""
     architecture = first.architecture
-    softmax = architecture.kind == "softmax"
-    domain = Balls(600) if softmax else QQ
+    is_transcendental = not architecture.rule.is_polynomial
+    domain = Balls(600) if is_transcendental else QQ
     one, two = (weights.to(domain) for weights in (first, second))
     largest = 0.0
-    for size in sizes_of(first) if softmax or architecture.residual else [0]:
+    for size in sizes_of(first) if is_transcendental or architecture.residual else [0]:
         X = QQ.convert(rng.standard_normal((architecture.widths[0], architecture.tokens))) * fmpq(2) ** size
         outputs = [forward(weights, domain.convert(X)) for weights in (one, two)]
         if architecture.residual:
@@ -315,7 +315,8 @@ def sizes_of(weights: Weights) -> list[int]:
     sizes = {0}
     for A, V in zip(weights.attention_matrices(), weights.value_matrices()):
         for a, v in zip(A, V):
-            product = np.abs(a).max() * (np.abs(v).max() if weights.architecture.kind == "lightning" else 1.0)
+            product = np.abs(a).max() / float(weights.architecture.temperature)
+            product = product * np.abs(v).max() if weights.architecture.rule.is_polynomial else product
             if product > 0:
                 sizes |= {int(-np.log2(product) // 2) + k for k in (-2, 0, 1)}
     return sorted(sizes)[:: len(sizes) // 6 + 1]
