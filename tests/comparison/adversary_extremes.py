@@ -126,7 +126,9 @@ def unseen_units(rng: np.random.Generator) -> Pair:
 def copied_heads(rng: np.random.Generator) -> Pair:
     """Two heads with one A, of which only the sum of the value maps is seen."""
     kind, width, layers = draw_kind(rng), int(rng.integers(1, 4)), int(rng.integers(1, 3))
-    architecture = random_architecture(rng, kind, layers=layers, widths=[width] * (layers + 1), heads=2, value_width=width)
+    architecture = random_architecture(
+        rng, kind, layers=layers, widths=[width] * (layers + 1), heads=2, value_width=width
+    )
     pair = []
     weights = float_weights(architecture, rng)
     for _ in range(2):
@@ -174,12 +176,16 @@ def denormal(rng: np.random.Generator) -> Pair:
     """Tensors at the lower end of the range of floats, moved by powers of two, or unrelated."""
     architecture = random_architecture(rng, draw_kind(rng), residual=False)
     size = 2.0 ** -float(rng.integers(960, 1000))
-    small = {name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()}
+    small = {
+        name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()
+    }
     first = Weights.from_tensors(architecture, small, RR)
     if rng.integers(2):
         shifts = edited(first, lambda layer, head, tensors: tensors | {"Q": tensors["Q"] * 8, "K": tensors["K"] / 8})
         return Pair("denormal", first, shifts, True)
-    other = {name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()}
+    other = {
+        name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()
+    }
     return judged("denormal", first, Weights.from_tensors(architecture, other, RR), rng)
 
 

@@ -24,6 +24,7 @@ from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import Comparison, NoMatch, Separation
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
+from attngeom.errors import RangeError, SingularError
 from attngeom.exact.domains import QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
@@ -51,8 +52,12 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
         judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, seed)
         symmetry, misfit = None, None
         if isinstance(judgement.aligned, _Aligned):
-            symmetry = judgement.aligned.carrying(pair, places)
-            misfit = relative_distance(symmetry.apply(first), second)
+            try:
+                symmetry = judgement.aligned.carrying(pair, places)
+                misfit = relative_distance(symmetry.apply(first), second)
+            except (SingularError, RangeError):
+                # In the coordinates of the given weights the group element leaves the range of floats.
+                symmetry = None
         same, outputs = judgement.verdict.same, judgement.outputs
         is_kept = same is not False and misfit is not None and misfit <= AMPLIFIED * tolerance
         hypotheses: tuple[str, ...] = ()

@@ -104,6 +104,7 @@ def natural_sizes(first: Weights, second: Weights) -> Array:
     if architecture.rule.is_polynomial and not architecture.residual:
         return np.zeros(1, dtype=np.int64)
     found: set[int] = set()
+    temperature = float(architecture.temperature)
     for weights in (first, second):
         gain = 0
         for heads, V in zip(weights.layers, weights.value_matrices()):
@@ -111,7 +112,8 @@ def natural_sizes(first: Weights, second: Weights) -> Array:
                 # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
                 parts = [head.Q, head.K, v] if architecture.rule.is_polynomial else [head.Q, head.K]
                 if all(part.any() for part in parts):
-                    found.add(-round(sum(_exponent(part) for part in parts) / 2) - gain)
+                    scores = sum(_exponent(part) for part in parts) - np.log2(temperature)
+                    found.add(-round(scores / 2) - gain)
             total = sum(V[1:], V[0])
             if not architecture.residual and total.any():
                 gain += _exponent(total)
