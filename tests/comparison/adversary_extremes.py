@@ -176,17 +176,15 @@ def denormal(rng: np.random.Generator) -> Pair:
     """Tensors at the lower end of the range of floats, moved by powers of two, or unrelated."""
     architecture = random_architecture(rng, draw_kind(rng), residual=False)
     size = 2.0 ** -float(rng.integers(960, 1000))
-    small = {
-        name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()
-    }
-    first = Weights.from_tensors(architecture, small, RR)
+
+    def shrink(layer: int, head: int, tensors: Tensors) -> Tensors:
+        return {name: a * size if name in "QO" else a for name, a in tensors.items()}
+
+    first, other = (edited(float_weights(architecture, rng), shrink) for _ in range(2))
     if rng.integers(2):
-        shifts = edited(first, lambda layer, head, tensors: tensors | {"Q": tensors["Q"] * 8, "K": tensors["K"] / 8})
-        return Pair("denormal", first, shifts, True)
-    other = {
-        name: a * size if name.endswith(("Q", "O")) else a for name, a in float_weights(architecture, rng).tensors()
-    }
-    return judged("denormal", first, Weights.from_tensors(architecture, other, RR), rng)
+        moved = edited(first, lambda layer, head, tensors: tensors | {"Q": tensors["Q"] * 8, "K": tensors["K"] / 8})
+        return Pair("denormal", first, moved, True)
+    return judged("denormal", first, other, rng)
 
 
 def nearly_singular_gauge(rng: np.random.Generator) -> Pair:

@@ -8,8 +8,8 @@ import numpy as np
 from flint import arb, arb_mat
 
 from attngeom.errors import InputError, SingularError
-from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Balls
+from attngeom.exact.lapack import inv, pivoted_qr
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _is_near_identity(middle: Array, balls: arb_mat) -> bool:
     """Whether ‖I − R a‖ < 1 is certain for the float inverse R of the midpoints."""
     n = len(middle)
     try:
-        inverse = lapack.inv(middle)
+        inverse = inv(middle)
     except SingularError:
         return False
     if not np.all(np.isfinite(inverse)):
@@ -83,12 +83,12 @@ def certify_rank(a: Array, precision: int = 64) -> CertifiedRank:
     middle = _midpoints(a)
     if 0 in a.shape or not np.all(np.isfinite(middle)):
         return CertifiedRank(0, (), ())
-    triangle, order = lapack.pivoted_qr(middle)
+    triangle, order = pivoted_qr(middle)
     diagonal = np.abs(np.diagonal(triangle))
     candidate = int(np.sum(diagonal > max(a.shape) * np.finfo(float).eps * diagonal[0]))
     while candidate > 0:
         columns = np.sort(order[:candidate])
-        chosen = lapack.pivoted_qr(middle[:, columns].T)[1]
+        chosen = pivoted_qr(middle[:, columns].T)[1]
         rows = np.sort(chosen[:candidate])
         if certify_invertible(a[np.ix_(rows, columns)], precision):
             return CertifiedRank(candidate, tuple(rows.tolist()), tuple(columns.tolist()))

@@ -8,8 +8,8 @@ import numpy as np
 from flint import arb
 
 from attngeom.errors import SingularError
-from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.lapack import lstsq, pivoted_qr, svd
 
 
 def midpoints(array: Array) -> Array:
@@ -59,7 +59,7 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
     [0.5, 1.0, 1.0]
     """
     scaled = unit_rows(rows)
-    _, values, right = lapack.svd(scaled, full_matrices=True)
+    _, values, right = svd(scaled, full_matrices=True)
     n = rows.shape[1]
     if len(values) < n - 1 or values[0] == 0:
         return NullVector(rows[0], 0.0)
@@ -70,7 +70,7 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
         vector = approximate / approximate[lead]
         return NullVector(vector if domain.rounds else domain.convert(vector), separation)
     others = [column for column in range(n) if column != lead]
-    chosen = lapack.pivoted_qr(scaled[:, others].T)[1][: n - 1]
+    chosen = pivoted_qr(scaled[:, others].T)[1][: n - 1]
     system = rows[chosen]
     try:
         solution = midpoints(domain.matmul(domain.inverse(system[:, others]), -system[:, [lead]]))
@@ -85,9 +85,9 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
 def least_squares(rows: Array, right: Array, domain: Domain) -> Array:
     """The x with rows · x ≈ right (a matrix): least squares in floats, n chosen equations in balls."""
     if domain.rounds:
-        return lapack.lstsq(rows, right)
+        return lstsq(rows, right)
     sizes = np.linalg.norm(to_float(rows), axis=1)
     keep = sizes > 1e-6 * sizes.max()
     rows, right = rows[keep], right[keep]
-    chosen = lapack.pivoted_qr(unit_rows(rows).T)[1][: rows.shape[1]]
+    chosen = pivoted_qr(unit_rows(rows).T)[1][: rows.shape[1]]
     return midpoints(domain.matmul(domain.inverse(rows[chosen]), right[chosen]))

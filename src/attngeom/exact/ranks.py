@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import DomainError
-from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.lapack import svdvals
 
 CLEAR_GAP = 1e3
 
@@ -51,7 +51,7 @@ def measured_rank(a: Array, domain: Domain, noise: float = 0.0) -> Rank:
         return Rank(domain.rank(a), True)
     if not domain.rounds:
         raise DomainError(f"rank over {domain.name} was asked for; exact or float weights are required")
-    values = lapack.svdvals(a)
+    values = svdvals(a)
     if values.size == 0 or values[0] == 0:
         return Rank(0, False, tuple(values.tolist()), None)
     cut = max(a.shape) * max(8 * np.finfo(float).eps, noise) * values[0]

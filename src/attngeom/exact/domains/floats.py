@@ -9,10 +9,10 @@ import numpy as np
 from flint import arb
 
 from attngeom.errors import InputError
-from attngeom.exact import lapack
 from attngeom.exact.arrays import Array, check_product, check_square, elementwise
 from attngeom.exact.domains.domain import Domain, no_inverse
 from attngeom.exact.domains.quadratic import Quadratic
+from attngeom.exact.lapack import det, inv
 from attngeom.exact.numbers import as_fmpq
 
 
@@ -49,7 +49,7 @@ class Floats(Domain):
 
     def inverse(self, a: Array) -> Array:
         check_square(a)
-        return lapack.inv(a)
+        return inv(a)
 
     def pivot(self, a: Array) -> int:
         """The place of the largest entry."""
@@ -70,7 +70,7 @@ class Floats(Domain):
         """The determinants over the last two axes, rounded."""
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
             raise InputError(f"array of shape {a.shape} given; square matrices are required")
-        return lapack.det(a)
+        return det(a)
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.standard_normal(shape)

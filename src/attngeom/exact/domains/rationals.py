@@ -68,7 +68,7 @@ class Rationals(Domain):
         check_matrix(a)
         residues = self._residues(a)
         if residues is not None and rank_mod_p(residues, BLAS_PRIME) == min(a.shape):
-            return min(a.shape)
+            return int(min(a.shape))
         return int(self.to_flint(a if a.shape[0] >= a.shape[1] else a.T).rank())
 
     def _residues(self, a: Array) -> Array | None:
