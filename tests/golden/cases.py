@@ -462,7 +462,7 @@ LAYERS = [
     Case(
         "import-llama",
         (
-            Step("import {in}/llama_like/model.safetensors --idealised --out {out}/w.safetensors"),
+            Step("import {in}/llama_like/model.safetensors --idealised --causal --out {out}/w.safetensors"),
             Step("forward {out}/w.safetensors {in}/x6.npy"),
         ),
         ("w.safetensors",),

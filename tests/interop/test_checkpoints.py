@@ -2,18 +2,21 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from attngeom.canonical import teleport
 from attngeom.cli.app import run
 from attngeom.errors import FormatError, InputError
-from attngeom.interop import import_checkpoint, import_state
+from attngeom.interop import export_state, import_checkpoint, import_state
 from attngeom.interop.weights import read_dropped
-from attngeom.network import forward
+from attngeom.network import Weights, forward
 
 RNG = np.random.default_rng(5)
 E, HEADS, WIDTH = 6, 3, 2
+GPT2_CONFIG = {"model_type": "gpt2", "n_embd": E, "n_layer": 1, "n_head": HEADS, "n_positions": 8, "vocab_size": 5}
 
 
 def softmax(S):
@@ -222,3 +225,78 @@ def test_what_was_dropped_is_stored_and_repeated(tmp_path, capfd):
 def test_folders_are_for_the_other_command(tmp_path):
     with pytest.raises(InputError, match="attngeom model"):
         import_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("make", [torch_state, llama_state, bert_state, gpt_state])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, ml_dtypes.bfloat16])
+def test_state_comes_back_with_its_names_shapes_and_types(make, dtype):
+    state = {name: array.astype(dtype) for name, array in make(projections()).items()} | {"other": np.ones(3)}
+    imported = import_state(state, HEADS, idealised=True)
+    back = export_state(imported.weights, state)
+    assert back.keys() == state.keys() and back["other"] is state["other"]
+    for name, array in state.items():
+        assert back[name].dtype == array.dtype and back[name].shape == array.shape
+        assert np.allclose(back[name].astype(float), array.astype(float), rtol=1e-15, atol=0)
+
+
+def test_shared_keys_come_back_once():
+    state = llama_state(projections(groups=1))
+    imported = import_state(state, HEADS, idealised=True)
+    back = export_state(imported.weights, state, key_value_heads=1)
+    assert all(np.allclose(back[name], state[name], rtol=1e-15) for name in state)
+    with pytest.raises(InputError, match="cannot take weights of shape"):
+        export_state(imported.weights, state)
+    moved = teleport(imported.weights, seed=1).weights
+    with pytest.raises(InputError, match="share keys and values"):
+        export_state(moved, state, key_value_heads=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, (False, False)),
+        (GPT2_CONFIG, (True, True)),
+        ({**GPT2_CONFIG, "model_type": "bert", "num_attention_heads": HEADS, "hidden_size": E,
+          "num_hidden_layers": 1, "intermediate_size": 8,
+          "max_position_embeddings": 8, "type_vocab_size": 2}, (True, False)),
+    ],
+)  # fmt: skip
+def test_mask_and_skip_are_those_of_the_model(config, expected):
+    architecture = import_state(gpt_state(projections()), HEADS, config=config, idealised=True).weights.architecture
+    assert (architecture.residual, architecture.causal) == expected
+
+
+def test_an_unknown_model_does_not_settle_the_mask():
+    state, config = gpt_state(projections()), {"model_type": "strange"}
+    with pytest.raises(InputError, match="the mask cannot be read"):
+        import_state(state, HEADS, config=config, idealised=True)
+    assert import_state(state, HEADS, causal=True, config=config, idealised=True).weights.architecture.causal
+
+
+def test_a_module_says_its_heads_and_its_configuration():
+    class Configuration:
+        def to_dict(self):
+            return GPT2_CONFIG
+
+    class Module:
+        config = Configuration()
+        num_heads = HEADS
+
+        def state_dict(self):
+            return gpt_state(projections())
+
+    assert import_state(Module(), idealised=True).weights.architecture.causal
+    with pytest.raises(InputError, match="a state dict or a module"):
+        import_state(3, HEADS)
+
+
+def test_numbers_too_large_for_the_type_are_refused():
+    state = {name: array.astype(np.float16) for name, array in llama_state(projections()).items()}
+    weights = import_state(state, HEADS, idealised=True).weights
+    with pytest.raises(InputError, match="overflows"):
+        export_state(scaled(weights, 1e6), state)
+
+
+def scaled(weights, factor):
+    tensors = {name: array * factor for name, array in dict(weights.tensors()).items()}
+    return Weights.from_tensors(weights.architecture, tensors, weights.domain)

@@ -9,11 +9,9 @@ import numpy as np
 import typer
 
 from attngeom.cli.options import (
-    Causal,
     IgnoredSeed,
     Json,
     Kind,
-    Residual,
     Tokens,
     WeightsPath,
     file_option,
@@ -100,8 +98,12 @@ def import_command(
     blocks: Annotated[str | None, typer.Option("--blocks", help="Attention blocks to take, e.g. 0,1.")] = None,
     kind: Kind = "softmax",
     tokens: Tokens = 3,
-    residual: Residual = False,
-    causal: Causal = False,
+    residual: Annotated[
+        bool | None, typer.Option("--residual/--no-residual", help="A skip connection; default: as config.json says.")
+    ] = None,
+    causal: Annotated[
+        bool | None, typer.Option("--causal/--no-causal", help="A causal mask; default: as config.json says.")
+    ] = None,
     idealised: Annotated[
         bool, flag("--idealised", "Take the attention weights alone, and name what is left out.")
     ] = False,

@@ -20,6 +20,7 @@ from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
 from attngeom.interop.tensors import as_float64, open_tensors
+from attngeom.models.families import specify
 from attngeom.network import Architecture, Weights
 from attngeom.network.attention import find_kind
 
@@ -54,13 +55,13 @@ class CheckpointImport:
 
 
 def import_state(
-    state: Mapping[str, Any],
-    heads: int,
+    state: Any,
+    heads: int | None = None,
     key_value_heads: int | None = None,
     blocks: Sequence[int] | None = None,
     kind: str = "softmax",
-    causal: bool = False,
-    residual: bool = False,
+    causal: bool | None = None,
+    residual: bool | None = None,
     tokens: int = 3,
     config: Mapping[str, Any] | None = None,
     idealised: bool = False,
@@ -68,15 +69,35 @@ def import_state(
     """Weights from a state dict of NumPy arrays or torch tensors, or from a module that has one.
 
     ``blocks`` picks attention blocks by their place in the checkpoint (default: all, stacked as layers of one
-    network). Grouped-query attention (fewer key-value heads) repeats keys and values for the heads of a group.
+    network). Grouped-query attention (fewer key-value heads) repeats keys and values for the heads of a group. What is
+    not given is taken from the module or its configuration: heads, mask and skip connection.
     """
-    if hasattr(state, "state_dict"):
-        state = state.state_dict()
+    if config is None:
+        config = configuration_of(state)
+    if heads is None and isinstance(own := getattr(state, "num_heads", None), int):
+        heads = own
+    tensors = state_of(state)
     return _import(
-        {name: tuple(np.shape(tensor)) for name, tensor in state.items()},
-        lambda name: as_float64(state[name], name),
-        heads, key_value_heads, blocks, kind, causal, residual, tokens, config or {}, idealised,
+        {name: tuple(np.shape(tensor)) for name, tensor in tensors.items()},
+        lambda name: as_float64(tensors[name], name),
+        heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised, "the state",
     )  # fmt: skip
+
+
+def state_of(state: Any) -> Mapping[str, Any]:
+    """The state dict of a module, or the mapping itself."""
+    found = state.state_dict() if hasattr(state, "state_dict") else state
+    if not isinstance(found, Mapping):
+        raise InputError(f"{type(state).__name__} given; a state dict or a module with one is required")
+    return found
+
+
+def configuration_of(module: Any) -> Mapping[str, Any]:
+    """The configuration that a module carries, as a dictionary; empty where there is none."""
+    found: Any = getattr(module, "config", None)
+    if hasattr(found, "to_dict"):
+        found = found.to_dict()
+    return found if isinstance(found, Mapping) else {}
 
 
 def import_checkpoint(
@@ -85,12 +106,12 @@ def import_checkpoint(
     key_value_heads: int | None = None,
     blocks: Sequence[int] | None = None,
     kind: str = "softmax",
-    causal: bool = False,
-    residual: bool = False,
+    causal: bool | None = None,
+    residual: bool | None = None,
     tokens: int = 3,
     idealised: bool = False,
 ) -> CheckpointImport:
-    """Weights from a safetensors file; head counts come from a ``config.json`` beside it unless they are given."""
+    """Weights from a safetensors file; heads, mask and skip come from ``config.json`` beside it unless given."""
     path = Path(path)
     find_kind(kind)
     if path.is_dir():
@@ -99,15 +120,10 @@ def import_checkpoint(
     config = read_json(beside) if beside.is_file() else {}
     if not isinstance(config, dict):
         raise InputError(f"{beside}: a JSON object is required")
-    heads = heads if heads is not None else _config_int(config, "num_attention_heads", "n_head")
-    if heads is None:
-        raise InputError(f"the number of heads is not known for {path}; give it, or put config.json beside the file")
-    if key_value_heads is None:
-        key_value_heads = _config_int(config, "num_key_value_heads")
     with open_tensors(path) as stream:
         return _import(
             stream.shapes, stream.load,
-            heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised,
+            heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised, str(path),
         )  # fmt: skip
 
 
@@ -122,16 +138,22 @@ def _config_int(config: Mapping[str, Any], *keys: str) -> int | None:
 def _import(
     shapes: Mapping[str, tuple[int, ...]],
     load: Callable[[str], Array],
-    heads: int,
+    heads: int | None,
     key_value_heads: int | None,
     blocks: Sequence[int] | None,
     kind: str,
-    causal: bool,
-    residual: bool,
+    causal: bool | None,
+    residual: bool | None,
     tokens: int,
     config: Mapping[str, Any],
     idealised: bool,
+    source: str,
 ) -> CheckpointImport:
+    heads = heads if heads is not None else _config_int(config, "num_attention_heads", "n_head")
+    if heads is None:
+        raise InputError(f"the number of heads is not known for {source}; give it, or put config.json beside the file")
+    if key_value_heads is None:
+        key_value_heads = _config_int(config, "num_key_value_heads")
     if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
         raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
     found = attention_blocks(shapes)
@@ -148,6 +170,8 @@ def _import(
         used |= set(block.names)
     tensors, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
     widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
+    causal = _is_causal(config) if causal is None else causal
+    residual = "model_type" in config if residual is None else residual
     architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
     unmodelled = {name: _reason(name) for name in shapes if name not in used}
     unmodelled |= {f"config {key}": reason for key, reason in SETTINGS.items() if config.get(key) not in (None, False)}
@@ -161,6 +185,27 @@ def _import(
         )
     names = tuple(found[index].prefix for index in chosen)
     return CheckpointImport(Weights.from_tensors(architecture, tensors, RR), names, unmodelled)
+
+
+def _is_causal(config: Mapping[str, Any]) -> bool:
+    """Whether the model of a configuration has a mask; bare attention blocks, without a model, have none."""
+    if "model_type" not in config:
+        return False
+    try:
+        kinds = [kind for stack in specify(config).stacks for kind in stack.kinds]
+    except InputError as error:
+        raise InputError(
+            f"the mask cannot be read from config.json ({str(error)[:110]}); say whether it is causal"
+        ) from None
+    masks = {kind.attention.causal for kind in kinds if kind.attention is not None}
+    if len(masks) != 1:
+        raise InputError("config.json has masked and unmasked attention; say whether the chosen blocks are causal")
+    return masks.pop()
+
+
+def score_scale(kind: str, width: int) -> float:
+    """What other libraries multiply the scores with, and attngeom keeps in Q."""
+    return 1.0 if find_kind(kind).is_polynomial else float(1 / np.sqrt(width))
 
 
 def _cut_heads(
@@ -182,7 +227,7 @@ def _cut_heads(
             )
         attention.append(width)
         value_widths.add(value_width)
-        scale = 1.0 if find_kind(kind).is_polynomial else 1 / np.sqrt(width)
+        scale = score_scale(kind, width)
         for head in range(heads):
             group = head * groups // heads
             prefix = f"layers.{index}.heads.{head}"

@@ -55,6 +55,15 @@ class Layout:
             raise InputError(f"projections of {prefix} read inputs of different widths; self-attention is required")
         return Projections(Q, K, V, O)
 
+    def store(self, prefix: str, parts: Projections) -> dict[str, Array]:
+        """The tensors that :meth:`load` reads as these projections."""
+        arrays = [parts.Q, parts.K, parts.V, parts.O]
+        if self.fused:
+            arrays = [np.concatenate(arrays[:3]), parts.O]
+        if self.transposed:
+            arrays = [array.T for array in arrays]
+        return {prefix + name: array for name, array in zip(self.names, arrays)}
+
 
 def _matrix(array: Array, name: str) -> Array:
     if array.ndim != 2:
