@@ -26,7 +26,7 @@ os.environ["ATTNGEOM_QUESTIONS"] = "benchmarks.atlas"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 sys.path.insert(0, str(ROOT))
 
-from attngeom.atlas import Fact, Result, Store, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
+from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
 from attngeom.atlas.children import run_batch, run_here  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
 
@@ -45,8 +45,8 @@ class Nothing(Question):
     def cost(self, task: Task) -> float:
         return 1e-3
 
-    def run(self, task: Task) -> Result:
-        return Result({"index": task.parameters["index"]}, "proven")
+    def run(self, task: Task) -> Answer:
+        return Answer({"index": task.parameters["index"]}, "proven")
 
 
 register(Nothing())
@@ -62,7 +62,7 @@ def start(executor: Any, workers: int) -> None:
 def atlas_seconds(sweep: Sweep, workers: int, folder: Path) -> tuple[float, float]:
     """Wall time of a sweep into a new store, with running workers; CPU time of this process, the coordinator."""
     path = folder / f"{time.monotonic_ns()}.db"
-    with Store(path) as store, local_executor(workers) as (executor, count):
+    with FactStore(path) as store, local_executor(workers) as (executor, count):
         start(executor, workers)
         begin = time.process_time()
         return run_sweep(sweep, store, executor, count).seconds, time.process_time() - begin
@@ -134,14 +134,14 @@ def measure_store(count: int, folder: Path) -> None:
         path = folder / f"store{size}.db"
         facts = [Fact(Task("dimension", task.architecture, {}, seed), result, 0.1) for seed in range(count)]
         facts = facts[: max(size, min(count, 40 * size))]
-        with Store(path) as store:
+        with FactStore(path) as store:
             begin = time.monotonic()
             for first in range(0, len(facts), size):
                 store.add(facts[first : first + size])
             seconds = time.monotonic() - begin
         show(f"facts with certificate stored per second, {size} per commit", f"{len(facts) / seconds:,.0f}")
     begin = time.monotonic()
-    with Store(path) as store:
+    with FactStore(path) as store:
         opened = time.monotonic() - begin
         begin = time.monotonic()
         number = sum(1 for _ in store.facts())

@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,12 @@ def test_type_checkers_see_the_names_that_are_loaded():
     loaded = {name: f"attngeom.{module}" for name, module in attngeom._NAMES.items()}
     packages = dict.fromkeys(attngeom._PACKAGES, "attngeom")
     assert seen == loaded | packages | {"__version__": "attngeom.version"}
+
+
+def test_a_class_name_means_one_thing():
+    homes = defaultdict(list)
+    for path in Path(attngeom.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(f"{path.parent.name}/{path.name}")
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}

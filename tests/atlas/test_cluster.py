@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from attngeom.atlas import Store, dask_executor, parse_sweep, run_sweep
+from attngeom.atlas import FactStore, dask_executor, parse_sweep, run_sweep
 from attngeom.errors import InputError
 from tests.atlas.test_run import contents, serial_facts
 
@@ -50,7 +50,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, path, monkeypatc
             killed.set()
             workers[0].send_signal(signal.SIGKILL)
 
-    with Store(path) as store, dask_executor(address) as (executor, count):
+    with FactStore(path) as store, dask_executor(address) as (executor, count):
         deadline = time.monotonic() + 60
         while count() < 2 and time.monotonic() < deadline:
             time.sleep(0.05)

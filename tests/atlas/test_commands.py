@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from attngeom.atlas import Store
+from attngeom.atlas import FactStore
 from attngeom.cli.app import run as run_program
 
 SWEEP = """
@@ -81,7 +81,7 @@ def test_merge_adds_each_fact_once_and_reports_contradictions(finished, tmp_path
         assert run_program(["atlas", "merge", str(store), "--store", str(other), "--json"]) == 0
         merged = json.loads(capsys.readouterr().out)
         assert (merged["new"], merged["facts"]) == (new, report["facts"])
-    with Store(store, read_only=True) as opened, Store(tmp_path / "wrong.db") as wrong:
+    with FactStore(store, read_only=True) as opened, FactStore(tmp_path / "wrong.db") as wrong:
         fact = next(opened.facts())
         wrong.add([replace(fact, result=replace(fact.result, answer={"dimension": -1}))])
     assert run_program(["atlas", "merge", str(tmp_path / "wrong.db"), "--store", str(other)]) == 1
@@ -103,7 +103,7 @@ def test_a_dry_run_says_what_is_left_and_writes_nothing(finished, tmp_path, caps
 
 def test_a_wrong_fact_makes_verify_say_no(finished, capsys):
     _, store, _ = finished
-    with Store(store) as opened:
+    with FactStore(store) as opened:
         part = next(opened.facts("ideal-weight"))
     with sqlite3.connect(store) as database:
         database.execute("DELETE FROM facts WHERE key = ?", (part.task.key,))
@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_a_store_from_which_the_run_goes_on(tmp_path):
 
 def _count(path):
     try:
-        with Store(path, read_only=True) as store:
+        with FactStore(path, read_only=True) as store:
             return store.count()
     except Exception:
         # The other process may be between making the file and making its tables.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.atlas import Store, local_executor, parse_sweep, read_sweep, run_sweep
+from attngeom.atlas import FactStore, local_executor, parse_sweep, read_sweep, run_sweep
 from attngeom.atlas.dimensions import architectures
 from attngeom.atlas.questions import get_question
 from attngeom.dimensions import dimension
@@ -91,7 +91,7 @@ degrees = 2
 
 
 def test_ideal_facts_are_those_of_a_single_run(path):
-    with Store(path) as store, local_executor(1) as (executor, count):
+    with FactStore(path) as store, local_executor(1) as (executor, count):
         report = run_sweep(parse_sweep(IDEALS), store, executor, count)
         facts = list(store.facts("ideal"))
     assert report.is_complete

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.atlas import Budget, Fact, Result, Store, Task, local_executor, parse_sweep, run_sweep
+from attngeom.atlas import Answer, Budget, Fact, FactStore, Task, local_executor, parse_sweep, run_sweep
 from attngeom.atlas import children as children_module
 from attngeom.atlas.children import run_batch, run_here
 from attngeom.atlas.questions import get_question
@@ -23,7 +23,7 @@ from attngeom.errors import FormatError, InputError
 
 
 def run(text, path, workers=2, **options):
-    with Store(path) as store, local_executor(workers) as (executor, count):
+    with FactStore(path) as store, local_executor(workers) as (executor, count):
         report = run_sweep(parse_sweep(text), store, executor, count, **options)
         return report, list(store.facts()), store.failures()
 
@@ -36,12 +36,12 @@ def serial_facts(text):
     """The reference: every task in this process, one after the other, without store or executor."""
     sweep = parse_sweep(text)
     answers = {task.key: (task, run_here(task.to_line())) for task in sweep.tasks()}
-    facts = {key: Fact(task, Result(found["answer"], "proven"), 0) for key, (task, found) in answers.items()}
+    facts = {key: Fact(task, Answer(found["answer"], "proven"), 0) for key, (task, found) in answers.items()}
     sums = []
     for item in sweep.sums():
         parts = get_question(item.question).parts(item)
         total = sum(facts[part.key].result.answer["rank"] for part in parts)
-        sums.append(Fact(item, Result({"total": total}, "proven"), 0))
+        sums.append(Fact(item, Answer({"total": total}, "proven"), 0))
     return contents([*facts.values(), *sums])
 
 
@@ -58,7 +58,7 @@ def test_a_sweep_gives_the_serial_facts_each_once(path):
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_any_executor_will_do(path, kind):
-    with Store(path) as store, kind(2) as executor:
+    with FactStore(path) as store, kind(2) as executor:
         run_sweep(parse_sweep(RANKS), store, executor, lambda: 2)
         assert contents(store.facts()) == serial_facts(RANKS)
     children_module.kill_children()
@@ -168,7 +168,7 @@ class BrokenExecutor(ThreadPoolExecutor):
 def test_a_run_stops_when_all_workers_are_broken(path, monkeypatch):
     for name in ("BATCH_SECONDS", "SECONDS_PER_WORKER"):
         monkeypatch.setattr(f"attngeom.atlas.runner.{name}", 1e-4)
-    with Store(path) as store:
+    with FactStore(path) as store:
         with BrokenExecutor(1) as executor, pytest.raises(WorkersLost, match="10 batches in a row were lost"):
             run_sweep(parse_sweep(RANKS), store, executor, lambda: 1)
         assert {failure.reason for failure in store.failures()} == {"lost"}
@@ -211,7 +211,7 @@ def test_twenty_kills_at_random_moments_lose_nothing(path, tmp_path, monkeypatch
         time.sleep(moments.choice([0.0, 0.02, moments.uniform(0.0, 0.3)]))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        with Store(path) as store:
+        with FactStore(path) as store:
             counts.append(store.count())
             store.check()
     assert counts == sorted(counts)
@@ -254,9 +254,9 @@ def test_shards_are_disjoint_and_their_merged_stores_make_the_whole(path, tmp_pa
     shards = [replace(parse_sweep(text), shard=Shard.parse(f"{index}/3")) for index in (1, 2, 3)]
     keys = [{task.key for task in shard.tasks()} for shard in shards]
     assert all(keys) and sum(map(len, keys)) == len(set.union(*keys))
-    with local_executor(1) as (executor, count), Store(path) as whole:
+    with local_executor(1) as (executor, count), FactStore(path) as whole:
         for index, shard in enumerate(shards):
-            with Store(tmp_path / f"{index}.db") as store:
+            with FactStore(tmp_path / f"{index}.db") as store:
                 run_sweep(shard, store, executor, count)
                 for added in whole.merge(store):
                     assert added.repeated == len(added.contradictions) == 0

@@ -11,15 +11,15 @@ from contextlib import closing, suppress
 
 import pytest
 
-from attngeom.atlas.records import Fact, Failure, Result, Task
-from attngeom.atlas.store import Store
+from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.store import FactStore
 from attngeom.cli.app import run
 from attngeom.errors import FormatError, InputError
 
 
 def make_fact(index, answer=None, padding=""):
     task = Task("toy", {"widths": [index, 1], "attention": [1]}, {"padding": padding}, seed=3)
-    result = Result(answer or {"rank": index}, "proven", 2**61 - 1, {"claim": {"kind": "toy"}})
+    result = Answer(answer or {"rank": index}, "proven", 2**61 - 1, {"claim": {"kind": "toy"}})
     return Fact(task, result, 0.25)
 
 
@@ -47,9 +47,9 @@ def start_writer(path, first, count, **options):
 
 def test_facts_come_back_as_they_were_written(path):
     facts = [make_fact(index) for index in (3, 1, 2)]
-    with Store(path) as store:
+    with FactStore(path) as store:
         assert store.add(facts).new == 3
-    with Store(path, read_only=True) as store:
+    with FactStore(path, read_only=True) as store:
         assert list(store.facts()) == facts
         assert list(store.facts("other")) == []
         assert store.get([facts[1].task, make_fact(9).task]) == [facts[1]]
@@ -57,7 +57,7 @@ def test_facts_come_back_as_they_were_written(path):
 
 
 def test_writing_twice_is_harmless(path):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
         again = store.add([make_fact(1), make_fact(2)])
         assert (again.new, again.repeated, again.contradictions) == (1, 1, ())
@@ -65,7 +65,7 @@ def test_writing_twice_is_harmless(path):
 
 
 def test_a_contradiction_keeps_the_first_answer_and_is_recorded(path):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
         added = store.add([make_fact(1, {"rank": 7})])
         assert added.new == 0
@@ -76,7 +76,7 @@ def test_a_contradiction_keeps_the_first_answer_and_is_recorded(path):
 
 def test_a_fact_ends_its_failure_and_failures_count_attempts(path):
     fact = make_fact(1)
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add(failures=[Failure(fact.task, "time", "slow")])
         store.add(failures=[Failure(fact.task, "memory", "large")])
         (failure,) = store.failures()
@@ -91,7 +91,7 @@ def test_a_fact_ends_its_failure_and_failures_count_attempts(path):
 def test_a_transaction_is_all_or_nothing(path):
     bad = Failure(make_fact(2).task, "error", "x")
     object.__setattr__(bad, "detail", None)
-    with Store(path) as store:
+    with FactStore(path) as store:
         with pytest.raises(FormatError):
             store.add([make_fact(1)], [bad])
         assert store.count() == 0
@@ -106,7 +106,7 @@ def test_kill_in_the_middle_of_writing_loses_nothing_committed(path):
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
         done += len(reported)
-        with Store(path) as store:
+        with FactStore(path) as store:
             stored = {fact.task.architecture["widths"][0] for fact in store.facts()}
             assert set(reported) <= stored
             store.check()
@@ -115,7 +115,7 @@ def test_kill_in_the_middle_of_writing_loses_nothing_committed(path):
 
 def test_two_processes_write_one_store_at_once(path):
     writers = [start_writer(path, first, 60) for first in (0, 30)]
-    with Store(path) as store:
+    with FactStore(path) as store:
         seen = store.count()
         for writer in writers:
             _, errors = writer.communicate(timeout=60)
@@ -129,7 +129,7 @@ def test_threads_that_open_a_new_store_at_once_agree_on_its_tables(path):
 
     def write(index):
         try:
-            with Store(path) as store:
+            with FactStore(path) as store:
                 store.add([make_fact(index)])
         except Exception as error:
             errors.append(error)
@@ -140,19 +140,19 @@ def test_threads_that_open_a_new_store_at_once_agree_on_its_tables(path):
     for thread in threads:
         thread.join()
     assert errors == []
-    with Store(path) as store:
+    with FactStore(path) as store:
         assert store.count() == 6
 
 
 def test_a_full_disk_keeps_what_was_committed(path):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
         pages = store._database.execute("PRAGMA page_count").fetchone()[0]
         store._database.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(InputError, match="full; what was committed is kept"):
             store.add([make_fact(index, padding="x" * 2000) for index in range(2, 30)])
         assert store.count() == 1
-    with Store(path) as store:
+    with FactStore(path) as store:
         assert list(store.facts()) == [make_fact(1)]
         assert store.add([make_fact(2)]).new == 1
 
@@ -161,13 +161,13 @@ def test_a_write_that_the_system_refuses_keeps_what_was_committed(path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(5000)])
     writer = start_writer(path, 0, 1000, preexec_fn=limit)
     output, errors = writer.communicate(timeout=60)
     assert writer.returncode == 1
     assert "what was committed is kept" in errors
-    with Store(path) as store:
+    with FactStore(path) as store:
         stored = {fact.task.architecture["widths"][0] for fact in store.facts()}
         assert {5000, *map(int, output.split())} <= stored
         store.check()
@@ -185,7 +185,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content, messag
     path.write_bytes(content)
     for read_only in (True, False):
         with pytest.raises(FormatError, match=message):
-            Store(path, read_only=read_only)
+            FactStore(path, read_only=read_only)
     assert path.read_bytes() == content
 
 
@@ -195,62 +195,62 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path):
     database.close()
     before = path.read_bytes()
     with pytest.raises(FormatError, match="another program"):
-        Store(path)
+        FactStore(path)
     assert path.read_bytes() == before
 
 
 def test_a_store_of_a_later_schema_is_refused(path):
-    Store(path).close()
+    FactStore(path).close()
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(FormatError, match="schema 99"):
-        Store(path)
+        FactStore(path)
 
 
 def test_damaged_pages_are_found_before_a_run_writes(path):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(index, padding="x" * 500) for index in range(200)])
     data = bytearray(path.read_bytes())
     data[4096 * 3 : 4096 * 12] = random.Random(0).randbytes(4096 * 9)
     path.write_bytes(data)
     with pytest.raises(FormatError, match="damaged"):
-        Store(path)
+        FactStore(path)
 
 
 def test_a_truncated_store_is_refused(path):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(index, padding="x" * 500) for index in range(200)])
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(FormatError, match="damaged"):
-        Store(path)
+        FactStore(path)
 
 
 @pytest.mark.parametrize("column", ["answer", "evidence", "certificate", "architecture", "seed", "prime"])
 def test_an_altered_row_is_seen_when_it_is_read(path, column):
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
     value = {"seed": 4, "prime": 7, "evidence": "surely"}.get(column, '{"rank":2}')
     with sqlite3.connect(path) as database:
         database.execute(f"UPDATE facts SET {column} = ?", (value,))
     database.close()
-    with Store(path, read_only=True) as store, pytest.raises(FormatError, match="does not match its digest"):
+    with FactStore(path, read_only=True) as store, pytest.raises(FormatError, match="does not match its digest"):
         list(store.facts())
 
 
 def test_reading_needs_an_existing_store(path):
     with pytest.raises(InputError, match="does not exist"):
-        Store(path, read_only=True)
+        FactStore(path, read_only=True)
     with pytest.raises(InputError, match="folder does not exist"):
-        Store(path.parent / "nowhere" / "atlas.db")
+        FactStore(path.parent / "nowhere" / "atlas.db")
     with pytest.raises(InputError, match="not a file"):
-        Store(path.parent)
+        FactStore(path.parent)
 
 
 def test_an_empty_file_becomes_a_store(path):
     path.touch()
-    with Store(path) as store:
+    with FactStore(path) as store:
         assert store.count() == 0
 
 
@@ -265,7 +265,7 @@ def edit(path, statement, *values):
 @pytest.mark.parametrize("column", ["architecture", "parameters", "answer", "evidence", "certificate", "version"])
 def test_altered_texts_are_one_line(tmp_path, text, column, capfd):
     path = tmp_path / "a.db"
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
         store.add(failures=[Failure(make_fact(2).task, "time", "slow")])
     for table in ("facts", "failures"):
@@ -279,7 +279,7 @@ def test_altered_texts_are_one_line(tmp_path, text, column, capfd):
 
 def test_a_store_that_no_log_can_be_made_for_is_read(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([make_fact(1)])
     connect = sqlite3.connect
 
@@ -289,8 +289,8 @@ def test_a_store_that_no_log_can_be_made_for_is_read(tmp_path, monkeypatch):
         return connect(address, **options)
 
     monkeypatch.setattr(sqlite3, "connect", on_a_read_only_disk)
-    with Store(path, read_only=True) as store:
+    with FactStore(path, read_only=True) as store:
         assert store.count() == 1
     path.with_name("a.db-wal").write_bytes(b"x")
     with pytest.raises(InputError, match="unable to open"):
-        Store(path, read_only=True)
+        FactStore(path, read_only=True)

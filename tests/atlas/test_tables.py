@@ -10,15 +10,15 @@ import pytest
 
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.recheck import recheck
-from attngeom.atlas.records import Fact, Result, Task
-from attngeom.atlas.store import Store
-from attngeom.atlas.tables import Condition, export, flatten, select, to_csv, to_markdown
+from attngeom.atlas.records import Answer, Fact, Task
+from attngeom.atlas.store import FactStore
+from attngeom.atlas.tables import RowCondition, export, flatten, select, to_csv, to_markdown
 from attngeom.errors import InputError
 
 
 def make_fact(width, dimension, kind="lightning", evidence="proven"):
     architecture = {"widths": [width, 2], "attention": [1], "tokens": 3, "kind": kind, "causal": width > 2}
-    return Fact(Task("dimension", architecture), Result({"dimension": dimension}, evidence, 7), 0.5)
+    return Fact(Task("dimension", architecture), Answer({"dimension": dimension}, evidence, 7), 0.5)
 
 
 FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_fact(4, None, evidence="bounds")]
@@ -40,7 +40,7 @@ FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_
     ],
 )
 def test_conditions_compare_numbers_as_numbers(condition, widths):
-    found = select(FACTS, [Condition.parse(condition)])
+    found = select(FACTS, [RowCondition.parse(condition)])
     assert [fact.task.architecture["widths"][0] for fact, _ in found] == widths
 
 
@@ -55,7 +55,7 @@ def test_sorting_puts_missing_values_last():
 
 def test_a_condition_without_operator_is_refused():
     with pytest.raises(InputError, match="COLUMN=VALUE"):
-        Condition.parse("dimension")
+        RowCondition.parse("dimension")
 
 
 def test_csv_gives_every_value_back():
@@ -68,7 +68,7 @@ def test_csv_gives_every_value_back():
 
 def test_parquet_keeps_types_and_large_integers(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    huge = Fact(Task("ideal", {"widths": [3, 1]}), Result({"hilbert_function": 10**30}, "proven"), 0.5)
+    huge = Fact(Task("ideal", {"widths": [3, 1]}), Answer({"hilbert_function": 10**30}, "proven"), 0.5)
     export([(fact, flatten(fact)) for fact in [*FACTS, huge]], tmp_path / "facts.parquet")
     table = parquet.read_table(tmp_path / "facts.parquet").to_pydict()
     assert table["dimension"] == [6, 11, 100, None, None]
@@ -92,7 +92,7 @@ def certified(path):
     question = get_question("dimension")
     table = {"layers": 1, "widths": [2, 3], "tokens": 2}
     facts = [Fact(task, question.run(task), 0.1) for task in list(question.tasks(table, 0))[:4]]
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add(facts)
     return path, facts
 
@@ -100,7 +100,7 @@ def certified(path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_recheck_accepts_what_questions_return(certified, workers):
     path, facts = certified
-    with Store(path, read_only=True) as store:
+    with FactStore(path, read_only=True) as store:
         found = recheck(store, recompute=2, workers=workers)
     assert found.valid is True
     assert (found.facts, found.certificates, found.recomputed) == (len(facts), len(facts), 2)
@@ -112,7 +112,7 @@ def test_recheck_finds_certificates_that_prove_something_else(tmp_path, certifie
     borrowed = replace(second.result, certificate=first.result.certificate)
     broken = json.loads(json.dumps(third.result.certificate))
     broken["claim"]["dimension"] += 1
-    with Store(tmp_path / "other.db") as store:
+    with FactStore(tmp_path / "other.db") as store:
         store.add([replace(first, result=wrong_answer), replace(second, result=borrowed)])
         store.add([replace(third, result=replace(third.result, certificate=broken))])
         problems = recheck(store).problems
@@ -149,7 +149,7 @@ def test_recheck_finds_forged_answers(tmp_path, certified, changes, with_certifi
     fact = forged(certified[1][0], **changes)
     if not with_certificate:
         fact = replace(fact, result=replace(fact.result, certificate=None))
-    with Store(tmp_path / "forged.db") as store:
+    with FactStore(tmp_path / "forged.db") as store:
         store.add([fact])
         assert recheck(store).valid is False
 
@@ -158,7 +158,7 @@ def test_recheck_finds_a_certificate_of_another_kind(tmp_path, certified):
     """A true certificate about one layer proves nothing about a dimension."""
     layer = json.loads((Path(__file__).parents[1] / "golden/inputs/certificate_layer.json").read_text())
     fact = certified[1][0]
-    with Store(tmp_path / "forged.db") as store:
+    with FactStore(tmp_path / "forged.db") as store:
         store.add([replace(fact, result=replace(fact.result, certificate=layer))])
         found = recheck(store)
     assert found.valid is False and "another kind, layer" in found.problems[0][1]
@@ -166,7 +166,7 @@ def test_recheck_finds_a_certificate_of_another_kind(tmp_path, certified):
 
 def test_proven_facts_without_certificate_are_computed_again_or_counted(tmp_path, certified, monkeypatch):
     bare = [replace(fact, result=replace(fact.result, certificate=None)) for fact in certified[1]]
-    with Store(tmp_path / "bare.db") as store:
+    with FactStore(tmp_path / "bare.db") as store:
         store.add(bare)
         found = recheck(store)
         assert (found.valid, found.recomputed, found.unchecked) == (True, len(bare), ())
@@ -181,7 +181,7 @@ def test_recheck_finds_a_sum_that_claims_more_than_its_parts(path):
     question = get_question("toy")
     parts = [Fact(task, replace(question.run(task), evidence="Monte Carlo"), 0.1) for task in question.tasks({}, 0)]
     (total,) = question.sums({}, 0)
-    with Store(path) as store:
+    with FactStore(path) as store:
         store.add([*parts, Fact(total, replace(question.combine(total, parts), evidence="dimension proven"), 0)])
         assert [why for _, why in recheck(store).problems] == ["its parts give the evidence 'proven'"]
 
@@ -191,8 +191,8 @@ def test_recheck_finds_a_wrong_sum_and_a_missing_part(path):
     table = {"sizes": [2, 3, 4]}
     parts = [Fact(task, question.run(task), 0.1) for task in question.tasks(table, 0)]
     (total,) = question.sums(table, 0)
-    with Store(path) as store:
-        store.add([*parts[:2], Fact(total, Result({"total": 77}, "proven"), 0)])
+    with FactStore(path) as store:
+        store.add([*parts[:2], Fact(total, Answer({"total": 77}, "proven"), 0)])
         assert [why for _, why in recheck(store).problems] == ["1 of its 3 parts are missing"]
         store.add(parts[2:])
         assert [why for _, why in recheck(store).problems] == ["its parts give another answer"]
@@ -201,8 +201,8 @@ def test_recheck_finds_a_wrong_sum_and_a_missing_part(path):
 def test_recomputing_finds_an_answer_that_depends_on_the_seed(path):
     question = get_question("toy")
     (task,) = question.tasks({"sizes": 6}, 0)
-    with Store(path) as store:
-        store.add([Fact(task, Result({"rank": 5}, "proven"), 0)])
+    with FactStore(path) as store:
+        store.add([Fact(task, Answer({"rank": 5}, "proven"), 0)])
         found = recheck(store, recompute=1)
     assert found.valid is False
     assert "gives {'rank': 3}" in found.problems[0][1]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Result, Task
+from attngeom.atlas.records import Answer, Task
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 
@@ -41,14 +41,14 @@ class Rank(Question):
     def rank(self, size, task):
         time.sleep(task.parameters["sleep"])
         matrix = np.random.default_rng(task.seed).integers(0, 100, (size, max(1, size // 2)))
-        return Result({"rank": int(rank_mod_p(matrix, WORD_PRIME))}, "proven", WORD_PRIME)
+        return Answer({"rank": int(rank_mod_p(matrix, WORD_PRIME))}, "proven", WORD_PRIME)
 
     def hang(self, size, task):
         while True:
             time.sleep(1)
 
     def allocate(self, size, task):
-        return Result({"sum": int(np.ones(size * 2**17).sum())}, "proven")
+        return Answer({"sum": int(np.ones(size * 2**17).sum())}, "proven")
 
     def die(self, size, task):
         print("going down", flush=True)
@@ -61,7 +61,7 @@ class Rank(Question):
         """Fails until the file named in TOY_HEALED exists."""
         if not Path(os.environ["TOY_HEALED"]).exists():
             raise ArithmeticError("not yet")
-        return Result({"rank": size}, "proven")
+        return Answer({"rank": size}, "proven")
 
     def sums(self, table, seed):
         parts = list(self.tasks(table, seed))
@@ -72,7 +72,7 @@ class Rank(Question):
         return tuple(Task.from_line(line) for line in task.parameters.get("lines", ()))
 
     def combine(self, task, parts):
-        return Result({"total": sum(fact.result.answer["rank"] for fact in parts)}, "proven")
+        return Answer({"total": sum(fact.result.answer["rank"] for fact in parts)}, "proven")
 
 
 register(Rank())

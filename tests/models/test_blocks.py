@@ -33,7 +33,7 @@ from attngeom.models.proofs.kinds import (
 )
 from attngeom.models.proofs.random_kinds import KindSampler
 from attngeom.models.redundancy import block_redundancy, redundancy
-from attngeom.models.specification import MLP, Block, Head, Norms, QKNorm, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
 
 NAMED = list(named_kinds())
 
@@ -141,7 +141,7 @@ def test_few_columns_before_an_output_norm() -> None:
     norms = Norms(input=RMS, output=RMS)
     for width, bias, extra in ((2, False, 3), (2, True, 1), (3, False, 0), (1, True, 4)):
         mlp = MLP(width=width, activation="gelu", gated=False, down_bias=bias)
-        proof = prove_block(Block(attention=None, mlp=mlp, mlp_norms=norms), 6)
+        proof = prove_block(TransformerBlock(attention=None, mlp=mlp, mlp_norms=norms), 6)
         assert proof.agrees and proof.redundancy == 6 + extra
 
 
@@ -156,14 +156,14 @@ def test_joint_qk_norm_at_tiny_width_is_not_claimed() -> None:
 
 
 def model(
-    block: Block, *, tied: bool = False, positions: int = 0, bias: bool = False, **stack: object
+    block: TransformerBlock, *, tied: bool = False, positions: int = 0, bias: bool = False, **stack: object
 ) -> TransformerSpec:
     options = {"name": "decoder", "kinds": (block,), "order": (0, 0), "positions": positions, "final_norm": RMS}
     return TransformerSpec(
         family="small",
         width=5,
         vocabulary=16,
-        head=Head(tied=tied, bias=bias),
+        head=LogitHead(tied=tied, bias=bias),
         stacks=(Stack(**(options | stack)),),  # type: ignore[arg-type]
     )
 
@@ -204,7 +204,9 @@ def test_whole_models(name: str) -> None:
 
 def test_post_norm_model_without_head() -> None:
     norms = Norms(stream=LAYER)
-    block = Block(attention=attention(**BIASES, causal=False), mlp=BIASED, attention_norms=norms, mlp_norms=norms)
+    block = TransformerBlock(
+        attention=attention(**BIASES, causal=False), mlp=BIASED, attention_norms=norms, mlp_norms=norms
+    )
     stack = Stack(
         name="encoder", kinds=(block,), order=(0,), final_norm=None, positions=3, token_types=2, embedding_norm=LAYER
     )

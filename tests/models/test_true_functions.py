@@ -15,7 +15,7 @@ from scipy.special import erf
 from attngeom.models.proofs.coordinates import block_shapes
 from attngeom.models.proofs.kinds import BIASES, GATED, PLAIN, attention, rotary, sequential
 from attngeom.models.redundancy import block_redundancy
-from attngeom.models.specification import MLP, Attention, Block, Norm, Norms, QKNorm
+from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
 
 WIDTH, STEP = 5, 1e-30
 # A large eps: directions that only eps shows (scales under a norm) are then far from rounding.
@@ -33,7 +33,7 @@ def normalise(weights: Weights, name: str, norm: Norm | None, x: np.ndarray) -> 
     return x * weights.get(f"{name}.gain", 1.0) + weights.get(f"{name}.bias", 0.0)
 
 
-def turn(own: Attention, x: np.ndarray) -> np.ndarray:
+def turn(own: GroupedAttention, x: np.ndarray) -> np.ndarray:
     """x of shape (tokens, heads, head_dim), rotated by position · frequency."""
     if own.rotary is None:
         return x
@@ -45,7 +45,7 @@ def turn(own: Attention, x: np.ndarray) -> np.ndarray:
     return np.concatenate(turned, axis=-1)
 
 
-def attend(weights: Weights, own: Attention, u: np.ndarray) -> np.ndarray:
+def attend(weights: Weights, own: GroupedAttention, u: np.ndarray) -> np.ndarray:
     def read(part: str) -> np.ndarray:
         return np.einsum("hal,tl->tha", weights[f"attention.{part}"], u) + weights.get(f"attention.{part}_bias", 0.0)
 
@@ -75,7 +75,7 @@ def transform(weights: Weights, mlp: MLP, u: np.ndarray) -> np.ndarray:
     return (hidden * up if mlp.gated else hidden) @ weights["mlp.down"].T + weights.get("mlp.down_bias", 0.0)
 
 
-def evaluate(block: Block, weights: Weights, x: np.ndarray) -> np.ndarray:
+def evaluate(block: TransformerBlock, weights: Weights, x: np.ndarray) -> np.ndarray:
     own, mlp = block.attention, block.mlp
     assert own is not None and isinstance(mlp, MLP)
     first, second = block.attention_norms, block.mlp_norms
@@ -94,8 +94,8 @@ KINDS = {
     "gpt2": sequential(SMALL, PLAIN, LAYER),
     "llama": sequential(TURNED, GATED, RMS),
     "qwen3": sequential(replace(TURNED, qk_norm=QKNorm(scope="per_head", norm=RMS)), GATED, RMS),
-    "gemma2": Block(attention=replace(TURNED, softcap=3.0), mlp=GATED, attention_norms=BOTH, mlp_norms=BOTH),
-    "bert": Block(attention=SMALL, mlp=PLAIN, attention_norms=POST, mlp_norms=POST),
+    "gemma2": TransformerBlock(attention=replace(TURNED, softcap=3.0), mlp=GATED, attention_norms=BOTH, mlp_norms=BOTH),
+    "bert": TransformerBlock(attention=SMALL, mlp=PLAIN, attention_norms=POST, mlp_norms=POST),
     "neox": sequential(attention(**BIASES, head_dim=4, rotary=rotary(2, (0.7,))), PLAIN, LAYER, parallel=True),
     "sinks": sequential(replace(SMALL, sinks=True), GATED, RMS),
 }

@@ -16,7 +16,7 @@ from attngeom.papers.figures import plane_coordinates, plane_point, slice_coeffi
 from attngeom.papers.layer_fibers import exhaust_fibers, fiber_points, is_multiple
 from attngeom.papers.single_column import cubic_point, lie_flattening, product_of_forms
 from attngeom.papers.softmax import equation_34
-from attngeom.papers.tangent_spaces import Sample, samples, tangent_lower_bound, tangent_upper_bound
+from attngeom.papers.tangent_spaces import LayerSample, samples, tangent_lower_bound, tangent_upper_bound
 from attngeom.papers.veronese import formal_minors
 
 J = [[0, 1], [-1, 0]]
@@ -61,8 +61,8 @@ def test_bounds_on_the_tangent_space_are_consistent(d, d_out, a):
 
 def test_low_rank_attention_is_singular_between_one_and_d():
     A, V = QQ.convert([[1, 0, 0], [0, 0, 0], [0, 0, 0]]), QQ.convert([[1, 0, 0], [0, 1, 0]])
-    assert tangent_lower_bound(Sample("generic", A, V, (1, 2)), 2) == 14
-    assert tangent_lower_bound(Sample("generic", A, V, (1, 2)), 3) == 14
+    assert tangent_lower_bound(LayerSample("generic", A, V, (1, 2)), 2) == 14
+    assert tangent_lower_bound(LayerSample("generic", A, V, (1, 2)), 3) == 14
 
 
 def test_small_fields_confirm_fibers_of_one_layer():

@@ -2,19 +2,19 @@
 
 from attngeom.atlas.children import Budget
 from attngeom.atlas.executors import dask_executor, local_executor
-from attngeom.atlas.records import Fact, Failure, Result, Task
-from attngeom.atlas.runner import Progress, Report, run_sweep
-from attngeom.atlas.store import Store
+from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.runner import Progress, RunReport, run_sweep
+from attngeom.atlas.store import FactStore
 from attngeom.atlas.sweep import Sweep, parse_sweep, read_sweep
 
 __all__ = [
+    "Answer",
     "Budget",
     "Fact",
+    "FactStore",
     "Failure",
     "Progress",
-    "Report",
-    "Result",
-    "Store",
+    "RunReport",
     "Sweep",
     "Task",
     "dask_executor",

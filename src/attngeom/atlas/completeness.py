@@ -14,7 +14,7 @@ from typing import Any
 
 from attngeom.atlas.ideals import check_reach, ideal_models
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Result, Task
+from attngeom.atlas.records import Answer, Task
 from attngeom.equations import Variety
 from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.ledger import ledger
@@ -49,7 +49,7 @@ class Completeness(Question):
         d, degree = task.architecture["widths"][0], task.parameters["max_degree"]
         return 1e-3 * float(d ** (degree + 1))
 
-    def run(self, task: Task) -> Result:
+    def run(self, task: Task) -> Answer:
         d, (a,) = task.architecture["widths"][0], task.architecture["attention"]
         model = Variety(d, a, targets=task.parameters["targets"])
         summary = implicitize(model, task.parameters["max_degree"], seed=task.seed)
@@ -62,7 +62,7 @@ class Completeness(Question):
         }
         # A module is reached if one product with it is nonzero mod p: a proof. That none is reached was only sampled.
         is_proven = answer["is_complete"] and all(degree.is_generation_proven for degree in summary.degrees)
-        return Result(answer, "proven" if is_proven else "sampled", summary.primes[0])
+        return Answer(answer, "proven" if is_proven else "sampled", summary.primes[0])
 
 
 register(Completeness())

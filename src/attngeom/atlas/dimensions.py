@@ -23,7 +23,7 @@ from math import prod
 from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Fact, Result, Task
+from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
@@ -150,7 +150,7 @@ class ArchitectureDimension(Question):
         # Three attempts and an estimate where the bounds do not meet, which happens for several heads.
         return float(2e-3 + 3e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
 
-    def run(self, task: Task) -> Result:
+    def run(self, task: Task) -> Answer:
         found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
         formula = found.formula
         answer = {
@@ -164,8 +164,8 @@ class ArchitectureDimension(Question):
         if found.is_proven:
             has_minor = found.lower is not None and found.lower.method == "minor"
             certificate = certify_dimension(found).to_json() if has_minor else None
-            return Result(answer, "proven", found.prime, certificate)
-        return Result(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
+            return Answer(answer, "proven", found.prime, certificate)
+        return Answer(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
 
     def claim(self, fact: Fact) -> Mapping[str, Any]:
         architecture = dict(fact.task.architecture)

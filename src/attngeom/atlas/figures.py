@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attngeom.atlas.store import Store
+from attngeom.atlas.store import FactStore
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
 
@@ -18,7 +18,7 @@ COLORS = ("#0b6e99", "#d1495b", "#66a182", "#edae49", "#6a4c93", "#3d3d3d")
 Series = dict[str, dict[int, list[int]]]
 
 
-def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
+def draw_figures(store: FactStore, folder: Path, kind: str = "svg") -> list[Path]:
     """Draw both figures into a folder; the same store gives the same files."""
     dimensions, ideals = dimension_series(store), ideal_series(store)
     if not dimensions and not ideals:
@@ -35,7 +35,7 @@ def draw_figures(store: Store, folder: Path, kind: str = "svg") -> list[Path]:
     return written
 
 
-def dimension_series(store: Store) -> Series:
+def dimension_series(store: FactStore) -> Series:
     """For each kind of network, t ≥ 2 (softmax of one token is a linear map): parameters ↦ proven dimensions."""
     series: Series = defaultdict(lambda: defaultdict(list))
     for fact in store.facts("dimension"):
@@ -47,7 +47,7 @@ def dimension_series(store: Store) -> Series:
     return series
 
 
-def ideal_series(store: Store) -> Series:
+def ideal_series(store: FactStore) -> Series:
     """For each (d, a) with one output row and t ≥ 2: degree ↦ dimensions of the ideal and of all polynomials."""
     series: Series = defaultdict(lambda: defaultdict(list))
     for fact in store.facts("ideal"):

@@ -20,7 +20,7 @@ from math import comb
 from typing import Any
 
 from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Fact, Result, Task, canonical_json
+from attngeom.atlas.records import Answer, Fact, Task, canonical_json
 from attngeom.equations import Variety
 from attngeom.equations.ideal import DegreeSummary, WeightResult, implicitize
 from attngeom.equations.ideal.formulas import hilbert_function
@@ -162,7 +162,7 @@ class IdealWeight(Question):
         """All attention widths use the same highest weight vectors."""
         return canonical_json([task.architecture["widths"], task.parameters])
 
-    def run(self, task: Task) -> Result:
+    def run(self, task: Task) -> Answer:
         degree, targets = task.parameters["degree"], task.parameters["targets"]
         (lam, mu), (a,) = task.parameters["weight"], task.architecture["attention"]
         engine = _engine(task.architecture["widths"][0], targets, task.seed)
@@ -176,7 +176,7 @@ class IdealWeight(Question):
             "is_generated_proven": bool(found.is_generated_proven),
         }
         evidence = "proven" if found.is_rank_proven and found.is_generated_proven else "Monte Carlo"
-        return Result(answer, evidence, WORD_PRIME)
+        return Answer(answer, evidence, WORD_PRIME)
 
 
 def weight_task(task: Task, weight: Weight) -> Task:
@@ -206,7 +206,7 @@ class Ideal(Question):
         monomials = float(_monomials(d, rows, degree, task.parameters["coordinates"]))
         return 1e-2 + 4e-5 * monomials * (1 + monomials / 2e5)
 
-    def run(self, task: Task) -> Result:
+    def run(self, task: Task) -> Answer:
         summary = implicitize(task_variety(task), task.parameters["degree"], seed=task.seed, check=True)
         return summarize(task, summary.degrees[-1], summary.primes[0])
 
@@ -223,7 +223,7 @@ class Ideal(Question):
         weights = _weights(d, task.parameters["targets"], task.parameters["degree"])
         return tuple(weight_task(task, weight) for weight in weights)
 
-    def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
+    def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         groups = (task.architecture["widths"][0], task.parameters["targets"])
         results = [(_weight_result(fact), fact) for fact in parts]
         sizes = [(r, module_dimension(r.weight, groups)) for r, _ in results]
@@ -252,7 +252,7 @@ def _weight_result(fact: Fact) -> WeightResult:
     return WeightResult(degree=fact.task.parameters["degree"], weight=weight, **fact.result.answer)
 
 
-def summarize(task: Task, summary: DegreeSummary, prime: int) -> Result:
+def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
     """The fact of one degree; ``formula`` is the Hilbert function by the formula where there is one."""
     (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
     has_formula = rows == 1 and task.parameters["coordinates"] == "cross"
@@ -266,7 +266,7 @@ def summarize(task: Task, summary: DegreeSummary, prime: int) -> Result:
         "formula": formula,
     }
     kinds = {(True, True): "proven", (True, False): "dimension proven"}
-    return Result(answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "Monte Carlo"), prime)
+    return Answer(answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "Monte Carlo"), prime)
 
 
 register(IdealWeight())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from attngeom.atlas.records import Fact, Result, Task
+from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.errors import InputError, SizeError
 
 BUILT_IN = {
@@ -53,7 +53,7 @@ class Question(ABC):
         return None
 
     @abstractmethod
-    def run(self, task: Task) -> Result:
+    def run(self, task: Task) -> Answer:
         """The answer. It depends on the task alone: the same task gives the same answer on every machine."""
 
     def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
@@ -64,7 +64,7 @@ class Question(ABC):
         """The tasks from whose facts the fact of a sum follows; none for a task that is run."""
         return ()
 
-    def combine(self, task: Task, parts: Sequence[Fact]) -> Result:
+    def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         """The result of a sum, from the facts of all its parts."""
         raise InputError(f"question {self.name!r} has no sums; ask for its tasks")
 

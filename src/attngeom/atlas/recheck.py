@@ -12,7 +12,7 @@ from typing import Any
 
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Fact, Task
-from attngeom.atlas.store import Store
+from attngeom.atlas.store import FactStore
 from attngeom.atlas.worker import answer
 from attngeom.errors import AttnGeomError
 from attngeom.results import Result
@@ -69,7 +69,7 @@ class Recheck(Result):
 
 
 def recheck(
-    store: Store,
+    store: FactStore,
     certificates: int | None = None,
     recompute: int = 0,
     seed: int = 0,
@@ -159,7 +159,9 @@ class _Sample:
             self.chosen[place] = task
 
 
-def _check_certificates(store: Store, tasks: list[Task], workers: int) -> Iterator[tuple[list[Finding], list[Finding]]]:
+def _check_certificates(
+    store: FactStore, tasks: list[Task], workers: int
+) -> Iterator[tuple[list[Finding], list[Finding]]]:
     if workers == 1:
         yield from (check_certificate(fact) for task in tasks for fact in store.get([task]))
         return
@@ -186,7 +188,7 @@ def check_certificate(fact: Fact) -> tuple[list[Finding], list[Finding]]:
     return [(name, f"the certificate is about another {key}, {str(claim.get(key))[:80]}") for key in wrong], []
 
 
-def _check_sum(store: Store, fact: Fact) -> list[str]:
+def _check_sum(store: FactStore, fact: Fact) -> list[str]:
     question = get_question(fact.task.question)
     parts = question.parts(fact.task)
     found = store.get(parts)
@@ -198,7 +200,7 @@ def _check_sum(store: Store, fact: Fact) -> list[str]:
     return [] if again.evidence == fact.result.evidence else [f"its parts give the evidence {again.evidence!r}"]
 
 
-def _check_again(store: Store, task: Task, seed: int) -> list[Finding]:
+def _check_again(store: FactStore, task: Task, seed: int) -> list[Finding]:
     (fact,) = store.get([task])
     outcome = answer(replace(task, seed=seed))
     if "reason" in outcome:

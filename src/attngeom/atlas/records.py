@@ -89,7 +89,7 @@ def describe_architecture(record: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
+class Answer:
     """What a question returns: the answer, how strong it is, and the prime and certificate it rests on.
 
     ``evidence`` is a short phrase such as "proven" or "Monte Carlo". ``answer`` holds nothing that changes from run to
@@ -112,7 +112,7 @@ class Fact:
     """A task with its result, the version of the code and the CPU seconds it took."""
 
     task: Task
-    result: Result
+    result: Answer
     cpu_seconds: float
     version: str = __version__
 

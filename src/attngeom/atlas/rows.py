@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attngeom.atlas.records import Fact, Failure, Result, Task, canonical_json, seal, sha256
+from attngeom.atlas.records import Answer, Fact, Failure, Task, canonical_json, seal, sha256
 
 Row = tuple[Any, ...]
 
@@ -48,7 +48,7 @@ def read_fact(row: Row) -> Fact | None:
         if (sha256(line), seal(line, answer, evidence, prime, certificate, version)) != (key, digest):
             return None
         proof = None if certificate is None else json.loads(certificate)
-        result = Result(json.loads(answer), evidence, prime, proof)
+        result = Answer(json.loads(answer), evidence, prime, proof)
         return Fact(read_task(question, architecture, parameters, seed), result, cpu, version)
     except (ValueError, TypeError, RecursionError):
         return None

@@ -14,8 +14,8 @@ from typing import Any
 
 from attngeom.atlas.children import Budget, run_batch
 from attngeom.atlas.questions import get_question
-from attngeom.atlas.records import Fact, Failure, Result, Task
-from attngeom.atlas.store import Store
+from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.store import FactStore
 from attngeom.atlas.sweep import Pending, Sweep, make_plan
 from attngeom.errors import AttnGeomError
 
@@ -42,7 +42,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """What one run did. ``known`` facts were there before; ``skipped`` tasks failed in an earlier run."""
 
     new: int
@@ -108,13 +108,13 @@ class _Queue:
 
 def run_sweep(
     sweep: Sweep,
-    store: Store,
+    store: FactStore,
     executor: Executor,
     workers: Callable[[], int],
     retry_failed: bool = False,
     budget: Budget | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Report:
+) -> RunReport:
     """Compute every fact of the sweep that the store lacks, on any executor; ``workers`` says how many it has now.
 
     Facts are written as they come, each batch in one transaction; sums are added at the end. The result is the same
@@ -125,7 +125,7 @@ def run_sweep(
     queue = _Queue(plan.pending)
     limits = budget or sweep.budget
     flying: dict[Future[list[dict[str, Any]]], list[Pending]] = {}
-    report = Report(0, plan.known, plan.failed, 0, 0, 0.0, 0.0)
+    report = RunReport(0, plan.known, plan.failed, 0, 0, 0.0, 0.0)
     done, cost_done, lost = 0, 0.0, 0
     total_cost = plan.cost
     try:
@@ -175,14 +175,16 @@ def _outcomes(future: Future[list[dict[str, Any]]], size: int) -> list[dict[str,
         return [{"reason": "lost", "detail": detail, "cpu_seconds": 0.0, "seconds": 0.0}] * size
 
 
-def _store_batch(store: Store, batch: Sequence[Pending], outcomes: Sequence[dict[str, Any]], report: Report) -> Report:
+def _store_batch(
+    store: FactStore, batch: Sequence[Pending], outcomes: Sequence[dict[str, Any]], report: RunReport
+) -> RunReport:
     facts, failures = [], []
     for item, outcome in zip(batch, outcomes):
         task, seconds = Task.from_line(item.line), round(outcome["cpu_seconds"], 6)
         if "reason" in outcome:
             failures.append(Failure(task, outcome["reason"], outcome["detail"], seconds))
         else:
-            result = Result(outcome["answer"], outcome["evidence"], outcome["prime"], outcome["certificate"])
+            result = Answer(outcome["answer"], outcome["evidence"], outcome["prime"], outcome["certificate"])
             facts.append(Fact(task, result, seconds, outcome["version"]))
     added = store.add(facts, failures)
     return replace(
@@ -194,7 +196,7 @@ def _store_batch(store: Store, batch: Sequence[Pending], outcomes: Sequence[dict
     )
 
 
-def add_sums(sweep: Sweep, store: Store) -> int:
+def add_sums(sweep: Sweep, store: FactStore) -> int:
     """Store the facts that follow from stored ones; returns how many are new."""
     new = 0
     for task in sweep.sums():

@@ -51,7 +51,7 @@ class Added:
     contradictions: tuple[Failure, ...]
 
 
-class Store:
+class FactStore:
     """Facts on disk. Open it for writing (made if absent) or, with ``read_only``, for reading (must exist).
 
     >>> import tempfile; from attngeom.atlas.records import Result
@@ -93,7 +93,7 @@ class Store:
         """Close the file; the write-ahead log is merged into it by the last process that closes."""
         self._database.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> FactStore:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -127,7 +127,7 @@ class Store:
                 self._add_failure(database, failure)
         return Added(new, repeated, tuple(contradictions))
 
-    def merge(self, other: Store) -> Iterator[Added]:
+    def merge(self, other: FactStore) -> Iterator[Added]:
         """Add the facts and failures of another store, a thousand in each transaction."""
         facts = other.facts()
         while chunk := list(islice(facts, MERGE_CHUNK)):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from attngeom.atlas.records import Fact
-from attngeom.atlas.store import Store
+from attngeom.atlas.store import FactStore
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -22,7 +22,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     return "\n".join(lines)
 
 
-def summarize_store(store: Store) -> str:
+def summarize_store(store: FactStore) -> str:
     """All tables for which the store has facts, with headings."""
     parts = [
         ("Dimensions by kind of network", dimension_table(store.facts("dimension"))),

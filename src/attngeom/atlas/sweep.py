@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from attngeom.atlas.children import Budget
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, sha256
-from attngeom.atlas.store import Store
+from attngeom.atlas.store import FactStore
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.files import read_bytes
 
@@ -148,7 +148,7 @@ class Plan:
         return sum(item.cost for item in self.pending)
 
 
-def make_plan(sweep: Sweep, store: Store | None = None, retry_failed: bool = False) -> Plan:
+def make_plan(sweep: Sweep, store: FactStore | None = None, retry_failed: bool = False) -> Plan:
     """Compare a sweep with a store. Tasks that failed before are left out unless ``retry_failed``.
 
     Cheap tasks come first: facts appear early, and a task that exceeds its budget holds up nothing else. Neighbours of

@@ -42,7 +42,7 @@ def flatten(fact: Fact) -> Row:
 
 
 @dataclass(frozen=True)
-class Condition:
+class RowCondition:
     """``column operator value``, such as ``tokens>=2``; a row without the column does not meet it.
 
     >>> Condition.parse("tokens>=2").holds({"tokens": 3}), Condition.parse("kind=softmax").holds({"tokens": 3})
@@ -54,7 +54,7 @@ class Condition:
     value: str
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> RowCondition:
         found = re.fullmatch(r"\s*([A-Za-z_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
         if found is None:
             raise InputError(f"--where {text[:60]!r} given; write COLUMN=VALUE, also with != < <= > >=")
@@ -79,7 +79,7 @@ def _comparable(value: Any) -> float | str:
 
 
 def select(
-    facts: Iterable[Fact], conditions: Sequence[Condition] = (), sort: str | None = None
+    facts: Iterable[Fact], conditions: Sequence[RowCondition] = (), sort: str | None = None
 ) -> list[tuple[Fact, Row]]:
     """The facts that meet all conditions, with their rows, sorted by a column (largest first with a leading ``-``)."""
     rows = ((fact, flatten(fact)) for fact in facts)

@@ -19,7 +19,7 @@ EXTREME = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Outputs:
+class ScaledOutputs:
     """Outputs units · 2^logs for inputs (N, d, t); a skip connection is taken off, so that what layers add is seen."""
 
     units: Array
@@ -41,7 +41,7 @@ def needed_bits(weights: Weights) -> int:
     return 128 + 4 * (int(np.ptp(exponents)) if len(exponents) else 0)
 
 
-def evaluate(weights: Weights, units: Array, power: int) -> Outputs:
+def evaluate(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     """The outputs at the inputs units · 2^power."""
     bits = needed_bits(weights)
     if bits * weights.architecture.num_parameters <= (MAX_BALL_BITS if bits > EXTREME else BALL_BITS):
@@ -49,7 +49,7 @@ def evaluate(weights: Weights, units: Array, power: int) -> Outputs:
     return _evaluate_extended(weights, units, power)
 
 
-def _evaluate_extended(weights: Weights, units: Array, power: int) -> Outputs:
+def _evaluate_extended(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     """Lightning layers without skip connection are homogeneous of degree 3: their outputs are scaled one by one."""
     architecture = weights.architecture
     layers = tuple(
@@ -66,7 +66,7 @@ def _evaluate_extended(weights: Weights, units: Array, power: int) -> Outputs:
             Y, exponents = _split(Y)
             logs = 3 * logs + exponents
     Y, exponents = _split(Y - X if architecture.residual else Y)
-    return Outputs(Y, logs + exponents)
+    return ScaledOutputs(Y, logs + exponents)
 
 
 def _split(Y: Array) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ def _split(Y: Array) -> tuple[Array, Array]:
     return np.ldexp(Y, -exponents[:, None, None]), exponents
 
 
-def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) -> Outputs:
+def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) -> ScaledOutputs:
     """Balls do not overflow; their midpoints are rounded at the end."""
     moved = weights.to(balls)
     found, logs = [], []
@@ -89,7 +89,7 @@ def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) ->
             top = max((exponent for mantissa, exponent in entries if mantissa), default=0)
             found.append(np.array([np.ldexp(m, max(e - top, -16000)) for m, e in entries]).reshape(Y.shape))
             logs.append(float(top))
-    return Outputs(np.array(found), np.array(logs))
+    return ScaledOutputs(np.array(found), np.array(logs))
 
 
 def _round(y: Any) -> tuple[Any, int]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.canonical.echelon import RowGauge, row_gauge
 from attngeom.canonical.scaled import Scaled, multiply
-from attngeom.canonical.terms import Maps, Term, layer_terms, visible_rows
+from attngeom.canonical.terms import AttentionTerm, Maps, layer_terms, visible_rows
 from attngeom.errors import DomainError, SizeError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Weights
@@ -185,7 +185,7 @@ def _check_size(weights: Weights) -> None:
         )
 
 
-def _value_gauge(term: Term, value_width: int | None, domain: Domain) -> tuple[CanonicalTerm, bool]:
+def _value_gauge(term: AttentionTerm, value_width: int | None, domain: Domain) -> tuple[CanonicalTerm, bool]:
     """The term with its value map in echelon gauge; one matrix, without O, is the map from all coordinates."""
     W = term.W.array
     if value_width is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.scaled import Scaled, add, multiply
-from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.exact.domains import Array, Domain
 from attngeom.network import Head
 from attngeom.network.balance import first_large
 
@@ -39,7 +39,7 @@ class Maps:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class AttentionTerm:
     """A = Kᵀ Q, with Q (α×r) the identity at ``query_pivots``, and the value map W of ``heads`` heads.
 
     ``scale_pivot`` is the place of the entry 1 in K where the scale of A is free, else None.
@@ -53,12 +53,14 @@ class Term:
     heads: int
 
 
-def layer_terms(layer: list[Maps], embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[list[Term], bool]:
+def layer_terms(
+    layer: list[Maps], embedding: Scaled, has_scale: bool, domain: Domain
+) -> tuple[list[AttentionTerm], bool]:
     """The terms of a layer whose inputs are ``embedding`` times coordinates, in canonical order.
 
     Also whether every choice was clear; over exact domains it always is.
     """
-    found: list[Term] = []
+    found: list[AttentionTerm] = []
     is_clear = True
     for maps in layer:
         term, clear = _term(maps, embedding, has_scale, domain)
@@ -68,7 +70,7 @@ def layer_terms(layer: list[Maps], embedding: Scaled, has_scale: bool, domain: D
     return _merge_exact(found, domain) if domain.is_exact else _merge_floats(found, is_clear, domain)
 
 
-def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[Term | None, bool]:
+def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[AttentionTerm | None, bool]:
     """The term of one attention matrix, None if it adds nothing."""
     K, Q, W = (multiply(domain, x, embedding) for x in (maps.K, maps.Q, maps.W))
     A = multiply(domain, K.transposed(), Q)
@@ -79,7 +81,7 @@ def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tup
     gauge = row_gauge(A.array, domain, len(maps.K.array), A.noise)
     K = Scaled(gauge.basis.T, A.exponent, A.noise)
     if not has_scale:
-        return Term(K.split(domain), gauge.rows, W, gauge.pivots, None, maps.heads), gauge.is_clear
+        return AttentionTerm(K.split(domain), gauge.rows, W, gauge.pivots, None, maps.heads), gauge.is_clear
     flat = K.array.ravel()
     if domain.is_exact:
         position, clear = next(place for place, x in enumerate(flat.tolist()) if x), True
@@ -89,10 +91,10 @@ def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tup
     scale = K.array[place]
     W = Scaled(domain.times(W.array, scale), W.exponent + A.exponent, W.noise).split(domain)
     K = Scaled(domain.times(K.array, domain.invert(scale)), 0, A.noise)
-    return Term(K, gauge.rows, W, gauge.pivots, place, maps.heads), gauge.is_clear and clear
+    return AttentionTerm(K, gauge.rows, W, gauge.pivots, place, maps.heads), gauge.is_clear and clear
 
 
-def visible_rows(terms: list[Term], after: Array | None, domain: Domain) -> Array:
+def visible_rows(terms: list[AttentionTerm], after: Array | None, domain: Domain) -> Array:
     """Rows that span what a layer reads of its input; ``after`` spans what is read of its output, None if all is.
 
     Over floats the rows have length one: small and large ones count alike.
@@ -108,26 +110,25 @@ def visible_rows(terms: list[Term], after: Array | None, domain: Domain) -> Arra
     return np.asarray(stack[sizes > 0] / sizes[sizes > 0, None])
 
 
-def _sum(terms: list[Term], domain: Domain) -> list[Term]:
+def _sum(terms: list[AttentionTerm], domain: Domain) -> list[AttentionTerm]:
     """The terms of one attention matrix as one term; none if their value maps cancel."""
     first = terms[0]
     W = add(domain, [term.W for term in terms])
     heads = sum(term.heads for term in terms)
-    return [] if W.is_zero else [Term(first.K, first.Q, W, first.query_pivots, first.scale_pivot, heads)]
+    return [] if W.is_zero else [AttentionTerm(first.K, first.Q, W, first.query_pivots, first.scale_pivot, heads)]
 
 
-def _merge_exact(terms: list[Term], domain: Domain) -> tuple[list[Term], bool]:
+def _merge_exact(terms: list[AttentionTerm], domain: Domain) -> tuple[list[AttentionTerm], bool]:
     """Equal attention matrices merged; the terms are ordered by the entries of A, which are different then."""
-    groups: dict[Any, list[Term]] = {}
+    groups: dict[Any, list[AttentionTerm]] = {}
     for term in terms:
         A = domain.matmul(term.K.array.T, term.Q)
         groups.setdefault(tuple(A.ravel().tolist()), []).append(term)
-    is_ordered = domain == QQ or domain.characteristic > 0
-    keys = sorted(groups) if is_ordered else sorted(groups, key=lambda key: [str(x) for x in key])
+    keys = sorted(groups, key=lambda key: [domain.sort_key(x) for x in key])
     return [term for key in keys for term in _sum(groups[key], domain)], True
 
 
-def _merge_floats(terms: list[Term], is_clear: bool, domain: Domain) -> tuple[list[Term], bool]:
+def _merge_floats(terms: list[AttentionTerm], is_clear: bool, domain: Domain) -> tuple[list[AttentionTerm], bool]:
     """Attention matrices that agree to rounding merged, ordered by a generic linear form, then by size."""
     matrices = [multiply(domain, term.K.transposed(), Scaled(term.Q)) for term in terms]
     groups: list[list[int]] = []

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from attngeom.certification.refutation import Violation
-from attngeom.exact.domains import Array, Domain, QuadraticField
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_to_json
@@ -28,10 +28,8 @@ class Point:
 
     @property
     def field_name(self) -> str:
-        """Q, Q(√D) or RR."""
-        if isinstance(self.domain, QuadraticField):
-            return f"Q(sqrt({self.domain.D}))"
-        return "Q" if self.domain.is_exact else "RR"
+        """Q, Q(sqrt(D)) or RR."""
+        return self.domain.written
 
     def to_json(self, attention: int | None = None) -> dict[str, Any]:
         """A and V row by row; with ``attention``, also Q and K of that width with Kᵀ Q = A."""

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from attngeom.atlas import Budget, Progress, Report, Store, dask_executor, local_executor, read_sweep, run_sweep
+from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
 from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summarize_store
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
-from attngeom.atlas.tables import FORMATS, Condition, Row, export, select, summarize_answer
+from attngeom.atlas.tables import FORMATS, Row, RowCondition, export, select, summarize_answer
 from attngeom.cli.app import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
 from attngeom.cli.output import print_json, print_line, print_pairs, print_table, progress
@@ -79,7 +79,7 @@ def run_command(
         return
     place: AbstractContextManager[Any]
     place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
-    with Store(store) as opened:
+    with FactStore(store) as opened:
         try:
             with progress() as bar, place as (executor, count):
                 line = bar.add_task("planning", total=None)
@@ -103,7 +103,7 @@ def run_command(
 
 def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> None:
     if store.exists():
-        with Store(store, read_only=True) as opened:
+        with FactStore(store, read_only=True) as opened:
             plan = make_plan(sweep, opened, retry_failed)
     else:
         plan = make_plan(sweep)
@@ -122,7 +122,7 @@ def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> No
     print_pairs("left to do", {**pairs, "known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"})
 
 
-def _print_report(report: Report, total: int, store: Path, json: bool) -> None:
+def _print_report(report: RunReport, total: int, store: Path, json: bool) -> None:
     if json:
         print_json({**asdict(report), "is_complete": report.is_complete, "facts": total, "store": str(store)})
         return
@@ -146,8 +146,8 @@ def _clock(seconds: float | None) -> str:
 
 
 def _selected(store: Path, question: str | None, where: list[str] | None, sort: str | None) -> list[tuple[Fact, Row]]:
-    conditions = [Condition.parse(text) for text in where or ()]
-    with Store(store, read_only=True) as opened:
+    conditions = [RowCondition.parse(text) for text in where or ()]
+    with FactStore(store, read_only=True) as opened:
         return select(opened.facts(question), conditions, sort)
 
 
@@ -185,7 +185,7 @@ def _short(value: object) -> str:
 
 
 def _show_failures(store: Path, limit: int, json: bool) -> None:
-    with Store(store, read_only=True) as opened:
+    with FactStore(store, read_only=True) as opened:
         found = opened.failures()
     if json:
         print_json({"failures": [failure.to_json() for failure in found]})
@@ -224,9 +224,9 @@ def merge_command(
 ) -> None:
     """Add the facts and failures of other stores to a store; facts that are there already stay as they are."""
     new = repeated = contradictions = 0
-    with Store(store) as target:
+    with FactStore(store) as target:
         for path in sources:
-            with Store(path, read_only=True) as source:
+            with FactStore(path, read_only=True) as source:
                 for added in target.merge(source):
                     new, repeated = new + added.new, repeated + added.repeated
                     contradictions += len(added.contradictions)
@@ -246,7 +246,7 @@ def summary_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Sum the facts up in Markdown tables: dimensions by kind, ideals by degree, completeness."""
-    with Store(store, read_only=True) as opened:
+    with FactStore(store, read_only=True) as opened:
         text = summarize_store(opened)
     if out is not None:
         write_atomic(out, text + "\n")
@@ -270,7 +270,7 @@ def verify_command(
 
     Exit code 0: everything holds; 1: something is wrong; 3: proven facts are left that nothing could recheck.
     """
-    with Store(store, read_only=True) as opened, progress() as bar:
+    with FactStore(store, read_only=True) as opened, progress() as bar:
         line = bar.add_task("rechecking", total=None)
 
         def update(done: int, total: int) -> None:
@@ -298,7 +298,7 @@ def plot_command(
     """Draw the figures of the atlas: dimension against parameters, and ideals by degree."""
     if kind not in ("svg", "png"):
         raise InputError(f"--format {kind[:40]!r} given; svg or png is required")
-    with Store(store, read_only=True) as opened:
+    with FactStore(store, read_only=True) as opened:
         paths = draw_figures(opened, out, kind)
     if json:
         print_json({"figures": [str(path) for path in paths]})

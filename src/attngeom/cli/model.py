@@ -15,7 +15,7 @@ from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 from attngeom.models import align, canonicalize, compare, fingerprint, open_model, specify, teleport, write_model
 from attngeom.models.comparison import ModelComparison
-from attngeom.models.inspection import Inspection, inspect_model, inspect_spec
+from attngeom.models.inspection import ModelInspection, inspect_model, inspect_spec
 from attngeom.models.sampling import PARTS
 from attngeom.models.symmetry_files import symmetry_bytes
 from attngeom.models.writing import Written
@@ -75,7 +75,7 @@ def inspect_command(
         print_line(f"proof: {proof.standing}: {proof.reason}")
 
 
-def _show_inspection(found: Inspection) -> None:
+def _show_inspection(found: ModelInspection) -> None:
     kind = found.to_json()["kind"]
     print_pairs(
         f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind}

@@ -11,7 +11,7 @@ from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Json, Seed, file_option, flag, parse_list
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
-from attngeom.exact.domains import QQ, RR, QuadraticField
+from attngeom.exact.domains import QQ, RR
 from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
@@ -109,8 +109,8 @@ def _report(found: Recovery, out: Path | None, json: bool) -> None:
     lines: dict[str, Any] = {"reason": found.reason, "exact": "yes" if found.is_exact else "no"}
     if found.error_estimate is not None and not found.is_exact:
         lines["error estimate"] = f"{found.error_estimate:.1e}"
-    if isinstance(found.domain, QuadraticField):
-        lines["field"] = f"Q(√{found.domain.D})"
+    if found.domain.degree > 1:
+        lines["field"] = found.domain.label
     for index, point in enumerate(record.get("points", [])):
         lines[f"A ({index + 1})"], lines[f"V ({index + 1})"] = point["A"], point["V"]
     if paths:

@@ -132,7 +132,7 @@ def _truncate(A: Array, attention: int) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class HeadFactors:
     """A point (K, Q, V) with A = Kᵀ Q, and the derivative of the coefficients there."""
 
     problem: Problem
@@ -154,9 +154,9 @@ class Factors:
         dK, dQ, dV = (part.reshape(len(x), *array.shape) for part, array in zip(parts, (self.K, self.Q, self.V)))
         return dK, dQ, dV
 
-    def move(self, step: Array) -> Factors:
+    def move(self, step: Array) -> HeadFactors:
         dK, dQ, dV = self.split(step[None])
-        return Factors(self.problem, self.K + dK[0], self.Q + dQ[0], self.V + dV[0])
+        return HeadFactors(self.problem, self.K + dK[0], self.Q + dQ[0], self.V + dV[0])
 
     def residuals(self) -> Array:
         return self.problem.residuals(self.A, self.V)
@@ -189,7 +189,7 @@ class Factors:
 
 def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array, Array]:
     """Levenberg-Marquardt in (K, Q, V)."""
-    here = Factors(problem, *_truncate(A, attention), V)
+    here = HeadFactors(problem, *_truncate(A, attention), V)
     r = here.residuals()
     size = float(np.linalg.norm(problem.residuals(np.zeros_like(A), V)))
     damping = 1e-3

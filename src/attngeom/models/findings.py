@@ -20,12 +20,12 @@ from attngeom.models.matching import head_features
 from attngeom.models.model import Model
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.reading import ROUNDOFF
-from attngeom.models.specification import Attention, Block
+from attngeom.models.specification import GroupedAttention, TransformerBlock
 from attngeom.models.views import View
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Remark:
     """One thing that a reader should know."""
 
     layer: int | None
@@ -59,13 +59,13 @@ class HeadRow:
         }  # fmt: skip
 
 
-def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Finding]]:
+def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]]:
     """The table of heads and the findings of one layer."""
     block = model.block(layer)
     unit = max(ROUNDOFF[model.dtype], 1e-12)
     stored, folded = model.layer(layer), View(model).layer(layer)
     rows: list[HeadRow] = []
-    found: list[Finding] = []
+    found: list[Remark] = []
     sublayers = [("attention", block.attention, stored.attention, folded.attention)]
     if block.cross is not None and stored.cross is not None and folded.cross is not None:
         sublayers.append(("cross", block.cross, stored.cross, folded.cross))
@@ -161,7 +161,7 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
     return math.hypot(*gaps) / max(math.hypot(*sizes), 1e-300)
 
 
-def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights) -> list[Finding]:
+def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights) -> list[Remark]:
     found = []
     a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1]
     if weights.key_latent is not None:
@@ -170,65 +170,65 @@ def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: Attentio
     for row in rows:
         if row.key_rank < a:
             text = f"keys of head {row.head} have rank {row.key_rank} of {a}: a larger group acts on them"
-            found.append(Finding(layer=layer, part=f"{part} key", text=text, value=row.key_rank))
+            found.append(Remark(layer=layer, part=f"{part} key", text=text, value=row.key_rank))
         if row.value_rank < v:
             text = f"values of head {row.head} have rank {row.value_rank} of {v}"
-            found.append(Finding(layer=layer, part=f"{part} value", text=text, value=row.value_rank))
+            found.append(Remark(layer=layer, part=f"{part} value", text=text, value=row.value_rank))
         if not row.value_output or row.value_output[0] == 0:
             text = f"head {row.head} writes nothing: its queries and keys are invisible"
-            found.append(Finding(layer=layer, part=f"{part} output", text=text, value=0))
+            found.append(Remark(layer=layer, part=f"{part} output", text=text, value=0))
         if row.twin is not None:
             text = f"heads {row.twin} and {row.head} have equal scores: only the sum of their outputs is seen"
-            found.append(Finding(layer=layer, part=f"{part} heads", text=text, value=row.twin))
+            found.append(Remark(layer=layer, part=f"{part} heads", text=text, value=row.twin))
     return found
 
 
-def _constant_findings(layer: int, part: str, spec: Attention, weights: AttentionWeights) -> list[Finding]:
+def _constant_findings(layer: int, part: str, spec: GroupedAttention, weights: AttentionWeights) -> list[Remark]:
     found = []
     if spec.key_bias and key_bias_is_invisible(spec) and np.any(weights.key.bias):
         size = float(np.linalg.norm(weights.key.bias))
         text = f"key biases on {spec.unrotated} unrotated coordinates are invisible and can be set to zero"
-        found.append(Finding(layer=layer, part=f"{part} key bias", text=text, value=size))
+        found.append(Remark(layer=layer, part=f"{part} key bias", text=text, value=size))
     if spec.value_bias and value_bias_is_constant(spec) and np.any(weights.value.bias):
         home = "the output bias" if spec.output_bias else "one constant of the output"
         size = float(np.linalg.norm(weights.value.bias))
         text = f"value biases are seen only as {home}"
-        found.append(Finding(layer=layer, part=f"{part} value bias", text=text, value=size))
+        found.append(Remark(layer=layer, part=f"{part} value bias", text=text, value=size))
     return found
 
 
-def _rotary_findings(layer: int, part: str, spec: Attention, weights: AttentionWeights) -> list[Finding]:
+def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: AttentionWeights) -> list[Remark]:
     if spec.rotary is None:
         return []
     found = []
     if min(spec.rotary.frequencies) == 0:
         count = sum(1 for f in spec.rotary.frequencies if f == 0)
         text = f"{count} rotary frequencies are zero: those pairs have the group of unrotated coordinates"
-        found.append(Finding(layer=layer, part=f"{part} rotary", text=text, value=count))
+        found.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=count))
     if len(set(spec.rotary.frequencies)) < len(spec.rotary.frequencies):
         text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
-        found.append(Finding(layer=layer, part=f"{part} rotary", text=text, value=None))
+        found.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
     if weights.query_gain is not None and weights.key_gain is not None:
         f = weights.turned_key.weight.shape[1]
         equal = (weights.query_gain[:, :f] == weights.query_gain[:, f : 2 * f]).all(axis=0)
         equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)
         if equal.any():
             text = f"{int(equal.sum())} pairs have equal QK-norm gains: a phase of each is free"
-            found.append(Finding(layer=layer, part=f"{part} QK-norm", text=text, value=int(equal.sum())))
+            found.append(Remark(layer=layer, part=f"{part} QK-norm", text=text, value=int(equal.sum())))
     return found
 
 
-def _norm_findings(layer: int, block: Block, stored: LayerWeights) -> list[Finding]:
+def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) -> list[Remark]:
     found = []
     for name in input_norms(block):
         zeros = int((stored.norms[name].gain == 0).sum())
         if zeros:
             text = f"{zeros} gains are zero: those columns of all readers are invisible"
-            found.append(Finding(layer=layer, part=f"norm {name}", text=text, value=zeros))
+            found.append(Remark(layer=layer, part=f"norm {name}", text=text, value=zeros))
     return found
 
 
-def _unit_findings(layer: int, block: Block, folded: LayerWeights) -> list[Finding]:
+def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) -> list[Remark]:
     mlps = [folded.mlp] if isinstance(folded.mlp, MLPWeights) else []
     if isinstance(folded.mlp, ExpertsWeights):
         mlps = [*folded.mlp.experts, *([folded.mlp.shared] if folded.mlp.shared is not None else [])]
@@ -238,7 +238,7 @@ def _unit_findings(layer: int, block: Block, folded: LayerWeights) -> list[Findi
         dead = int((~np.any(mlp.down, axis=0)).sum())
         if dead:
             text = f"{dead} hidden units write nothing: their rows are invisible"
-            found.append(Finding(layer=layer, part=part, text=text, value=dead))
+            found.append(Remark(layer=layer, part=part, text=text, value=dead))
         reader = mlp.gate if mlp.gate is not None else mlp.up
         rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
         probe = rows @ np.asarray(np.random.default_rng(0).normal(size=rows.shape[1]), dtype=rows.dtype)
@@ -247,5 +247,5 @@ def _unit_findings(layer: int, block: Block, folded: LayerWeights) -> list[Findi
         twice = sum(1 for i in close if np.array_equal(rows[order[i]], rows[order[i + 1]]))
         if twice:
             text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
-            found.append(Finding(layer=layer, part=part, text=text, value=twice))
+            found.append(Remark(layer=layer, part=part, text=text, value=twice))
     return found

@@ -31,12 +31,12 @@ from attngeom.models.readers import (
     map_readers,
     value_bias_is_constant,
 )
-from attngeom.models.specification import Attention, Block, Experts, Norm
+from attngeom.models.specification import Experts, GroupedAttention, Norm, TransformerBlock
 
 INPUTS = ("attention.input", "cross.input", "mlp.input")
 
 
-def fold(block: Block, layer: LayerWeights, memory: tuple[Norm, NormWeights] | None = None) -> LayerWeights:
+def fold(block: TransformerBlock, layer: LayerWeights, memory: tuple[Norm, NormWeights] | None = None) -> LayerWeights:
     """The layer with plain norms and gathered constants; ``memory`` is the encoder's final norm (cross-attention)."""
     for name, norm in input_norms(block).items():
         layer = _fold_norm(block, layer, name, norm)
@@ -54,7 +54,7 @@ def fold(block: Block, layer: LayerWeights, memory: tuple[Norm, NormWeights] | N
     return _fold_constants(block, _fold_stream(block, layer))
 
 
-def input_norms(block: Block) -> dict[str, Norm]:
+def input_norms(block: TransformerBlock) -> dict[str, Norm]:
     """The norms at the inputs of the sublayers that exist."""
     norms = zip(INPUTS, (block.attention_norms.input, block.cross_norms.input, block.mlp_norms.input))
     return {name: norm for name, norm in norms if norm is not None}
@@ -75,14 +75,14 @@ def reader_change(norm: Norm, weights: NormWeights) -> Change:
     return change
 
 
-def _fold_norm(block: Block, layer: LayerWeights, name: str, norm: Norm) -> LayerWeights:
+def _fold_norm(block: TransformerBlock, layer: LayerWeights, name: str, norm: Norm) -> LayerWeights:
     weights = layer.norms[name]
     layer = map_readers(block, layer, name, reader_change(norm, weights))
     ones = weights.changed(np.ones_like(weights.gain), np.zeros_like(weights.bias))
     return layer.with_(norms={**layer.norms, name: ones})
 
 
-def _fold_attention(spec: Attention | None, weights: AttentionWeights) -> AttentionWeights:
+def _fold_attention(spec: GroupedAttention | None, weights: AttentionWeights) -> AttentionWeights:
     assert spec is not None
     if weights.query_gain is not None and weights.key_gain is not None:
         weights = _positive_gains(weights)
@@ -132,7 +132,7 @@ def _positive_gains(weights: AttentionWeights) -> AttentionWeights:
     return weights.with_(**changes)
 
 
-def _fold_outputs(block: Block, layer: LayerWeights) -> LayerWeights:
+def _fold_outputs(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """Signs of the gains of norms on the outputs of sublayers moved into the rows that write."""
     norms = dict(layer.norms)
     for name in ("attention.output", "mlp.output"):
@@ -153,7 +153,7 @@ def _signed_output(weights: AttentionWeights, signs: Array) -> AttentionWeights:
     return weights.with_(output=weights.output * signs[None, :, None], output_bias=weights.output_bias * signs)
 
 
-def _fold_stream(block: Block, layer: LayerWeights) -> LayerWeights:
+def _fold_stream(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """Post-LN blocks: writers centred, the bias of the inner norm moved into the MLP, readers along 1/gain removed."""
     inner, outer = block.attention_norms.stream, block.mlp_norms.stream
     if inner is None or outer is None:
@@ -176,7 +176,7 @@ def _fold_stream(block: Block, layer: LayerWeights) -> LayerWeights:
     return layer.with_(attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms)
 
 
-def _fold_constants(block: Block, layer: LayerWeights) -> LayerWeights:
+def _fold_constants(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """Output constants that only their sum shows: all of them in parallel blocks, means before a LayerNorm."""
     if not isinstance(layer.mlp, MLPWeights) or any(name.endswith(".output") for name in layer.norms):
         return layer
@@ -196,14 +196,14 @@ def _fold_constants(block: Block, layer: LayerWeights) -> LayerWeights:
     return layer.with_(mlp=mlp, attention=attention, cross=cross)
 
 
-def _has_slots(block: Block) -> bool:
+def _has_slots(block: TransformerBlock) -> bool:
     """Whether attention, cross-attention and MLP all have a bias of their output."""
     assert block.attention is not None
     crossed = block.cross is None or block.cross.output_bias
     return block.attention.output_bias and crossed and has_bias(block, "mlp.input", "down")
 
 
-def express(block: Block, layer: LayerWeights) -> LayerWeights:
+def express(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """The folded layer with every bias in a place that the file has; raises InputError if there is none."""
     if block.parallel and isinstance(layer.mlp, MLPWeights) and not has_bias(block, "mlp.input", "down"):
         moved = layer.attention.with_(output_bias=layer.attention.output_bias + layer.mlp.down_bias)
@@ -217,7 +217,7 @@ def express(block: Block, layer: LayerWeights) -> LayerWeights:
     return layer
 
 
-def express_constant(spec: Attention | None, weights: AttentionWeights) -> AttentionWeights:
+def express_constant(spec: GroupedAttention | None, weights: AttentionWeights) -> AttentionWeights:
     """A constant of the output without a place becomes value biases of least norm."""
     assert spec is not None
     constant = weights.output_bias
@@ -233,7 +233,7 @@ def express_constant(spec: Attention | None, weights: AttentionWeights) -> Atten
     return weights.with_(value=value, output_bias=np.zeros_like(constant))
 
 
-def _express_norm(block: Block, layer: LayerWeights, name: str, norm: Norm) -> LayerWeights:
+def _express_norm(block: TransformerBlock, layer: LayerWeights, name: str, norm: Norm) -> LayerWeights:
     """Biases of readers without a place are read from a norm bias of ones: W + b 1ᵀ/d on rows with sum zero."""
     homeless = False
 

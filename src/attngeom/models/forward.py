@@ -24,7 +24,7 @@ from attngeom.models.layer import (
     NormWeights,
 )
 from attngeom.models.model import Model
-from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Stack
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Stack, TransformerBlock
 
 MAX_SCORES = 2**26
 
@@ -132,7 +132,7 @@ def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
     return y * latent.gain if norm is None else normalise(y, norm) * latent.gain
 
 
-def _qk_normalised(turned: Array, plain: Array, spec: Attention, gain: Array) -> tuple[Array, Array]:
+def _qk_normalised(turned: Array, plain: Array, spec: GroupedAttention, gain: Array) -> tuple[Array, Array]:
     """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains."""
     assert spec.qk_norm is not None
     f, t = turned.shape[1:]
@@ -146,7 +146,7 @@ def _qk_normalised(turned: Array, plain: Array, spec: Attention, gain: Array) ->
     return values[:, :f] + 1j * values[:, f : 2 * f], values[:, 2 * f :]
 
 
-def scores_of(x: Array, source: Array, spec: Attention, weights: AttentionWeights) -> Array:
+def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights) -> Array:
     """Scaled and capped scores (H, queries, keys) before masks and tables of positions."""
     heads, latent = weights.heads, spec.latent
     query_in = _latent(x, weights.query_latent, latent.query_norm if latent else None).T
@@ -170,7 +170,7 @@ def scores_of(x: Array, source: Array, spec: Attention, weights: AttentionWeight
 
 
 def apply_attention(
-    x: Array, source: Array, spec: Attention, weights: AttentionWeights, table: Array | None = None
+    x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights, table: Array | None = None
 ) -> Array:
     """Attention from x to source (the same rows for self-attention); ``table`` (H, i, j) is added to the scores."""
     heads = weights.heads
@@ -202,7 +202,7 @@ def apply_attention(
 
 
 def apply_layer(
-    x: Array, block: Block, layer: LayerWeights, memory: Array | None = None, table: Array | None = None
+    x: Array, block: TransformerBlock, layer: LayerWeights, memory: Array | None = None, table: Array | None = None
 ) -> Array:
     """One layer of the residual stream x (t, d); ``memory`` are the encoder's states for cross-attention."""
     assert block.attention is not None and block.mlp is not None
@@ -223,7 +223,7 @@ def apply_layer(
     return apply_norm(x + _feed_forward(u, block, layer), block.mlp_norms.stream, norms.get("mlp.stream"))
 
 
-def _feed_forward(u: Array, block: Block, layer: LayerWeights) -> Array:
+def _feed_forward(u: Array, block: TransformerBlock, layer: LayerWeights) -> Array:
     if isinstance(block.mlp, Experts):
         assert isinstance(layer.mlp, ExpertsWeights)
         y = apply_experts(u, block.mlp, layer.mlp)

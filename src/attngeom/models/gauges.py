@@ -26,15 +26,17 @@ from attngeom.models.layer import (
     pick_columns,
 )
 from attngeom.models.readers import has_unit_scale
-from attngeom.models.specification import MLP, Attention, Block, Experts
-from attngeom.models.symmetry import HeadOrder, QKNormTurn
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
+from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn
 from attngeom.models.tall import tall_qr
 
 Gauge = Literal["balanced", "rotated", "echelon"]
 SWAP_ABOVE = 1.05
 
 
-def canonical(block: Block, layer: LayerWeights, gauge: Gauge = "balanced", *, ordered: bool = False) -> LayerWeights:
+def canonical(
+    block: TransformerBlock, layer: LayerWeights, gauge: Gauge = "balanced", *, ordered: bool = False
+) -> LayerWeights:
     """The canonical form of a folded layer; ``ordered`` keeps the order of heads (tables of relative positions)."""
     if gauge not in get_args(Gauge):
         raise InputError(f"gauge {str(gauge)[:40]!r} given; balanced, rotated or echelon is required")
@@ -50,7 +52,7 @@ def canonical(block: Block, layer: LayerWeights, gauge: Gauge = "balanced", *, o
     return layer.with_(mlp=_fix_experts(block.mlp, layer.mlp, gauge))
 
 
-def _fix_attention(spec: Attention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
+def _fix_attention(spec: GroupedAttention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
     weights = _fix_latents(weights)
     if spec.qk_norm is not None:
         weights = _fix_qk_norm(weights)
@@ -193,7 +195,7 @@ def _sort_heads(weights: AttentionWeights) -> AttentionWeights:
     table = sizes.reshape(weights.groups, share)
     groups = np.argsort(-(table**2).sum(axis=1), kind="stable")
     heads = np.concatenate([g * share + np.argsort(-table[g], kind="stable") for g in groups])
-    return HeadOrder(heads, groups).pick(weights)
+    return GroupedHeadOrder(heads, groups).pick(weights)
 
 
 def _fix_qk_norm(weights: AttentionWeights) -> AttentionWeights:

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attngeom.errors import AttnGeomError
-from attngeom.models.findings import Finding, HeadRow, inspect_layer
+from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
 from attngeom.models.redundancy import Redundancy, redundancy
 from attngeom.models.specification import Norms, TransformerSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspection:
+class ModelInspection:
     """What can be said of a configuration, and of weights where they are given."""
 
     spec: TransformerSpec
     redundancy: Redundancy | None
     reason: str
     heads: tuple[HeadRow, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Remark, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     proven: str = "formula"
 
@@ -41,20 +41,20 @@ class Inspection:
         }
 
 
-def inspect_spec(spec: TransformerSpec) -> Inspection:
+def inspect_spec(spec: TransformerSpec) -> ModelInspection:
     """From the configuration alone."""
     try:
         found = redundancy(spec)
-        return Inspection(spec=spec, redundancy=found, reason=found.reason)
+        return ModelInspection(spec=spec, redundancy=found, reason=found.reason)
     except AttnGeomError as error:
-        return Inspection(spec=spec, redundancy=None, reason=f"undecided: {error}")
+        return ModelInspection(spec=spec, redundancy=None, reason=f"undecided: {error}")
 
 
-def inspect_model(model: Model, progress: Callable[[int, int], None] | None = None) -> Inspection:
+def inspect_model(model: Model, progress: Callable[[int, int], None] | None = None) -> ModelInspection:
     """From configuration and weights, layer by layer."""
     base = inspect_spec(model.spec)
     rows: list[HeadRow] = []
-    findings: list[Finding] = []
+    findings: list[Remark] = []
     for layer in range(model.layers):
         heads, found = inspect_layer(model, layer)
         rows += heads
@@ -64,8 +64,8 @@ def inspect_model(model: Model, progress: Callable[[int, int], None] | None = No
     for name, reason in model.unread().items():
         if reason.startswith("not known"):
             text = f"tensor {name} is not part of this family and is not read"
-            findings.append(Finding(layer=None, part="unread", text=text, value=None))
-    return Inspection(
+            findings.append(Remark(layer=None, part="unread", text=text, value=None))
+    return ModelInspection(
         spec=base.spec, redundancy=base.redundancy, reason=base.reason, heads=tuple(rows), findings=tuple(findings),
         unread=model.unread(),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from attngeom.models.layer import (
 )
 from attngeom.models.readers import has_unit_scale, key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
-from attngeom.models.specification import MLP, Attention, Block, Experts, Norm
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
 
 class Vectors:
@@ -95,9 +95,14 @@ class LayerEvaluator:
     """Invariants of a layer as stored (not folded)."""
 
     def __init__(
-        self, block: Block, layer: LayerWeights, vectors: Vectors, *, memory: tuple[Norm, NormWeights] | None,
+        self,
+        block: TransformerBlock,
+        layer: LayerWeights,
+        vectors: Vectors,
+        *,
+        memory: tuple[Norm, NormWeights] | None,
         ordered: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.block, self.layer, self.vectors = block, layer, vectors
         assert block.attention is not None
         self.ordered = ordered or block.attention.alibi
@@ -141,7 +146,7 @@ class LayerEvaluator:
         return found
 
     def _attention(
-        self, name: str, spec: Attention, weights: AttentionWeights, queries: Input, source: Input
+        self, name: str, spec: GroupedAttention, weights: AttentionWeights, queries: Input, source: Input
     ) -> list[Any]:
         heads, extra = weights.heads, []
         query_in, key_in = queries, source
@@ -172,7 +177,7 @@ class LayerEvaluator:
         return found
 
     def _scores(
-        self, spec: Attention, weights: AttentionWeights, query_in: Input, key_in: Input, source: Input
+        self, spec: GroupedAttention, weights: AttentionWeights, query_in: Input, key_in: Input, source: Input
     ) -> list[list[Any]]:
         heads = weights.heads
         scale = residue(spec.scale)
@@ -206,7 +211,7 @@ class LayerEvaluator:
         return found
 
     def _gram_rows(
-        self, spec: Attention, weights: AttentionWeights, query: tuple[Array, ...], key: tuple[Array, ...]
+        self, spec: GroupedAttention, weights: AttentionWeights, query: tuple[Array, ...], key: tuple[Array, ...]
     ) -> list[list[int]]:
         """⟨Q y, Q y'⟩ and ⟨K x, K x'⟩ with their constants: what a QK-norm sees besides the products."""
         heads, groups = weights.heads, weights.groups

@@ -18,8 +18,8 @@ from attngeom.models.folding import input_norms
 from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
-from attngeom.models.specification import Block
-from attngeom.models.symmetry import QueryKey, ValueOutput
+from attngeom.models.specification import TransformerBlock
+from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput
 
 FLOOR = 1e-12
 """In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
@@ -69,7 +69,7 @@ class Misfits:
 
 
 def layer_misfits(
-    block: Block, target: LayerWeights, found: Recovered, unit: float, noise: dict[str, float]
+    block: TransformerBlock, target: LayerWeights, found: Recovered, unit: float, noise: dict[str, float]
 ) -> list[Misfits]:
     """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
     result: list[Misfits] = []
@@ -102,9 +102,9 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
     plain = np.tile(np.eye(target.key.weight.shape[1]), (groups, 1, 1))
     matrices = np.tile(np.eye(target.value.weight.shape[1]), (groups, 1, 1))
     for part in found.symmetry:
-        if isinstance(part, QueryKey) and part.which == which and part.plain.size:
+        if isinstance(part, GroupedQueryKey) and part.which == which and part.plain.size:
             plain = part.plain
-        elif isinstance(part, ValueOutput) and part.which == which:
+        elif isinstance(part, GroupedValueOutput) and part.which == which:
             matrices = part.matrices
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
@@ -264,7 +264,7 @@ def _add_mlp(add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | E
         _add_mlp(add, "shared.", a.shared, b.shared)
 
 
-def folding_noise(block: Block, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
+def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
     """Per part, the size of what was summed over the size of what is left: 1 means that folding lost no digits."""
     noise: dict[str, float] = {}
 

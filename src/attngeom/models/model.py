@@ -18,7 +18,7 @@ from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
-from attngeom.models.specification import Block, Stack, TransformerSpec
+from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Model:
             layer -= len(stack)
         raise InputError(f"layer {layer} given; the model has {self.layers} layers")
 
-    def block(self, layer: int) -> Block:
+    def block(self, layer: int) -> TransformerBlock:
         stack, index = self.place(layer)
         return stack.block(index)
 

@@ -12,7 +12,7 @@ from attngeom.models.layer import (
     LayerWeights,
     MLPWeights,
 )
-from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 
 Change = Callable[[str, Affine], Affine]
 """change(reader, map): the new map of a reader named query, key, value, gate, up, router, latent …"""
@@ -65,7 +65,7 @@ def _map_units(weights: MLPWeights, change: Change) -> MLPWeights:
     return weights.with_(gate=gate, up=change("up", weights.up))
 
 
-def map_readers(block: Block, layer: LayerWeights, norm: str, change: Change) -> LayerWeights:
+def map_readers(block: TransformerBlock, layer: LayerWeights, norm: str, change: Change) -> LayerWeights:
     """Change every map that reads the norm ``attention.input``, ``cross.input`` or ``mlp.input``."""
     if norm == "cross.input":
         assert layer.cross is not None
@@ -76,7 +76,7 @@ def map_readers(block: Block, layer: LayerWeights, norm: str, change: Change) ->
     return layer.with_(mlp=map_mlp(layer.mlp, change)) if block.shared_norm else layer
 
 
-def has_bias(block: Block, norm: str, reader: str) -> bool:
+def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
     """Whether the file has a place for the bias of a reader of the norm."""
     if reader in ("gate", "up", "router", "down"):
         mlp = block.mlp
@@ -93,12 +93,12 @@ def has_bias(block: Block, norm: str, reader: str) -> bool:
     return flags[reader.removeprefix("turned_")]
 
 
-def key_bias_is_invisible(attention: Attention) -> bool:
+def key_bias_is_invisible(attention: GroupedAttention) -> bool:
     """A constant added to the plain keys adds the same to all scores of a token, which softmax forgets."""
     return attention.softcap is None and not attention.sinks and attention.qk_norm is None
 
 
-def value_bias_is_constant(attention: Attention) -> bool:
+def value_bias_is_constant(attention: GroupedAttention) -> bool:
     """The shares of a token sum to one, so value biases only add a constant to the output."""
     return not attention.sinks
 

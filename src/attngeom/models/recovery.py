@@ -15,17 +15,17 @@ from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_heads, match_units
 from attngeom.models.readers import has_unit_scale
-from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import (
     ExpertOrder,
-    HeadOrder,
+    GroupedHeadOrder,
+    GroupedQueryKey,
+    GroupedValueOutput,
     LatentTurn,
     Part,
     QKNormTurn,
-    QueryKey,
     Symmetry,
     Units,
-    ValueOutput,
     Which,
     act,
 )
@@ -43,12 +43,12 @@ class Recovered:
     condition: float
 
 
-def recover(block: Block, target: LayerWeights, source: LayerWeights, *, ordered: bool = False) -> Recovered:
+def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights, *, ordered: bool = False) -> Recovered:
     """Parts that move the folded ``source`` onto the folded ``target``; ``ordered`` keeps the order of heads."""
     symmetry: list[Part] = []
     condition = 1.0
     moved = source
-    sublayers: list[tuple[Which, Attention | None]] = [("attention", block.attention), ("cross", block.cross)]
+    sublayers: list[tuple[Which, GroupedAttention | None]] = [("attention", block.attention), ("cross", block.cross)]
     for which, spec in sublayers:
         goal: AttentionWeights | None = getattr(target, which)
         if spec is None or goal is None:
@@ -62,7 +62,7 @@ def recover(block: Block, target: LayerWeights, source: LayerWeights, *, ordered
         if goal.key_latent is not None:
             take(_latent_part(goal, getattr(moved, which)))
         if not (spec.alibi or (ordered and which == "attention")):
-            take(HeadOrder(*match_heads(goal, getattr(moved, which)), which))
+            take(GroupedHeadOrder(*match_heads(goal, getattr(moved, which)), which))
         if spec.qk_norm is not None:
             take(_qk_norm_part(goal, getattr(moved, which)))
         else:
@@ -103,13 +103,13 @@ def _map_rows(goal: Array, rows: Array) -> Array:
     return found
 
 
-def _query_key_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> QueryKey:
+def _query_key_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> GroupedQueryKey:
     keys, wanted = weights.turned_key.weight, goal.turned_key.weight
     inner = (keys.conj() * wanted).sum(axis=-1)
     size = (np.abs(keys) ** 2).sum(axis=-1)
     ratio = np.where((size > 0) & (np.abs(inner) > 0), inner / np.where(size > 0, size, 1.0), 1.0)
     plain = _map_rows(goal.key.weight, weights.key.weight) if weights.key.weight.size else _eyes(weights.key.weight)
-    return QueryKey(1 / ratio.conj(), plain, which)
+    return GroupedQueryKey(1 / ratio.conj(), plain, which)
 
 
 def _eyes(weight: Array) -> Array:
@@ -117,8 +117,8 @@ def _eyes(weight: Array) -> Array:
     return np.tile(np.eye(a), (groups, 1, 1))
 
 
-def _value_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> ValueOutput:
-    return ValueOutput(_map_rows(goal.value.weight, weights.value.weight), which)
+def _value_part(goal: AttentionWeights, weights: AttentionWeights, which: Which) -> GroupedValueOutput:
+    return GroupedValueOutput(_map_rows(goal.value.weight, weights.value.weight), which)
 
 
 def _latent_part(goal: AttentionWeights, weights: AttentionWeights) -> LatentTurn:
@@ -183,7 +183,7 @@ def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Uni
     return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), expert)
 
 
-def _unit_parts(block: Block, target: LayerWeights, layer: LayerWeights) -> list[Part]:
+def _unit_parts(block: TransformerBlock, target: LayerWeights, layer: LayerWeights) -> list[Part]:
     if isinstance(layer.mlp, MLPWeights):
         assert isinstance(block.mlp, MLP) and isinstance(target.mlp, MLPWeights)
         return [_unit_part(block.mlp, target.mlp, layer.mlp, -1)]

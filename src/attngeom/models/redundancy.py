@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from attngeom.models.checked import require
 from attngeom.models.counts.blocks import block_terms, sublayers
-from attngeom.models.counts.parts import PART_NAMES, PartName, Term
+from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
-from attngeom.models.specification import Block, Stack, TransformerSpec
+from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
 
 HYPOTHESES = (
     "weights generic; any number of tokens",
@@ -32,7 +32,7 @@ class Redundancy:
     """
 
     parameters: int
-    terms: tuple[Term, ...]
+    terms: tuple[RedundantPart, ...]
     distribution: int
     standing: Literal["theorem", "estimate"]
     hypotheses: tuple[str, ...] = HYPOTHESES
@@ -94,7 +94,7 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
     1346584
     """
     source = source_norm(spec)
-    terms: list[Term] = []
+    terms: list[RedundantPart] = []
     for stack in spec.stacks:
         for kind, block in enumerate(stack.kinds):
             terms += _repeated(block_terms(block, spec.width, source=source), stack.order.count(kind))
@@ -110,39 +110,43 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
     )
 
 
-def block_redundancy(block: Block, width: int) -> Redundancy:
+def block_redundancy(block: TransformerBlock, width: int) -> Redundancy:
     """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams)."""
     terms = _merged(block_terms(block, width))
     size = block.parameters(width, width)
     return Redundancy(parameters=size, terms=terms, distribution=0, standing=_standing([block]))
 
 
-def _standing(blocks: list[Block]) -> Literal["theorem", "estimate"]:
+def _standing(blocks: list[TransformerBlock]) -> Literal["theorem", "estimate"]:
     """The lemmas are proved for norms in front of and behind a map, not for norms of the sum."""
     post = any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block))
     return "estimate" if post else "theorem"
 
 
-def _repeated(terms: Iterable[Term], layers: int) -> list[Term]:
+def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart]:
     return [
-        Term(part=term.part, count=layers * term.count, group=f"{term.group}, {layers} layers", lemma=term.lemma)
+        RedundantPart(
+            part=term.part, count=layers * term.count, group=f"{term.group}, {layers} layers", lemma=term.lemma
+        )
         for term in terms
         if layers
     ]
 
 
-def _merged(terms: Iterable[Term]) -> tuple[Term, ...]:
+def _merged(terms: Iterable[RedundantPart]) -> tuple[RedundantPart, ...]:
     """Terms of the same part, group and lemma added up; zero ones dropped."""
     found: dict[tuple[PartName, str, str], int] = {}
     for term in terms:
         key = (term.part, term.group, term.lemma)
         found[key] = found.get(key, 0) + term.count
     return tuple(
-        Term(part=part, count=count, group=group, lemma=lemma) for (part, group, lemma), count in found.items() if count
+        RedundantPart(part=part, count=count, group=group, lemma=lemma)
+        for (part, group, lemma), count in found.items()
+        if count
     )
 
 
-def _table_terms(stack: Stack) -> list[Term]:
+def _table_terms(stack: Stack) -> list[RedundantPart]:
     """T5: softmax ignores a shift of all buckets of a head; in both directions one bucket is never used."""
     heads = stack.relative_heads
     first = next((block.attention for block in stack.blocks if block.attention is not None), None)
@@ -151,29 +155,36 @@ def _table_terms(stack: Stack) -> list[Term]:
     require(first.softcap is None, "a relative table under a softcap given; the formula is not known")
     unused = heads * (not first.causal)
     return [
-        Term(part="query_key", count=heads, group="a shift of the relative table per head", lemma="L1"),
-        Term(part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"),
+        RedundantPart(part="query_key", count=heads, group="a shift of the relative table per head", lemma="L1"),
+        RedundantPart(
+            part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"
+        ),
     ]
 
 
-def _final_terms(spec: TransformerSpec) -> list[Term]:
+def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """Norms whose output is only read by matrices: an encoder's by cross-attention, the last one by an untied head."""
     terms = []
     if len(spec.stacks) == 2 and (norm := last_norm(spec.stacks[0])) is not None:
         count = norm.parameters(spec.width)
-        terms.append(Term(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="L4"))
+        terms.append(
+            RedundantPart(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="L4")
+        )
     norm = last_norm(spec.stack)
     if spec.head is None or norm is None:
         return terms
     if spec.head.tied:
         moved = spec.width * (norm.bias and spec.head.bias)
-        return [*terms, Term(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="L4")]
+        return [
+            *terms,
+            RedundantPart(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="L4"),
+        ]
     rows = stream(spec.width, norm).rows(spec.vocabulary, spec.head.bias, True)
     count = norm.parameters(spec.width)
     return [
         *terms,
-        Term(part="norm", count=count, group="gain and bias of the last norm, into the head", lemma="L4"),
-        Term(part="norm", count=rows, group="mean direction of the rows of the head", lemma="L4"),
+        RedundantPart(part="norm", count=count, group="gain and bias of the last norm, into the head", lemma="L4"),
+        RedundantPart(part="norm", count=rows, group="mean direction of the rows of the head", lemma="L4"),
     ]
 
 

@@ -12,22 +12,22 @@ from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import has_bias, has_unit_scale, key_bias_is_invisible, map_readers, value_bias_is_constant
-from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import (
     ConstantShift,
     ExpertOrder,
-    HeadOrder,
+    GroupedHeadOrder,
+    GroupedQueryKey,
+    GroupedValueOutput,
     LatentTurn,
     MeanShift,
     NormMove,
     OutputSigns,
     Part,
     QKNormTurn,
-    QueryKey,
     StreamShift,
     Symmetry,
     Units,
-    ValueOutput,
     Which,
 )
 
@@ -70,14 +70,19 @@ class Sampler:
 
 
 def random_symmetry(
-    block: Block, layer: LayerWeights, sampler: Sampler, *, parts: Collection[str] = PARTS, ordered: bool = False
+    block: TransformerBlock,
+    layer: LayerWeights,
+    sampler: Sampler,
+    *,
+    parts: Collection[str] = PARTS,
+    ordered: bool = False,
 ) -> Symmetry:
     """A random symmetry of the chosen parts; ``ordered`` keeps the order of heads (tables of relative positions)."""
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
     found: list[Part] = []
-    sublayers: list[tuple[Which, Attention | None, AttentionWeights | None]] = [
+    sublayers: list[tuple[Which, GroupedAttention | None, AttentionWeights | None]] = [
         ("attention", block.attention, layer.attention),
         ("cross", block.cross, layer.cross),
     ]
@@ -89,7 +94,7 @@ def random_symmetry(
         if "qk" in parts:
             found += _query_key_parts(spec, weights, sampler, which)
         if "vo" in parts:
-            found.append(ValueOutput(sampler.invertible(weights.groups, spec.value_dim), which))
+            found.append(GroupedValueOutput(sampler.invertible(weights.groups, spec.value_dim), which))
         if "biases" in parts:
             found.append(_constant_part(block, spec, weights, sampler, which))
         if "heads" in parts and not spec.alibi and not (ordered and which == "attention"):
@@ -99,7 +104,7 @@ def random_symmetry(
     return tuple(found)
 
 
-def _query_key_parts(spec: Attention, weights: AttentionWeights, sampler: Sampler, which: Which) -> list[Part]:
+def _query_key_parts(spec: GroupedAttention, weights: AttentionWeights, sampler: Sampler, which: Which) -> list[Part]:
     f, plain, groups = weights.turned_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
     if spec.qk_norm is not None:
         assert weights.query_gain is not None and weights.key_gain is not None
@@ -127,19 +132,19 @@ def _query_key_parts(spec: Attention, weights: AttentionWeights, sampler: Sample
         )
     shape = (weights.turned_groups, f)
     turned = sampler.scales(*shape) * sampler.phases(*shape)
-    found.append(QueryKey(turned, sampler.invertible(groups, plain), which))
+    found.append(GroupedQueryKey(turned, sampler.invertible(groups, plain), which))
     return found
 
 
-def _head_order(weights: AttentionWeights, sampler: Sampler, which: Which) -> HeadOrder:
+def _head_order(weights: AttentionWeights, sampler: Sampler, which: Which) -> GroupedHeadOrder:
     groups, share = weights.groups, weights.heads // weights.groups
     order = sampler.rng.permutation(groups)
     heads = np.concatenate([g * share + sampler.rng.permutation(share) for g in order])
-    return HeadOrder(heads, order, which)
+    return GroupedHeadOrder(heads, order, which)
 
 
 def _constant_part(
-    block: Block, spec: Attention, weights: AttentionWeights, sampler: Sampler, which: Which
+    block: TransformerBlock, spec: GroupedAttention, weights: AttentionWeights, sampler: Sampler, which: Which
 ) -> ConstantShift:
     key = np.zeros(weights.key.bias.shape)
     value = np.zeros(weights.value.bias.shape)
@@ -157,7 +162,7 @@ def _constant_part(
     return ConstantShift(key, value, output, which)
 
 
-def _norm_parts(block: Block, layer: LayerWeights, sampler: Sampler) -> list[Part]:
+def _norm_parts(block: TransformerBlock, layer: LayerWeights, sampler: Sampler) -> list[Part]:
     found: list[Part] = []
     for name, norm in input_norms(block).items():
         readers: dict[str, Array] = {}
@@ -197,7 +202,7 @@ def _unit_scales(spec: MLP, sampler: Sampler) -> Array:
     return sampler.scales(spec.width) * (sampler.signs(spec.width) if spec.gated else 1.0)
 
 
-def _unit_parts(block: Block, layer: LayerWeights, sampler: Sampler, move_router: bool) -> list[Part]:
+def _unit_parts(block: TransformerBlock, layer: LayerWeights, sampler: Sampler, move_router: bool) -> list[Part]:
     if isinstance(layer.mlp, MLPWeights):
         assert isinstance(block.mlp, MLP)
         return [Units(sampler.rng.permutation(layer.mlp.units), _unit_scales(block.mlp, sampler))]

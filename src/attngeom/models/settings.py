@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attngeom.models.specification import Block, TransformerSpec
+from attngeom.models.specification import TransformerBlock, TransformerSpec
 
 STORAGE = frozenset(
     {
@@ -49,7 +49,7 @@ def flatten(value: Any, name: str = "") -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value}
 
 
-def block_settings(block: Block) -> dict[str, Any]:
+def block_settings(block: TransformerBlock) -> dict[str, Any]:
     """The constants of a block that change its function, storage left out."""
     return {key: value for key, value in flatten(block.to_json()).items() if not _is_storage(key)}
 

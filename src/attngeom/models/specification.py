@@ -97,7 +97,7 @@ class QKNorm(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attention(Checked):
+class GroupedAttention(Checked):
     """Softmax attention: ``heads`` query heads in ``groups`` groups that share keys and values.
 
     ``head_dim`` is the width of a query and key (for latent attention: unrotated and rotated part together),
@@ -237,18 +237,18 @@ class Norms(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block(Checked):
+class TransformerBlock(Checked):
     """Attention, cross-attention (decoders) and MLP, each added to the residual stream.
 
     ``parallel``: attention and MLP read the same x and both are added to it; ``shared_norm``: they read the same
     normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None.
     """
 
-    attention: Attention | None
+    attention: GroupedAttention | None
     mlp: MLP | Experts | None
     attention_norms: Norms = Norms()
     mlp_norms: Norms = Norms()
-    cross: Attention | None = None
+    cross: GroupedAttention | None = None
     cross_norms: Norms = Norms()
     parallel: bool = False
     shared_norm: bool = False
@@ -281,7 +281,7 @@ class Stack(Checked):
     """
 
     name: Literal["decoder", "encoder"]
-    kinds: tuple[Block, ...]
+    kinds: tuple[TransformerBlock, ...]
     order: tuple[int, ...]
     final_norm: Norm | None
     positions: int = 0
@@ -303,11 +303,11 @@ class Stack(Checked):
     def __len__(self) -> int:
         return len(self.order)
 
-    def block(self, layer: int) -> Block:
+    def block(self, layer: int) -> TransformerBlock:
         return self.kinds[self.order[layer]]
 
     @property
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[TransformerBlock]:
         return (self.kinds[kind] for kind in self.order)
 
     @property
@@ -324,7 +324,7 @@ class Stack(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head(Checked):
+class LogitHead(Checked):
     """Logits = scale · softcap(W u + bias) with W of vocabulary × width, W = E if ``tied``."""
 
     tied: bool
@@ -346,7 +346,7 @@ class TransformerSpec(Checked):
     width: int
     stacks: tuple[Stack, ...]
     vocabulary: int
-    head: Head | None
+    head: LogitHead | None
     embedding_scale: float = 1.0
     other_parameters: int = 0
 
@@ -363,7 +363,7 @@ class TransformerSpec(Checked):
             for block in stack.kinds:
                 self._check_latent(block)
 
-    def _check_latent(self, block: Block) -> None:
+    def _check_latent(self, block: TransformerBlock) -> None:
         for attention in (block.attention, block.cross):
             if attention is not None and attention.latent is not None:
                 good = attention.rotated < attention.head_dim

@@ -18,7 +18,7 @@ from attngeom.models.readers import (
     map_readers,
     value_bias_is_constant,
 )
-from attngeom.models.specification import Block, Norm
+from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.symmetry import (
     ConstantShift,
     ExpertOrder,
@@ -36,7 +36,11 @@ Memory = tuple[Norm, NormWeights]
 
 
 def unfold_like(
-    block: Block, folded: LayerWeights, stored: LayerWeights, pattern: LayerWeights, memory: Memory | None = None
+    block: TransformerBlock,
+    folded: LayerWeights,
+    stored: LayerWeights,
+    pattern: LayerWeights,
+    memory: Memory | None = None,
 ) -> LayerWeights:
     """The folded layer with the gains, means and constants of ``stored``, whose folded form is ``pattern``.
 
@@ -62,7 +66,7 @@ def unfold_like(
     return express(block, folded) if settled is None else settled
 
 
-def _is_invertible(block: Block, stored: LayerWeights, memory: Memory | None) -> bool:
+def _is_invertible(block: TransformerBlock, stored: LayerWeights, memory: Memory | None) -> bool:
     """Whether no gain that readers look through is zero."""
     names = [*input_norms(block), *(name for name in stored.norms if name.endswith("stream"))]
     gains = [stored.norms[name].gain for name in names]
@@ -71,7 +75,7 @@ def _is_invertible(block: Block, stored: LayerWeights, memory: Memory | None) ->
     return all(bool(np.all(gain != 0)) for gain in gains)
 
 
-def _constants_to_values(block: Block, layer: LayerWeights) -> LayerWeights:
+def _constants_to_values(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """Constants of the output that the file has no bias for, as value biases, which norms can take up."""
     assert block.attention is not None
     if block.attention.output_bias:
@@ -85,7 +89,9 @@ def _constants_to_values(block: Block, layer: LayerWeights) -> LayerWeights:
 class _Replay:
     """Two layers that take the same parts: the pattern on its way back to ``stored``, and the layer that follows."""
 
-    def __init__(self, block: Block, layer: LayerWeights, stored: LayerWeights, pattern: LayerWeights) -> None:
+    def __init__(
+        self, block: TransformerBlock, layer: LayerWeights, stored: LayerWeights, pattern: LayerWeights
+    ) -> None:
         self.block, self.layer, self.stored, self.pattern = block, layer, stored, pattern
 
     def take(self, part: Part) -> None:
@@ -194,7 +200,7 @@ class _Replay:
         self.take(ConstantShift(np.zeros_like(key), np.zeros_like(value), output, which))
 
 
-def _takes_means(block: Block, name: str, reader: str) -> bool:
+def _takes_means(block: TransformerBlock, name: str, reader: str) -> bool:
     """Whether the constant that comes with a mean direction of the reader has a place, or is not seen."""
     spec = block.cross if name.startswith("cross") else block.attention
     if has_bias(block, name, reader) or spec is None:
@@ -205,7 +211,7 @@ def _takes_means(block: Block, name: str, reader: str) -> bool:
     return reader == "value" and value_bias_is_constant(spec) and taken
 
 
-def settle(block: Block, layer: LayerWeights) -> LayerWeights | None:
+def settle(block: TransformerBlock, layer: LayerWeights) -> LayerWeights | None:
     """The layer with every bias in a place that the file has, its norms kept; None if some bias has none."""
     layer = layer.with_(attention=_settle_attention(block, layer.attention, "attention"))
     if layer.cross is not None:
@@ -224,7 +230,7 @@ def settle(block: Block, layer: LayerWeights) -> LayerWeights | None:
     return layer if _is_settled(block, layer) else None
 
 
-def _settler(block: Block, name: str, gain: np.ndarray, total: float) -> Change:
+def _settler(block: TransformerBlock, name: str, gain: np.ndarray, total: float) -> Change:
     def change(reader: str, affine: Affine) -> Affine:
         if has_bias(block, name, reader) or not np.any(affine.bias):
             return affine
@@ -234,7 +240,7 @@ def _settler(block: Block, name: str, gain: np.ndarray, total: float) -> Change:
     return change
 
 
-def _settle_attention(block: Block, weights: AttentionWeights, which: str) -> AttentionWeights:
+def _settle_attention(block: TransformerBlock, weights: AttentionWeights, which: str) -> AttentionWeights:
     spec = block.attention if which == "attention" else block.cross
     assert spec is not None
     if key_bias_is_invisible(spec) and not spec.key_bias:
@@ -247,7 +253,7 @@ def _settle_attention(block: Block, weights: AttentionWeights, which: str) -> At
     return weights
 
 
-def _is_settled(block: Block, layer: LayerWeights) -> bool:
+def _is_settled(block: TransformerBlock, layer: LayerWeights) -> bool:
     good = True
 
     for name in input_norms(block):

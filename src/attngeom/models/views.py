@@ -24,7 +24,7 @@ from attngeom.models.layer import (
 )
 from attngeom.models.model import Model
 from attngeom.models.readers import map_attention, map_cross_queries, map_mlp
-from attngeom.models.specification import Attention, Norm, Stack, TransformerSpec
+from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def _is_tied(spec: TransformerSpec) -> bool:
     return spec.head is not None and spec.head.tied
 
 
-def scaled_queries(spec: Attention | None, weights: AttentionWeights) -> AttentionWeights:
+def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> AttentionWeights:
     """Scale and rotary amplitude multiplied into the queries (into their gains under a QK-norm)."""
     assert spec is not None
     amplitude = 1.0 if spec.rotary is None else spec.rotary.amplitude**2

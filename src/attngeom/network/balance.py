@@ -23,7 +23,7 @@ ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class Pivots:
+class PivotColumns:
     """Columns at which a matrix with independent rows is invertible; not clear if the choice was close."""
 
     columns: tuple[int, ...]
@@ -66,14 +66,14 @@ def first_large(values: Array) -> tuple[int, bool]:
     return place, not bool(near.any())
 
 
-def choose_pivots(rows: Array) -> Pivots:
+def choose_pivots(rows: Array) -> PivotColumns:
     """Pivots of a matrix with orthonormal rows that depend on its row space alone and leave it well conditioned.
 
     >>> choose_pivots(np.array([[0.0, 0.6, 0.8]])).columns
     (1,)
     """
     if rows.shape[0] == rows.shape[1]:
-        return Pivots(tuple(range(len(rows))), True)
+        return PivotColumns(tuple(range(len(rows))), True)
     remaining = rows.copy()
     columns, is_clear = [], True
     for _ in range(len(rows)):
@@ -84,7 +84,7 @@ def choose_pivots(rows: Array) -> Pivots:
         remaining[:, place] = 0.0
         columns.append(place)
         is_clear = is_clear and clear
-    return Pivots(tuple(sorted(columns)), is_clear)
+    return PivotColumns(tuple(sorted(columns)), is_clear)
 
 
 def _settle(values: Array, rows: Array) -> tuple[Array, bool]:

@@ -55,7 +55,7 @@ def units(rows: int, columns: int) -> Iterator[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class LayerSample:
     """Weights of one type, with their ranks; ``kind`` is generic, swap (two points), boundary or zero."""
 
     kind: str
@@ -64,26 +64,26 @@ class Sample:
     ranks: tuple[int, int]
 
 
-def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[Sample]:
+def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[LayerSample]:
     """One random sample for every type of point of the layer d → d_out with attention width a."""
     for size_A in range(min(a, d) + 1):
         for size_V in range(min(d, d_out) + 1):
             A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
             if 0 in (size_A, size_V):
-                yield Sample("zero", A, V, (size_A, size_V))
+                yield LayerSample("zero", A, V, (size_A, size_V))
             elif (size_A, size_V) == (1, 1):
                 yield swap_sample(d, d_out, rng)
                 k, q, h = random_rank(d, 1, 1, rng), random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
-                yield Sample("boundary", QQ.matmul(k, q), QQ.matmul(h, k.T), (1, 1))
+                yield LayerSample("boundary", QQ.matmul(k, q), QQ.matmul(h, k.T), (1, 1))
             else:
-                yield Sample("generic", A, V, (size_A, size_V))
+                yield LayerSample("generic", A, V, (size_A, size_V))
 
 
-def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> Sample:
+def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> LayerSample:
     """Weights (k qᵀ, h vᵀ) with k and v independent, d ≥ 2."""
     k, v = random_rank(2, d, 2, rng)
     q, h = random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
-    return Sample("swap", QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), (1, 1))
+    return LayerSample("swap", QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), (1, 1))
 
 
 def cross_vector(A: Array, V: Array) -> Array:
@@ -106,7 +106,7 @@ def differential(A: Array, V: Array, a: int | None = None) -> Array:
     return np.stack(rows)
 
 
-def tangent_lower_bound(sample: Sample, a: int) -> int:
+def tangent_lower_bound(sample: LayerSample, a: int) -> int:
     """A lower bound for the dimension of the Zariski tangent space, exact over Q.
 
     Tangent vectors of curves, at both points of a two-point fiber. At 0 the variety is a cone, so its points are
@@ -180,7 +180,7 @@ def gradients(equations: Equations, y: Array) -> Array:
     return table[:, :-1] % p
 
 
-def tangent_upper_bound(sample: Sample, a: int) -> int:
+def tangent_upper_bound(sample: LayerSample, a: int) -> int:
     """Coordinates minus the rank mod p of the gradients of equations at the point: at least dim T, exactly.
 
     Equations of one row hold for every combination of rows, and with the roles of A and Vᵀ exchanged for every

@@ -8,7 +8,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.errors import InputError, SingularError
-from attngeom.exact.domains import QQ, RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.domains import QQ, RR, Array, Balls, Domain
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
@@ -211,6 +211,6 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
     domain: Domain = box.domain
     if domain.rounds:
         return recover_floats(box, architecture, seed, tolerance)
-    if isinstance(domain, PrimeField):
+    if domain.characteristic:
         return recover_field(box, architecture, seed)
     return recover_precise(box, architecture, seed, tolerance)

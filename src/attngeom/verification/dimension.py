@@ -73,7 +73,7 @@ class DimensionClaim:
 
 
 @dataclass(frozen=True)
-class Point:
+class MinorPoint:
     """Where the minor is evaluated: weights and samples mod p, and which rows and columns."""
 
     field: PrimeField
@@ -94,7 +94,7 @@ def _indices(value: Any, count: int, bound: int, name: str) -> list[int]:
     return found
 
 
-def _read_point(architecture: Architecture, record: Any, size: int) -> Point:
+def _read_point(architecture: Architecture, record: Any, size: int) -> MinorPoint:
     keys = ("prime", "seed", "tokens", "samples", "support", "rows", "columns")
     lower = read_object(record, keys, "lower")
     field = GF(read_integer(lower["prime"], 2, 2**31 - 1, "prime"))
@@ -112,7 +112,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> Point:
     attention = None
     if not architecture.rule.is_polynomial:
         attention = draw_attention(architecture, support, samples, tokens, field, rng)
-    return Point(field, weights, inputs, cotangents, attention, rows, columns)
+    return MinorPoint(field, weights, inputs, cotangents, attention, rows, columns)
 
 
 def _afford_point(architecture: Architecture, size: int, tokens: int, samples: int) -> None:
@@ -236,7 +236,7 @@ def _draw_exponentials(
             return E * inverses.reshape(samples, 1, tokens) % p
 
 
-def _minor(point: Point) -> Array:
+def _minor(point: MinorPoint) -> Array:
     """The square matrix ⟨C_n, ∂phi(X_n)/∂w_c⟩ over the chosen rows and columns."""
     places: dict[str, list[tuple[int, int, int]]] = {}
     position = {column: index for index, column in enumerate(point.columns)}
@@ -251,7 +251,7 @@ def _minor(point: Point) -> Array:
     return out
 
 
-def _differentiate(point: Point, sample: int, places: Mapping[str, list[tuple[int, int, int]]]) -> Array:
+def _differentiate(point: MinorPoint, sample: int, places: Mapping[str, list[tuple[int, int, int]]]) -> Array:
     """One row: all tangents (columns × d × t) are carried forward through the layers."""
     field, architecture = point.field, point.weights.architecture
     multiply, p = field.matmul, point.field.p

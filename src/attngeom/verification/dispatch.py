@@ -17,13 +17,13 @@ from attngeom.verification.records import Certificate
 from attngeom.verification.verdicts import Verdict
 
 
-class Claim(Protocol):
+class Checkable(Protocol):
     """A claim that was read: it says itself in words, and why a witness proves it."""
 
     def check(self, witness: Mapping[str, Any]) -> str: ...
 
 
-READERS: dict[str, Callable[[Any], Claim]] = {
+READERS: dict[str, Callable[[Any], Checkable]] = {
     "layer": LayerClaim.from_json,
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,

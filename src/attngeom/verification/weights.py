@@ -86,7 +86,6 @@ def _rank(A: Array, domain: Domain) -> int:
 def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
     """A = k qᵀ, V = h vᵀ with k and v not proportional to real vectors: by [G] Thm 3.2 (t ≥ 2) no real weights."""
     require(t >= 2, "two tokens are required for this argument")
-    assert isinstance(domain, QuadraticField)
     for vector in (_factors(A)[0], _factors(V)[1]):
         parts = np.stack(domain.parts(vector))
         require(int(QQ.rank(parts)) == 2, "a factor is proportional to a real vector")

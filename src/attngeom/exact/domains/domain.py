@@ -43,6 +43,16 @@ class Domain(ABC):
         return self.name
 
     @property
+    def written(self) -> str:
+        """The domain as files write it, in ASCII."""
+        return self.label
+
+    @property
+    def degree(self) -> int:
+        """The degree over the field below, the number of :meth:`parts`: 1, unless this is an extension."""
+        return 1
+
+    @property
     def characteristic(self) -> int:
         """The least n > 0 with n·1 = 0, or 0."""
         return 0
@@ -117,6 +127,10 @@ class Domain(ABC):
     def parts(self, a: Array) -> tuple[Array, ...]:
         """The coefficients of the entries over the field below: the entries, unless this is an extension."""
         return (a,)
+
+    def sort_key(self, x: Any) -> Any:
+        """What puts numbers in an order, the same in every run; for numbers that Python compares, themselves."""
+        return x
 
     def sqrt(self, x: Any) -> Any | None:
         """A square root of a number, None if the domain has none."""

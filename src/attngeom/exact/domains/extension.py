@@ -47,6 +47,9 @@ class ExtensionField(Domain):
             out[:, index] = x.coefficients
         return tuple(out.reshape(self.degree, *array.shape))
 
+    def sort_key(self, x: Any) -> Any:
+        return str(x)
+
     def combine(self, *parts: Array) -> Array:
         """The array with these rational coefficients."""
         flat = np.empty(parts[0].size, dtype=object)

@@ -175,6 +175,10 @@ class QuadraticField(ExtensionField):
     def label(self) -> str:
         return f"Q(√{self.D})"
 
+    @property
+    def written(self) -> str:
+        return f"Q(sqrt({self.D}))"
+
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return fmpq(-self.D), fmpq(0), fmpq(1)
 

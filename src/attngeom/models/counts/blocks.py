@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attngeom.models.checked import require
-from attngeom.models.counts.parts import PartName, Term, attention_terms, mlp_terms
+from attngeom.models.counts.parts import PartName, RedundantPart, attention_terms, mlp_terms
 from attngeom.models.counts.streams import Stream, stream
-from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Norms
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Norms, TransformerBlock
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sublayer:
     """A map that is added to the stream, and its norms; cross-attention reads keys and values from another stream."""
 
-    map: Attention | MLP | Experts
+    map: GroupedAttention | MLP | Experts
     norms: Norms
     is_cross: bool = False
 
 
-def sublayers(block: Block) -> list[Sublayer]:
+def sublayers(block: TransformerBlock) -> list[Sublayer]:
     """Attention, cross-attention and MLP, as far as the block has them, in the order of the computation."""
     found = []
     if block.attention is not None:
@@ -49,14 +49,14 @@ class Constants:
             any_values=values.any_values,
         )
 
-    def terms(self, width: int, written: int) -> list[Term]:
+    def terms(self, width: int, written: int) -> list[RedundantPart]:
         """What of the constants is not seen: with a free vector everything but ``written`` dimensions of the sum."""
         values = self.value_size * self.own_values
         if self.biases:
             return [
-                Term(part="value_bias", count=values, group=f"R^{values}, into the output bias", lemma="L1"),
-                Term(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
-                Term(
+                RedundantPart(part="value_bias", count=values, group=f"R^{values}, into the output bias", lemma="L1"),
+                RedundantPart(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
+                RedundantPart(
                     part="value_bias",
                     count=width * (self.biases - 1),
                     group=f"R^{width * (self.biases - 1)} between biases of which the sum is seen",
@@ -66,16 +66,16 @@ class Constants:
         seen = min(written, self.value_size) if self.any_values else 0
         part: PartName = "value_bias" if self.own_values else "norm"
         # Without own biases the norm's bias makes the constants; the rows of V were counted as if none were seen.
-        return [Term(part=part, count=values - seen, group="value constants beyond the width", lemma="L1")]
+        return [RedundantPart(part=part, count=values - seen, group="value constants beyond the width", lemma="L1")]
 
     def reaches_mean(self, width: int) -> bool:
         """Whether the constants contain the direction 1."""
         return self.biases > 0 or (self.any_values and self.value_size >= width)
 
 
-def constants(part: Attention | MLP | Experts, source: Stream) -> Constants:
+def constants(part: GroupedAttention | MLP | Experts, source: Stream) -> Constants:
     """The constants of a sublayer; with sinks the value constants are not constant functions and count as seen."""
-    if isinstance(part, Attention):
+    if isinstance(part, GroupedAttention):
         silent = part.sinks
         return Constants(
             biases=int(part.output_bias),
@@ -93,8 +93,13 @@ def constants(part: Attention | MLP | Experts, source: Stream) -> Constants:
 
 
 def block_terms(
-    block: Block, width: int, *, incoming: Norm | None = None, source: Norm | None = None, mean_seen: bool = True
-) -> list[Term]:
+    block: TransformerBlock,
+    width: int,
+    *,
+    incoming: Norm | None = None,
+    source: Norm | None = None,
+    mean_seen: bool = True,
+) -> list[RedundantPart]:
     """The redundancy of a block whose input is an arbitrary stream, or one behind the norm ``incoming`` (post-LN).
 
     ``source`` is the norm behind which cross-attention finds the encoder's stream; None: arbitrary vectors. The
@@ -102,7 +107,7 @@ def block_terms(
     reads the output of the block sees its mean (whole models with LayerNorm).
     """
     _check_placement(block)
-    terms: list[Term] = []
+    terms: list[RedundantPart] = []
     if block.parallel:
         terms += _parallel_terms(block, width, width - (not mean_seen))
     else:
@@ -131,16 +136,16 @@ def block_terms(
             constant_before |= pool.biases > 0 or pool.any_values
             if last_mean and norms.input is not None and norms.input.kind == "layer":
                 if mean:
-                    terms.append(Term(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
+                    terms.append(RedundantPart(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
                 last_mean = True
             else:
                 last_mean = mean
     return [term for term in terms if term.count]
 
 
-def _reading_rows(part: Attention | MLP | Experts) -> int:
+def _reading_rows(part: GroupedAttention | MLP | Experts) -> int:
     """Rows that read the stream: fewer than its width leave directions unread."""
-    if isinstance(part, Attention):
+    if isinstance(part, GroupedAttention):
         return part.heads * part.head_dim
     if isinstance(part, MLP):
         return part.width * (2 if part.gated else 1)
@@ -148,16 +153,16 @@ def _reading_rows(part: Attention | MLP | Experts) -> int:
     return rows + (0 if part.shared is None else _reading_rows(part.shared))
 
 
-def _reads_with_bias(part: Attention | MLP | Experts) -> bool:
+def _reads_with_bias(part: GroupedAttention | MLP | Experts) -> bool:
     """Whether what reads the stream has biases, which can absorb a shift of the stream."""
-    if isinstance(part, Attention):
+    if isinstance(part, GroupedAttention):
         return part.query_bias
     if isinstance(part, MLP):
         return part.up_bias
     return part.expert.up_bias or part.router_bias or (part.shared is not None and part.shared.up_bias)
 
 
-def _check_placement(block: Block) -> None:
+def _check_placement(block: TransformerBlock) -> None:
     for sublayer in sublayers(block):
         norms = sublayer.norms
         alone = norms.stream is None or (norms.input is None and norms.output is None)
@@ -167,30 +172,32 @@ def _check_placement(block: Block) -> None:
         require(norms.output is None or not block.parallel, "a parallel block with output norms given; not known")
 
 
-def _map_terms(part: Attention | MLP | Experts, own: Stream, other: Stream, written: int) -> list[Term]:
-    if isinstance(part, Attention):
+def _map_terms(part: GroupedAttention | MLP | Experts, own: Stream, other: Stream, written: int) -> list[RedundantPart]:
+    if isinstance(part, GroupedAttention):
         return attention_terms(part, own, other, written)
     return mlp_terms(part, own, written)
 
 
-def _norm_terms(norms: Norms, width: int) -> list[Term]:
+def _norm_terms(norms: Norms, width: int) -> list[RedundantPart]:
     """Gain and bias of an input norm go into its readers; of an output norm only the scale, and only if eps = 0."""
     terms = []
     if norms.input is not None:
         count = norms.input.parameters(width)
-        terms.append(Term(part="norm", count=count, group=f"(R*)^{width} gains, biases", lemma="L4"))
+        terms.append(RedundantPart(part="norm", count=count, group=f"(R*)^{width} gains, biases", lemma="L4"))
     return terms
 
 
-def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
+def _output_terms(sublayer: Sublayer, width: int) -> list[RedundantPart]:
     """gain ∘ n(W y): the scale of W if eps = 0; gains that the lengths of W y do not fix, if y has few coordinates."""
     norm, part = sublayer.norms.output, sublayer.map
     if norm is None:
         return []
     terms = []
     if norm.eps == 0:
-        terms.append(Term(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0"))
-    if isinstance(part, Attention):
+        terms.append(
+            RedundantPart(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0")
+        )
+    if isinstance(part, GroupedAttention):
         inner, bias = part.heads * part.value_dim, part.output_bias
     elif isinstance(part, MLP):
         inner, bias = part.width, part.down_bias
@@ -203,15 +210,15 @@ def _output_terms(sublayer: Sublayer, width: int) -> list[Term]:
     loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain
     known = not (loose and isinstance(part, Experts))
     require(known, f"an output norm of width {width} after experts of width {inner} given; the formula is not known")
-    return [*terms, Term(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]
+    return [*terms, RedundantPart(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]
 
 
-def _parallel_terms(block: Block, width: int, written: int) -> list[Term]:
+def _parallel_terms(block: TransformerBlock, width: int, written: int) -> list[RedundantPart]:
     """Attention and MLP of the same x: of their biases only the sum is seen."""
-    terms: list[Term] = []
+    terms: list[RedundantPart] = []
     pool = Constants(biases=0, value_size=0, own_values=False, any_values=False)
     for sublayer in sublayers(block):
-        shared = block.shared_norm and not isinstance(sublayer.map, Attention)
+        shared = block.shared_norm and not isinstance(sublayer.map, GroupedAttention)
         norm = block.attention_norms.input if shared else sublayer.norms.input
         own = stream(width, norm)
         terms += _map_terms(sublayer.map, own, own, written)
@@ -222,18 +229,20 @@ def _parallel_terms(block: Block, width: int, written: int) -> list[Term]:
 
 def _post_norm_terms(
     pool: Constants, incoming: Norm | None, outgoing: Norm, width: int, written: int
-) -> tuple[list[Term], Norm]:
+) -> tuple[list[RedundantPart], Norm]:
     """norm(x + f(x)) with x behind the norm ``incoming``: its bias joins the constants, its gain is seen through x."""
     terms = []
     if incoming is not None and incoming.bias:
         joined = Constants(biases=pool.biases + 1, value_size=0, own_values=False, any_values=False)
         terms += [
-            Term(part="value_bias", count=pool.value_size * pool.own_values, group="into the next bias", lemma="L1"),
-            Term(part="norm", count=width * (joined.biases - 1), group="bias of the norm before", lemma="L4"),
-            Term(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
+            RedundantPart(
+                part="value_bias", count=pool.value_size * pool.own_values, group="into the next bias", lemma="L1"
+            ),
+            RedundantPart(part="norm", count=width * (joined.biases - 1), group="bias of the norm before", lemma="L4"),
+            RedundantPart(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
         ]
     else:
         terms += pool.terms(width, written)
     if incoming is not None and incoming.gain and outgoing.eps == 0:
-        terms.append(Term(part="norm", count=1, group="R+ scale between two norms", lemma="L5, eps = 0"))
+        terms.append(RedundantPart(part="norm", count=1, group="R+ scale between two norms", lemma="L5, eps = 0"))
     return terms, outgoing

@@ -12,14 +12,14 @@ from typing import Literal, get_args
 
 from attngeom.models.checked import require
 from attngeom.models.counts.streams import Stream, independent_squares, product
-from attngeom.models.specification import MLP, Attention, Experts, Latent, Norm, QKNorm, Rotary
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Norm, QKNorm, Rotary
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Term:
+class RedundantPart:
     """``count`` redundant dimensions of one part, the group whose orbits they are, and the lemma that says so."""
 
     part: PartName
@@ -35,7 +35,7 @@ def frequencies(rotary: Rotary | None) -> tuple[int, Counter[float]]:
     return still, counts
 
 
-def attention_terms(attention: Attention, queries: Stream, source: Stream, written: int) -> list[Term]:
+def attention_terms(attention: GroupedAttention, queries: Stream, source: Stream, written: int) -> list[RedundantPart]:
     """Redundancy of attention, constants of values and outputs excepted (they belong to the block).
 
     ``queries`` and ``source`` are the streams that queries and that keys and values read; of every output vector
@@ -58,15 +58,15 @@ def attention_terms(attention: Attention, queries: Stream, source: Stream, writt
     value_output = groups * (v * (n * written + value_seen) - product(v, n * written, value_seen))
     return [
         *_score_terms(attention, queries, source, absolute),
-        Term(part="value_output", count=value_output, group=f"GL({v})^{groups}", lemma="L1, L2"),
-        Term(
+        RedundantPart(part="value_output", count=value_output, group=f"GL({v})^{groups}", lemma="L1, L2"),
+        RedundantPart(
             part="key_bias",
             count=groups * plain * (attention.key_bias and not shown),
             group=f"R^{groups * plain}, key constants of unrotated dimensions",
             lemma="L1: softmax ignores what does not depend on the key",
         ),
-        Term(part="norm", count=rows, group="mean direction of the rows of q, k, v", lemma="L4"),
-        Term(
+        RedundantPart(part="norm", count=rows, group="mean direction of the rows of q, k, v", lemma="L4"),
+        RedundantPart(
             part="norm",
             count=heads * v * (width - written),
             group="columns of the output matrix along 1",
@@ -75,7 +75,7 @@ def attention_terms(attention: Attention, queries: Stream, source: Stream, writt
     ]
 
 
-def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute: bool) -> list[Term]:
+def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, absolute: bool) -> list[RedundantPart]:
     """Redundancy of queries and keys: pairs of rotated coordinates, unrotated coordinates, gains of QK-norms."""
     heads, groups = attention.heads, attention.groups
     n = heads // groups
@@ -90,20 +90,22 @@ def _score_terms(attention: Attention, queries: Stream, source: Stream, absolute
     terms = []
     if plain:
         count = groups * (plain * (tall + wide) - product(plain, tall, wide))
-        terms.append(Term(part="query_key", count=count, group=f"GL({plain})^{groups}", lemma="L1, L2"))
+        terms.append(RedundantPart(part="query_key", count=count, group=f"GL({plain})^{groups}", lemma="L1, L2"))
         constants = key_constant and queries.has_constant(attention.query_bias)
         if constants and attention.sinks and attention.softcap is None and plain >= min(tall, wide):
             # The product of the two constants is then free and adds to the sink of the head.
-            terms.append(Term(part="query_key", count=heads, group=f"R^{heads} between scores and sinks", lemma="L1"))
+            terms.append(
+                RedundantPart(part="query_key", count=heads, group=f"R^{heads} between scores and sinks", lemma="L1")
+            )
     tall = source.seen + key_constant
     for size, number in sorted(Counter(turning.values()).items()):
         count = groups * number * 2 * (size * (tall + wide) - product(size, tall, wide))
         group = f"(C*)^{groups * number}" if size == 1 else f"GL({size},C)^{groups * number}"
-        terms.append(Term(part="query_key", count=count, group=group, lemma="L1, L3"))
+        terms.append(RedundantPart(part="query_key", count=count, group=group, lemma="L1, L3"))
     return terms
 
 
-def _normalised_terms(attention: Attention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[Term]:
+def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[RedundantPart]:
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
     ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
@@ -124,16 +126,16 @@ def _normalised_terms(attention: Attention, qk_norm: QKNorm, columns: tuple[int,
     else:
         count = attention.groups * (pairs + plain * (plain - 1) // 2)
         group = f"(U(1)^{pairs} x O({plain}))^{attention.groups}"
-    terms = [Term(part="query_key", count=count, group=group, lemma="L1, L5")]
+    terms = [RedundantPart(part="query_key", count=count, group=group, lemma="L1, L5")]
     if qk_norm.norm.eps == 0:
         scales = attention.heads + attention.groups if shared else 2
         terms.append(
-            Term(part="query_key", count=scales, group=f"(R+)^{scales} scales of q and k", lemma="L5, eps = 0")
+            RedundantPart(part="query_key", count=scales, group=f"(R+)^{scales} scales of q and k", lemma="L5, eps = 0")
         )
     return terms
 
 
-def _latent_terms(attention: Attention, latent: Latent, queries: Stream, written: int) -> list[Term]:
+def _latent_terms(attention: GroupedAttention, latent: Latent, queries: Stream, written: int) -> list[RedundantPart]:
     """Multi-head latent attention: O(r) and gain per latent, GL per head, C* of the rotated key for all heads."""
     heads, v, plain = attention.heads, attention.value_dim, attention.unrotated
     still, turning = frequencies(attention.rotary)
@@ -157,22 +159,22 @@ def _latent_terms(attention: Attention, latent: Latent, queries: Stream, written
     turned = attention.rotated
     return [
         *terms,
-        Term(part="query_key", count=heads * plain**2, group=f"GL({plain})^{heads}", lemma="L1, L2"),
-        Term(part="query_key", count=turned, group=f"(C*)^{turned // 2} shared by all heads", lemma="L1, L3"),
-        Term(part="value_output", count=heads * v**2, group=f"GL({v})^{heads}", lemma="L1, L2"),
+        RedundantPart(part="query_key", count=heads * plain**2, group=f"GL({plain})^{heads}", lemma="L1, L2"),
+        RedundantPart(part="query_key", count=turned, group=f"(C*)^{turned // 2} shared by all heads", lemma="L1, L3"),
+        RedundantPart(part="value_output", count=heads * v**2, group=f"GL({v})^{heads}", lemma="L1, L2"),
     ]
 
 
-def _latent_term(rank: int, norm: Norm | None) -> Term:
+def _latent_term(rank: int, norm: Norm | None) -> RedundantPart:
     if norm is None:
-        return Term(part="latents", count=rank**2, group=f"GL({rank})", lemma="L2")
+        return RedundantPart(part="latents", count=rank**2, group=f"GL({rank})", lemma="L2")
     require(norm.kind == "rms", "a latent with a LayerNorm given; the formula is known for rms only")
     scales = norm.gain * rank + (norm.eps == 0)
     group = f"O({rank}) x (R*)^{scales}"
-    return Term(part="latents", count=rank * (rank - 1) // 2 + scales, group=group, lemma="L5, L4")
+    return RedundantPart(part="latents", count=rank * (rank - 1) // 2 + scales, group=group, lemma="L5, L4")
 
 
-def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
+def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[RedundantPart]:
     """Redundancy of hidden units, of the rows that read u and of the columns that are written; biases excepted."""
     if isinstance(mlp, Experts):
         terms = [_repeated(term, mlp.count) for term in mlp_terms(mlp.expert, u, written)]
@@ -180,16 +182,18 @@ def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[Term]:
             terms += mlp_terms(mlp.shared, u, written)
         # One vector of the biases is a constant of the sublayer and counted there.
         biases = mlp.expert.down_bias * (mlp.count - mlp.sums_to_constant) * (u.width - written)
-        terms.append(Term(part="norm", count=biases, group="biases of the experts along 1", lemma="L4"))
+        terms.append(RedundantPart(part="norm", count=biases, group="biases of the experts along 1", lemma="L4"))
         return terms + _router_terms(mlp, u)
     width = mlp.width
     scales = unit_scales(mlp, u.has_constant(mlp.up_bias))
     reading = u.rows((2 if mlp.gated else 1) * width, mlp.up_bias, True)
     written_rows = width * (u.width - written)
     return [
-        Term(part="hidden_units", count=scales * width, group=f"(R*)^{scales * width} scales of units", lemma="L6"),
-        Term(part="norm", count=reading, group="mean direction of the rows of the MLP", lemma="L4"),
-        Term(part="norm", count=written_rows, group="columns of the down matrix along 1", lemma="L4"),
+        RedundantPart(
+            part="hidden_units", count=scales * width, group=f"(R*)^{scales * width} scales of units", lemma="L6"
+        ),
+        RedundantPart(part="norm", count=reading, group="mean direction of the rows of the MLP", lemma="L4"),
+        RedundantPart(part="norm", count=written_rows, group="columns of the down matrix along 1", lemma="L4"),
     ]
 
 
@@ -206,16 +210,20 @@ def unit_scales(mlp: MLP, constant: bool) -> int:
     return int(mlp.gated) + int(mlp.activation == "relu")
 
 
-def _router_terms(experts: Experts, u: Stream) -> list[Term]:
+def _router_terms(experts: Experts, u: Stream) -> list[RedundantPart]:
     seen = experts.active > 1 or not experts.normalised
     require(seen, "one active expert with normalised weights given: the router only chooses; the formula is not known")
     common = (u.seen + u.has_constant(experts.router_bias)) * (experts.router == "softmax")
     return [
-        Term(part="norm", count=u.rows(experts.count, experts.router_bias, True), group="router rows", lemma="L4"),
-        Term(part="hidden_units", count=common, group=f"R^{common} added to all rows of the router", lemma="softmax"),
+        RedundantPart(
+            part="norm", count=u.rows(experts.count, experts.router_bias, True), group="router rows", lemma="L4"
+        ),
+        RedundantPart(
+            part="hidden_units", count=common, group=f"R^{common} added to all rows of the router", lemma="softmax"
+        ),
     ]
 
 
-def _repeated(term: Term, times: int) -> Term:
+def _repeated(term: RedundantPart, times: int) -> RedundantPart:
     group = f"[{term.group}]^{times}"
-    return Term(part=term.part, count=times * term.count, group=group, lemma=term.lemma)
+    return RedundantPart(part=term.part, count=times * term.count, group=group, lemma=term.lemma)

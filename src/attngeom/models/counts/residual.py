@@ -8,11 +8,11 @@ of front ends (``other_parameters``) are held fixed.
 from __future__ import annotations
 
 from attngeom.models.counts.blocks import block_terms, sublayers
-from attngeom.models.counts.parts import Term
-from attngeom.models.specification import Attention, Block, Norm, Stack, TransformerSpec
+from attngeom.models.counts.parts import RedundantPart
+from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 
 
-def residual_terms(spec: TransformerSpec) -> list[Term]:
+def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """What the whole model loses beyond its layers taken one by one."""
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
     terms += [*_table_terms(spec), _rotation_term(spec), _scale_term(spec)]
@@ -40,7 +40,7 @@ def _reading_norms(stack: Stack) -> list[Norm | None]:
     found: list[Norm | None] = [stack.final_norm]
     for block in stack.blocks:
         for sublayer in sublayers(block):
-            shared = block.shared_norm and not isinstance(sublayer.map, Attention)
+            shared = block.shared_norm and not isinstance(sublayer.map, GroupedAttention)
             found.append(block.attention_norms.input if shared else sublayer.norms.input)
     return found
 
@@ -55,12 +55,14 @@ def _input_mean_unseen(stack: Stack) -> bool:
     return _mean_unseen(stack) if stack.embedding_norm is None else stack.embedding_norm.kind == "layer"
 
 
-def _count(block: Block, width: int, source: Norm | None, incoming: Norm | None = None, mean_seen: bool = True) -> int:
+def _count(
+    block: TransformerBlock, width: int, source: Norm | None, incoming: Norm | None = None, mean_seen: bool = True
+) -> int:
     terms = block_terms(block, width, incoming=incoming, source=source, mean_seen=mean_seen)
     return sum(term.count for term in terms)
 
 
-def _stream_term(spec: TransformerSpec, stack: Stack) -> Term:
+def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
     """The blocks of a stack in place, minus the blocks alone."""
     width, source = spec.width, source_norm(spec)
     count, incoming = 0, stack.embedding_norm
@@ -68,13 +70,15 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> Term:
         for block in stack.blocks:
             count += _count(block, width, source, incoming) - _count(block, width, source)
             incoming = sublayers(block)[-1].norms.stream
-        return Term(part="residual", count=count, group="biases and mean directions between post-norms", lemma="L4")
+        return RedundantPart(
+            part="residual", count=count, group="biases and mean directions between post-norms", lemma="L4"
+        )
     if _mean_unseen(stack):
         for kind, block in enumerate(stack.kinds):
             each = _count(block, width, source, mean_seen=False) - _count(block, width, source)
             count += stack.order.count(kind) * each
         count += stack.embedding_norm is not None and stack.embedding_norm.bias
-    return Term(part="residual", count=count, group="all that is written along 1", lemma="L4")
+    return RedundantPart(part="residual", count=count, group="all that is written along 1", lemma="L4")
 
 
 def _free_embedding(spec: TransformerSpec) -> bool:
@@ -82,7 +86,7 @@ def _free_embedding(spec: TransformerSpec) -> bool:
     return spec.vocabulary > 0 and (spec.head is None or not spec.head.tied)
 
 
-def _table_terms(spec: TransformerSpec) -> list[Term]:
+def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """Rows of tables along 1, and vectors that one table can hand to another that is always added to it."""
     rows: dict[str, int] = {}
     unseen: dict[str, bool] = {}
@@ -100,25 +104,27 @@ def _table_terms(spec: TransformerSpec) -> list[Term]:
     moved = len(rows) - len(sums - {frozenset()})
     each = spec.width - (bool(unseen) and all(unseen.values()))
     return [
-        Term(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
-        Term(part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"),
+        RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
+        RedundantPart(
+            part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"
+        ),
         _tied_shift_term(spec),
     ]
 
 
-def _tied_shift_term(spec: TransformerSpec) -> Term:
+def _tied_shift_term(spec: TransformerSpec) -> RedundantPart:
     """A tied table moved by the one vector that its reader, behind a LayerNorm, sees as a constant at most."""
     norm = last_norm(spec.stack)
     layer = spec.head is not None and spec.head.tied and norm is not None and norm.kind == "layer"
     silent = layer and spec.head is not None and norm is not None and (spec.head.bias or not norm.bias)
     follow = all(stack.positions or stack.token_types for stack in spec.stacks if stack.embeds_tokens)
     group = "1/gain added to all tokens and taken from the other tables"
-    return Term(part="residual", count=int(silent and follow), group=group, lemma="L4")
+    return RedundantPart(part="residual", count=int(silent and follow), group=group, lemma="L4")
 
 
-def _rotation_term(spec: TransformerSpec) -> Term:
+def _rotation_term(spec: TransformerSpec) -> RedundantPart:
     """O(d) for RMS norms, O(d − 1) for LayerNorm, GL(d) without norms, if head and tables can follow."""
-    none = Term(part="residual", count=0, group="signed permutations", lemma="R")
+    none = RedundantPart(part="residual", count=0, group="signed permutations", lemma="R")
     stacks = [stack for stack in spec.stacks if stack.embeds_tokens]
     if spec.head is None or spec.stack not in stacks or any(stack.embedding_norm is not None for stack in stacks):
         return none
@@ -131,13 +137,13 @@ def _rotation_term(spec: TransformerSpec) -> Term:
     kinds = {norm.kind for norm in (*norms, *outputs) if norm is not None}
     d = spec.width
     if not kinds and not spec.head.tied:
-        return Term(part="residual", count=d * d, group=f"GL({d})", lemma="R")
+        return RedundantPart(part="residual", count=d * d, group=f"GL({d})", lemma="R")
     if "layer" in kinds:
-        return Term(part="residual", count=(d - 1) * (d - 2) // 2, group=f"O({d - 1}) x O(1)", lemma="R")
-    return Term(part="residual", count=d * (d - 1) // 2, group=f"O({d})", lemma="R")
+        return RedundantPart(part="residual", count=(d - 1) * (d - 2) // 2, group=f"O({d - 1}) x O(1)", lemma="R")
+    return RedundantPart(part="residual", count=d * (d - 1) // 2, group=f"O({d})", lemma="R")
 
 
-def _scale_term(spec: TransformerSpec) -> Term:
+def _scale_term(spec: TransformerSpec) -> RedundantPart:
     """The scale of the stream, if every norm that reads it has eps = 0."""
     norms = [norm for stack in spec.stacks for norm in _reading_norms(stack)]
     readers_divide = all(norm is not None and norm.eps == 0 for norm in norms)
@@ -148,4 +154,4 @@ def _scale_term(spec: TransformerSpec) -> Term:
     outputs = [part.norms.output for stack in spec.stacks for block in stack.kinds for part in sublayers(block)]
     grow = all(norm is None or norm.gain for norm in outputs)
     count = int(readers_divide and begins and not post and follows and grow)
-    return Term(part="residual", count=count, group="R+ scale of the stream", lemma="L5, eps = 0")
+    return RedundantPart(part="residual", count=count, group="R+ scale of the stream", lemma="L5, eps = 0")

@@ -28,7 +28,7 @@ from attngeom.models.families import (
     vit,
     whisper,
 )
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.specification import TransformerSpec
 
 ROWS = (
@@ -54,10 +54,10 @@ ROWS = (
     t5.FAMILY,
     whisper.FAMILY,
 )
-FAMILIES: Mapping[str, Family] = {name: family for family in ROWS for name in family.model_types}
+FAMILIES: Mapping[str, ModelFamily] = {name: family for family in ROWS for name in family.model_types}
 
 
-def family_of(config: Mapping[str, Any]) -> Family:
+def family_of(config: Mapping[str, Any]) -> ModelFamily:
     """The family of a config.json; unknown model types are refused with what is needed to add one."""
     name = config.get("model_type")
     if not isinstance(name, str):
@@ -75,4 +75,4 @@ def specify(config: Mapping[str, Any]) -> TransformerSpec:
     return family_of(config).specify(Config(config))
 
 
-__all__ = ["FAMILIES", "Config", "Family", "Places", "family_of", "specify"]
+__all__ = ["FAMILIES", "Config", "ModelFamily", "Places", "family_of", "specify"]

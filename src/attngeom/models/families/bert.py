@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, Norms, Stack, TransformerBlock, TransformerSpec
 
 ATTENTION = AttentionLayout(
     packing="split",
@@ -29,7 +29,7 @@ def specify(config: Config) -> TransformerSpec:
         down_bias=True,
     )
     norm = config.layer_norm(default=1e-12)
-    block = Block(
+    block = TransformerBlock(
         attention=plain_attention(config.integer("num_attention_heads"), width, causal=causal),
         mlp=mlp,
         attention_norms=Norms(stream=norm),
@@ -67,4 +67,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("bert",), specify, locate)
+FAMILY = ModelFamily(("bert",), specify, locate)

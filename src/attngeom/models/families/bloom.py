@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -15,7 +15,7 @@ def specify(config: Config) -> TransformerSpec:
     width, heads = config.integer("hidden_size", "n_embed"), config.integer("n_head", "num_attention_heads")
     mlp = MLP(width=4 * width, activation="gelu_tanh", gated=False, up_bias=True, down_bias=True)
     norm = config.layer_norm(default=1e-5)
-    block = Block(
+    block = TransformerBlock(
         attention=replace(plain_attention(heads, width, causal=True), alibi=True),
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -27,7 +27,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm, embedding_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )
 
 
@@ -47,4 +47,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("bloom",), specify, locate)
+FAMILY = ModelFamily(("bloom",), specify, locate)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, head_dim
+from attngeom.models.families.contract import ModelFamily, Places, head_dim
 from attngeom.models.families.decoders import decoder, gated_mlp, grouped_attention, llama_places
-from attngeom.models.specification import Block, Head, Norms, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -15,10 +15,10 @@ def specify(config: Config) -> TransformerSpec:
     rotary = config.rotary(a, "interleaved", theta=500000.0)
     attention = grouped_attention(config, rotary, bias=bias, output_bias=bias)
     norm = config.layer_norm(default=1e-5, bias=False)
-    block = Block(
+    block = TransformerBlock(
         attention=attention, mlp=gated_mlp(config), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
     )
-    head = Head(
+    head = LogitHead(
         tied=config.flag("tie_word_embeddings", default=True), scale=config.number("logit_scale", default=0.0625)
     )
     return decoder(config, "cohere", block, norm, head=head)
@@ -28,4 +28,4 @@ def locate(config: Config) -> Places:
     return llama_places(norms={"attention.input": "input_layernorm"})
 
 
-FAMILY = Family(("cohere",), specify, locate)
+FAMILY = ModelFamily(("cohere",), specify, locate)

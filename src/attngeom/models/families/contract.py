@@ -14,7 +14,7 @@ from typing import Literal
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.layout import BlockLayout
-from attngeom.models.specification import Attention, Block, TransformerSpec
+from attngeom.models.specification import GroupedAttention, TransformerBlock, TransformerSpec
 
 Front = Literal["tokens", "patches", "audio"]
 
@@ -46,7 +46,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """One row of the table of families."""
 
     model_types: tuple[str, ...]
@@ -54,7 +54,7 @@ class Family:
     locate: Callable[[Config], Places]
 
 
-def order_kinds(blocks: list[Block]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+def order_kinds(blocks: list[TransformerBlock]) -> tuple[tuple[TransformerBlock, ...], tuple[int, ...]]:
     """The different blocks and the order in which the layers use them."""
     kinds = list(dict.fromkeys(blocks))
     return tuple(kinds), tuple(kinds.index(block) for block in blocks)
@@ -68,12 +68,12 @@ def head_dim(config: Config, width: int, heads: int) -> int:
     return given or width // heads
 
 
-def plain_attention(heads: int, width: int, *, causal: bool, scale: float | None = None) -> Attention:
+def plain_attention(heads: int, width: int, *, causal: bool, scale: float | None = None) -> GroupedAttention:
     """Attention with biases everywhere and no positions, as in GPT-2 and BERT."""
     if width % heads:
         raise InputError(f"width {width} and {heads} heads given; heads must divide the width")
     a = width // heads
-    return Attention(
+    return GroupedAttention(
         heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale, causal=causal,
         query_bias=True, key_bias=True, value_bias=True, output_bias=True,
     )  # fmt: skip

@@ -7,7 +7,17 @@ from dataclasses import replace
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import Places, head_dim, order_kinds
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Attention, Block, Head, Norm, Norms, Rotary, Stack, TransformerSpec
+from attngeom.models.specification import (
+    MLP,
+    GroupedAttention,
+    LogitHead,
+    Norm,
+    Norms,
+    Rotary,
+    Stack,
+    TransformerBlock,
+    TransformerSpec,
+)
 
 ATTENTION = AttentionLayout(
     packing="split",
@@ -20,11 +30,11 @@ GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down=
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 
 
-def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool) -> Attention:
+def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool) -> GroupedAttention:
     """Grouped-query attention with the keys of Llama."""
     heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")
     a = head_dim(config, width, heads)
-    return Attention(
+    return GroupedAttention(
         heads=heads, groups=config.integer("num_key_value_heads", default=heads), head_dim=a, value_dim=a,
         scale=a**-0.5, causal=True, rotary=rotary, query_bias=bias, key_bias=bias, value_bias=bias,
         output_bias=output_bias,
@@ -47,13 +57,15 @@ def gated_mlp(config: Config, *, bias: bool = False) -> MLP:
     )
 
 
-def pre_norm_block(attention: Attention, mlp: MLP, norm: Norm) -> Block:
-    return Block(attention=attention, mlp=mlp, attention_norms=Norms(input=norm), mlp_norms=Norms(input=norm))
+def pre_norm_block(attention: GroupedAttention, mlp: MLP, norm: Norm) -> TransformerBlock:
+    return TransformerBlock(
+        attention=attention, mlp=mlp, attention_norms=Norms(input=norm), mlp_norms=Norms(input=norm)
+    )
 
 
 def decoder(
-    config: Config, family: str, block: Block, norm: Norm, *, windows: list[int | None] | None = None,
-    head: Head | None = None, embedding_scale: float = 1.0,
+    config: Config, family: str, block: TransformerBlock, norm: Norm, *, windows: list[int | None] | None = None,
+    head: LogitHead | None = None, embedding_scale: float = 1.0,
 ) -> TransformerSpec:  # fmt: skip
     """A stack of equal blocks that differ by their window, with a final norm and a head."""
     layers = config.integer("num_hidden_layers")
@@ -67,7 +79,7 @@ def decoder(
         width=config.integer("hidden_size"),
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=head or Head(tied=config.flag("tie_word_embeddings", default=False)),
+        head=head or LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
         embedding_scale=embedding_scale,
     )
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config, as_number, yarn_scale
-from attngeom.models.families.contract import Family, Places, order_kinds
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds
 from attngeom.models.families.decoders import GATED, gated_mlp, llama_places
 from attngeom.models.layout import AttentionLayout, MLPLayout
 from attngeom.models.specification import (
     MLP,
-    Attention,
-    Block,
     Experts,
-    Head,
+    GroupedAttention,
     Latent,
     Layout,
+    LogitHead,
     Norm,
     Norms,
     Stack,
+    TransformerBlock,
     TransformerSpec,
 )
 
@@ -44,7 +44,7 @@ EXPERTS = MLPLayout(
 LATENT_NORM = Norm(kind="rms", eps=1e-6)
 
 
-def _attention(config: Config, layout: Layout) -> Attention:
+def _attention(config: Config, layout: Layout) -> GroupedAttention:
     config.refuse("attention_bias", False)
     heads, plain, turned = (
         config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
@@ -56,7 +56,7 @@ def _attention(config: Config, layout: Layout) -> Attention:
         every = as_number(rope.get("mscale_all_dim") or 0, "mscale_all_dim")
         if every:
             scale *= yarn_scale(as_number(rope.get("factor", 1.0), "factor"), every) ** 2
-    return Attention(
+    return GroupedAttention(
         heads=heads, groups=heads, head_dim=plain + turned, value_dim=config.integer("v_head_dim"), scale=scale,
         causal=True, rotary=config.rotary(turned, layout),
         latent=Latent(
@@ -66,21 +66,23 @@ def _attention(config: Config, layout: Layout) -> Attention:
     )  # fmt: skip
 
 
-def _specify(config: Config, family: str, attention: Attention, experts: Experts | None, first: int) -> TransformerSpec:
+def _specify(
+    config: Config, family: str, attention: GroupedAttention, experts: Experts | None, first: int
+) -> TransformerSpec:
     norm = config.rms(default=1e-6)
     norms = Norms(input=norm)
     dense = gated_mlp(config)
     blocks = []
     for i in range(config.integer("num_hidden_layers")):
         mlp: MLP | Experts = experts if experts is not None and i >= first else dense
-        blocks.append(Block(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
+        blocks.append(TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
     kinds, order = order_kinds(blocks)
     return TransformerSpec(
         family=family,
         width=config.integer("hidden_size"),
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=False)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
     )
 
 
@@ -138,5 +140,5 @@ def locate(config: Config) -> Places:
     return llama_places(ATTENTION, GATED, experts=EXPERTS)
 
 
-V2 = Family(("deepseek_v2",), specify_v2, locate)
-V3 = Family(("deepseek_v3",), specify_v3, locate)
+V2 = ModelFamily(("deepseek_v2",), specify_v2, locate)
+V3 = ModelFamily(("deepseek_v3",), specify_v3, locate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 
 def _groups(config: Config, heads: int) -> int:
@@ -47,7 +47,7 @@ def specify(config: Config) -> TransformerSpec:
     norm = config.layer_norm(default=1e-5)
     parallel = config.flag("parallel_attn", default=True) or config.flag("new_decoder_architecture", default=False)
     shared = parallel and not _has_two_norms(config)
-    block = Block(
+    block = TransformerBlock(
         attention=attention,
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -61,7 +61,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )
 
 
@@ -83,4 +83,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("falcon",), specify, locate)
+FAMILY = ModelFamily(("falcon",), specify, locate)

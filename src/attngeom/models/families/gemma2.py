@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import decoder, gated_mlp, grouped_attention, llama_places, rotary
-from attngeom.models.specification import Block, Head, Norms, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 NORMS = {
     "attention.input": "input_layernorm",
@@ -29,7 +29,7 @@ def specify(config: Config) -> TransformerSpec:
         softcap=config.optional_number("attn_logit_softcapping"),
     )
     mlp = replace(gated_mlp(config), activation=config.activation("hidden_activation", default="gelu_pytorch_tanh"))
-    block = Block(
+    block = TransformerBlock(
         attention=attention,
         mlp=mlp,
         attention_norms=Norms(input=norm, output=norm),
@@ -38,7 +38,7 @@ def specify(config: Config) -> TransformerSpec:
     layers = config.integer("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
     windows = config.windows(layers, config.optional_integer("sliding_window"), default)
-    head = Head(
+    head = LogitHead(
         tied=config.flag("tie_word_embeddings", default=True), softcap=config.optional_number("final_logit_softcapping")
     )
     scale = config.integer("hidden_size") ** 0.5
@@ -49,4 +49,4 @@ def locate(config: Config) -> Places:
     return llama_places(norms=NORMS)
 
 
-FAMILY = Family(("gemma2",), specify, locate)
+FAMILY = ModelFamily(("gemma2",), specify, locate)

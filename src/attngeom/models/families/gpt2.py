@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -27,7 +27,7 @@ def specify(config: Config) -> TransformerSpec:
     norms = Norms(input=norm)
     by_depth = config.flag("scale_attn_by_inverse_layer_idx", default=False)
     blocks = [
-        Block(
+        TransformerBlock(
             attention=replace(attention, scale=attention.scale / (i + 1)) if by_depth else attention,
             mlp=mlp,
             attention_norms=norms,
@@ -42,7 +42,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm, positions=positions),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )
 
 
@@ -61,4 +61,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("gpt2",), specify, locate)
+FAMILY = ModelFamily(("gpt2",), specify, locate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -30,7 +30,7 @@ def specify(config: Config) -> TransformerSpec:
         down_bias=True,
     )
     norm = config.layer_norm(default=1e-5)
-    block = Block(
+    block = TransformerBlock(
         attention=attention,
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -43,7 +43,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=False)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
     )
 
 
@@ -61,4 +61,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("gpt_neox",), specify, locate)
+FAMILY = ModelFamily(("gpt_neox",), specify, locate)

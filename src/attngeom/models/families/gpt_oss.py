@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import ATTENTION, decoder, grouped_attention, llama_places, rotary
 from attngeom.models.layout import MLPLayout
-from attngeom.models.specification import MLP, Block, Experts, Norms, TransformerSpec
+from attngeom.models.specification import MLP, Experts, Norms, TransformerBlock, TransformerSpec
 
 EXPERTS = MLPLayout(
     packing="packed_experts", up="mlp.experts.gate_up_proj", down="mlp.experts.down_proj", router="mlp.router"
@@ -38,7 +38,7 @@ def specify(config: Config) -> TransformerSpec:
         router="softmax",
         router_bias=True,
     )
-    block = Block(
+    block = TransformerBlock(
         attention=replace(attention, sinks=True),
         mlp=experts,
         attention_norms=Norms(input=norm),
@@ -54,4 +54,4 @@ def locate(config: Config) -> Places:
     return llama_places(replace(ATTENTION, sinks="self_attn.sinks"), EXPERTS)
 
 
-FAMILY = Family(("gpt_oss",), specify, locate)
+FAMILY = ModelFamily(("gpt_oss",), specify, locate)

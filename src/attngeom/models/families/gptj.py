@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config, rotary_of
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -30,14 +30,16 @@ def specify(config: Config) -> TransformerSpec:
         down_bias=True,
     )
     norm = config.layer_norm(default=1e-5)
-    block = Block(attention=attention, mlp=mlp, attention_norms=Norms(input=norm), parallel=True, shared_norm=True)
+    block = TransformerBlock(
+        attention=attention, mlp=mlp, attention_norms=Norms(input=norm), parallel=True, shared_norm=True
+    )
     kinds, order = order_kinds([block] * config.integer("n_layer", "num_hidden_layers"))
     return TransformerSpec(
         family="gptj",
         width=width,
         stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=False), bias=True),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=False), bias=True),
     )
 
 
@@ -57,4 +59,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("gptj",), specify, locate)
+FAMILY = ModelFamily(("gptj",), specify, locate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
     decoder,
     gated_mlp,
@@ -27,4 +27,4 @@ def locate(config: Config) -> Places:
     return llama_places()
 
 
-FAMILY = Family(("llama",), specify, locate)
+FAMILY = ModelFamily(("llama",), specify, locate)

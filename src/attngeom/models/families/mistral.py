@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
     decoder,
     gated_mlp,
@@ -26,4 +26,4 @@ def locate(config: Config) -> Places:
     return llama_places()
 
 
-FAMILY = Family(("mistral",), specify, locate)
+FAMILY = ModelFamily(("mistral",), specify, locate)

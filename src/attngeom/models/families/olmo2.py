@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import ATTENTION, decoder, gated_mlp, grouped_attention, llama_places, rotary
-from attngeom.models.specification import Block, Norms, QKNorm, TransformerSpec
+from attngeom.models.specification import Norms, QKNorm, TransformerBlock, TransformerSpec
 
 NORMS = {"attention.output": "post_attention_layernorm", "mlp.output": "post_feedforward_layernorm"}
 
@@ -19,7 +19,7 @@ def specify(config: Config) -> TransformerSpec:
         grouped_attention(config, rotary(config), bias=bias, output_bias=bias),
         qk_norm=QKNorm(scope="all_heads", norm=norm),
     )
-    block = Block(
+    block = TransformerBlock(
         attention=attention,
         mlp=gated_mlp(config),
         attention_norms=Norms(output=norm),
@@ -33,4 +33,4 @@ def locate(config: Config) -> Places:
     return llama_places(attention, norms=NORMS)
 
 
-FAMILY = Family(("olmo2",), specify, locate)
+FAMILY = ModelFamily(("olmo2",), specify, locate)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
 
 ATTENTION = AttentionLayout(
     packing="split",
@@ -33,7 +33,7 @@ def specify(config: Config) -> TransformerSpec:
         down_bias=True,
     )
     attention = plain_attention(config.integer("num_attention_heads"), width, causal=True)
-    block = Block(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
+    block = TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
     kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
     stack = Stack(
         name="decoder",
@@ -47,7 +47,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(stack,),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )
 
 
@@ -66,4 +66,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("opt",), specify, locate)
+FAMILY = ModelFamily(("opt",), specify, locate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
     decoder,
     gated_mlp,
@@ -28,4 +28,4 @@ def locate(config: Config) -> Places:
     return llama_places(attention, MLPLayout(packing="fused", up="mlp.gate_up_proj", down="mlp.down_proj"))
 
 
-FAMILY = Family(("phi3",), specify, locate)
+FAMILY = ModelFamily(("phi3",), specify, locate)

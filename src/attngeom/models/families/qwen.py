@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
     ATTENTION,
     decoder,
@@ -15,7 +15,7 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
 )
-from attngeom.models.specification import Attention, QKNorm, TransformerSpec
+from attngeom.models.specification import GroupedAttention, QKNorm, TransformerSpec
 
 
 def _windows(config: Config) -> list[int | None]:
@@ -29,7 +29,7 @@ def _windows(config: Config) -> list[int | None]:
     return config.windows(layers, window, default)
 
 
-def _specify(config: Config, family: str, attention: Attention) -> TransformerSpec:
+def _specify(config: Config, family: str, attention: GroupedAttention) -> TransformerSpec:
     norm = config.rms(default=1e-6)
     block = pre_norm_block(attention, gated_mlp(config), norm)
     return decoder(config, family, block, norm, windows=_windows(config))
@@ -56,5 +56,5 @@ def locate_qwen3(config: Config) -> Places:
     return llama_places(replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm"))
 
 
-QWEN2 = Family(("qwen2",), specify_qwen2, locate_qwen2)
-QWEN3 = Family(("qwen3",), specify_qwen3, locate_qwen3)
+QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_qwen2)
+QWEN3 = ModelFamily(("qwen3",), specify_qwen3, locate_qwen3)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Attention, Block, Head, Norm, Norms, Stack, TransformerSpec
+from attngeom.models.specification import (
+    MLP,
+    GroupedAttention,
+    LogitHead,
+    Norm,
+    Norms,
+    Stack,
+    TransformerBlock,
+    TransformerSpec,
+)
 
 
 def _mlp(config: Config) -> MLP:
@@ -19,9 +28,9 @@ def _mlp(config: Config) -> MLP:
     return MLP(width=config.integer("d_ff"), activation=activation, gated=gated)
 
 
-def _stack(config: Config, name: str, layers: int, attention: Attention, mlp: MLP, norm: Norm) -> Stack:
+def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
     decoder = name == "decoder"
-    block = Block(
+    block = TransformerBlock(
         attention=replace(attention, causal=decoder),
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -42,7 +51,7 @@ def _stack(config: Config, name: str, layers: int, attention: Attention, mlp: ML
 
 def specify(config: Config) -> TransformerSpec:
     width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
-    attention = Attention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
+    attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
     norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-6))
     layers = config.integer("num_layers")
     below = config.integer("num_decoder_layers", default=layers)
@@ -56,7 +65,7 @@ def specify(config: Config) -> TransformerSpec:
             _stack(config, "decoder", below, attention, mlp, norm),
         ),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=tied, scale=width**-0.5 if tied else 1.0),
+        head=LogitHead(tied=tied, scale=width**-0.5 if tied else 1.0),
     )
 
 
@@ -91,4 +100,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("t5",), specify, locate)
+FAMILY = ModelFamily(("t5",), specify, locate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, Norms, Stack, TransformerBlock, TransformerSpec
 
 ATTENTION = AttentionLayout(
     packing="split",
@@ -31,7 +31,7 @@ def specify(config: Config) -> TransformerSpec:
         down_bias=True,
     )
     norm = config.layer_norm(default=1e-12)
-    block = Block(
+    block = TransformerBlock(
         attention=replace(attention, query_bias=bias, key_bias=bias, value_bias=bias),
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -69,4 +69,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("vit",), specify, locate)
+FAMILY = ModelFamily(("vit",), specify, locate)

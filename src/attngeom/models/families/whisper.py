@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Family, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Block, Head, Norm, Norms, Stack, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norm, Norms, Stack, TransformerBlock, TransformerSpec
 
 EPS = 1e-5
 
@@ -24,7 +24,7 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
         down_bias=True,
     )
     norm = Norm(kind="layer", eps=EPS, bias=True)
-    block = Block(
+    block = TransformerBlock(
         attention=replace(attention, causal=decoder),
         mlp=mlp,
         attention_norms=Norms(input=norm),
@@ -52,7 +52,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(encoder, decoder),
         vocabulary=config.integer("vocab_size"),
-        head=Head(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
         embedding_scale=width**0.5 if config.flag("scale_embedding", default=False) else 1.0,
         other_parameters=width * (3 * config.integer("num_mel_bins", default=80) + 3 * width + 2),
     )
@@ -91,4 +91,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = Family(("whisper",), specify, locate)
+FAMILY = ModelFamily(("whisper",), specify, locate)

@@ -9,10 +9,10 @@ from attngeom.exact.arrays import Array
 from attngeom.models.layer import Affine, AttentionWeights, LatentWeights
 from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
 from attngeom.models.layout.tables import AttentionLayout, Load
-from attngeom.models.specification import Attention
+from attngeom.models.specification import GroupedAttention
 
 
-def pair_rows(attention: Attention, rotated_last: bool = False) -> tuple[Array, Array, Array]:
+def pair_rows(attention: GroupedAttention, rotated_last: bool = False) -> tuple[Array, Array, Array]:
     """Rows of a head that are first and second in the rotated pairs, and the rows that are not rotated."""
     r, a = attention.rotated, attention.head_dim
     start = a - r if rotated_last else 0
@@ -40,7 +40,7 @@ def _unturn(turned: Affine, plain: Affine, rows: tuple[Array, Array, Array]) -> 
     return Affine(weight, bias)
 
 
-def read_attention(spec: Attention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
+def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
     if layout.packing == "latent":
         return _read_latent(spec, layout, width, load)
     heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
@@ -77,7 +77,7 @@ def read_attention(spec: Attention, layout: AttentionLayout, width: int, load: L
     )  # fmt: skip
 
 
-def _fused_rows(spec: Attention, packing: str) -> tuple[Array, Array, Array]:
+def _fused_rows(spec: GroupedAttention, packing: str) -> tuple[Array, Array, Array]:
     """Rows of q, k, v in a fused projection."""
     heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
     every = np.arange(heads * a + groups * (a + v))
@@ -88,7 +88,7 @@ def _fused_rows(spec: Attention, packing: str) -> tuple[Array, Array, Array]:
     return share[:, :-2].reshape(-1), share[:, -2].reshape(-1), share[:, -1].reshape(-1)
 
 
-def write_attention(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
     if layout.packing == "latent":
         return _write_latent(spec, layout, weights)
     rows = pair_rows(spec)
@@ -117,12 +117,12 @@ def write_attention(spec: Attention, layout: AttentionLayout, weights: Attention
     return tensors
 
 
-def _store_output(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+def _store_output(spec: GroupedAttention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
     output = weights.output.transpose(1, 0, 2).reshape(weights.output.shape[1], -1)
     return store_linear(layout.output, Affine(output, weights.output_bias), spec.output_bias, layout.transposed)
 
 
-def _read_latent(spec: Attention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
+def _read_latent(spec: GroupedAttention, layout: AttentionLayout, width: int, load: Load) -> AttentionWeights:
     assert spec.latent is not None
     heads, v, r, plain = spec.heads, spec.value_dim, spec.rotated, spec.unrotated
     rank, query_rank = spec.latent.key_rank, spec.latent.query_rank
@@ -148,7 +148,7 @@ def _read_latent(spec: Attention, layout: AttentionLayout, width: int, load: Loa
     )  # fmt: skip
 
 
-def _write_latent(spec: Attention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
+def _write_latent(spec: GroupedAttention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
     assert weights.key_latent is not None
     rows = pair_rows(spec, rotated_last=True)
     first, second, _ = rows

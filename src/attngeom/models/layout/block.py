@@ -9,10 +9,10 @@ from attngeom.models.layout.attention import read_attention, write_attention
 from attngeom.models.layout.linear import read_norm, write_norm
 from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp
 from attngeom.models.layout.tables import BlockLayout, Load
-from attngeom.models.specification import Block, Experts, Norm
+from attngeom.models.specification import Experts, Norm, TransformerBlock
 
 
-def norm_specs(block: Block) -> dict[str, Norm]:
+def norm_specs(block: TransformerBlock) -> dict[str, Norm]:
     """The norms that a block has, by the keys of `LayerWeights.norms`."""
     places = {"attention": block.attention_norms, "cross": block.cross_norms, "mlp": block.mlp_norms}
     found = {f"{part}.{place}": getattr(norms, place) for part, norms in places.items() for place in _PLACES}
@@ -22,7 +22,9 @@ def norm_specs(block: Block) -> dict[str, Norm]:
 _PLACES = ("input", "output", "stream")
 
 
-def read_layer(block: Block, layout: BlockLayout, index: int, width: int, load: Load, load_large: Load) -> LayerWeights:
+def read_layer(
+    block: TransformerBlock, layout: BlockLayout, index: int, width: int, load: Load, load_large: Load
+) -> LayerWeights:
     """The weights of layer ``index`` in normal form; ``load_large`` serves the MLP and may keep float32."""
     prefix = layout.prefix.format(index)
 
@@ -47,7 +49,7 @@ def read_layer(block: Block, layout: BlockLayout, index: int, width: int, load: 
     return LayerWeights(attention, mlp, norms, cross)
 
 
-def write_layer(block: Block, layout: BlockLayout, index: int, layer: LayerWeights) -> dict[str, Array]:
+def write_layer(block: TransformerBlock, layout: BlockLayout, index: int, layer: LayerWeights) -> dict[str, Array]:
     """The tensors of layer ``index`` by name: the inverse of `read_layer`."""
     assert block.attention is not None
     tensors = write_attention(block.attention, layout.attention, layer.attention)

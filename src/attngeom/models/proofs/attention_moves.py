@@ -10,10 +10,10 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader, kernel, without_mean
-from attngeom.models.specification import Attention, Latent, Norm
+from attngeom.models.specification import GroupedAttention, Latent, Norm
 
 
-def coordinates(attention: Attention) -> tuple[list[int], dict[float, list[tuple[int, int]]]]:
+def coordinates(attention: GroupedAttention) -> tuple[list[int], dict[float, list[tuple[int, int]]]]:
     """The coordinates of a head that do not turn, and the pairs that turn by each frequency."""
     half = attention.rotated // 2
     plain = list(range(attention.rotated, attention.head_dim))
@@ -26,7 +26,7 @@ def coordinates(attention: Attention) -> tuple[list[int], dict[float, list[tuple
     return plain, turning
 
 
-def members(attention: Attention, group: int) -> list[int]:
+def members(attention: GroupedAttention, group: int) -> list[int]:
     """The query heads of a group."""
     size = attention.heads // attention.groups
     return list(range(group * size, (group + 1) * size))
@@ -36,7 +36,7 @@ class AttentionMoves:
     """Symmetries of one attention map; ``mean_unseen``: the mean of its output is not read."""
 
     def __init__(
-        self, moves: Moves, name: str, attention: Attention, readers: tuple[Reader, Reader], mean_unseen: bool
+        self, moves: Moves, name: str, attention: GroupedAttention, readers: tuple[Reader, Reader], mean_unseen: bool
     ) -> None:
         self.moves, self.point, self.name, self.attention = moves, moves.point, name, attention
         self.own, self.source = readers

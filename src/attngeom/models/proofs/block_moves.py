@@ -8,14 +8,16 @@ from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.counts.parts import unit_scales
 from attngeom.models.proofs.attention_moves import AttentionMoves
-from attngeom.models.proofs.coordinates import Point, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
 from attngeom.models.proofs.wiring import readers_of, writers_of
-from attngeom.models.specification import MLP, Attention, Block, Experts
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 
 
-def block_moves(block: Block, width: int, point: Point, prefix: str = "", incoming: Reader | None = None) -> Array:
+def block_moves(
+    block: TransformerBlock, width: int, point: ResiduePoint, prefix: str = "", incoming: Reader | None = None
+) -> Array:
     """Rows of weight changes that leave the block's function unchanged (lemmas L2 to L6), not necessarily independent.
 
     ``point`` may hold more weights than the block's: their names are those of `block_shapes` with the prefix.
@@ -30,7 +32,7 @@ def block_moves(block: Block, width: int, point: Point, prefix: str = "", incomi
 class _Builder:
     """Walks through the sublayers and collects moves."""
 
-    def __init__(self, block: Block, width: int, point: Point, prefix: str, incoming: Reader) -> None:
+    def __init__(self, block: TransformerBlock, width: int, point: ResiduePoint, prefix: str, incoming: Reader) -> None:
         self.block, self.width, self.point, self.prefix = block, width, point, prefix
         self.incoming = incoming
         self.moves = Moves(point)
@@ -72,14 +74,14 @@ class _Builder:
             self.combined.append(combine(steps))
 
     def _reader(self, sublayer: Sublayer, name: str) -> Reader:
-        if self.block.shared_norm and not isinstance(sublayer.map, Attention):
+        if self.block.shared_norm and not isinstance(sublayer.map, GroupedAttention):
             return Reader(self.point, self.block.attention_norms.input, f"{self.prefix}attention.input", self.width)
         return Reader(self.point, sublayer.norms.input, f"{name}.input", self.width)
 
     def _map(self, sublayer: Sublayer, name: str, reader: Reader, mean_unseen: bool) -> list[tuple[Array, Array]]:
         """Symmetries of the map itself; returned: changes that add constants to its output."""
         part = sublayer.map
-        if isinstance(part, Attention):
+        if isinstance(part, GroupedAttention):
             source = Reader(self.point, None, "", self.width) if sublayer.is_cross else reader
             attention = AttentionMoves(self.moves, name, part, (reader, source), mean_unseen)
             attention.add_all()
@@ -165,7 +167,7 @@ class _Builder:
         readers = []
         for sublayer in sublayers(self.block):
             other = self.prefix + sublayer_name(sublayer)
-            if other == name or (self.block.shared_norm and not isinstance(sublayer.map, Attention)):
+            if other == name or (self.block.shared_norm and not isinstance(sublayer.map, GroupedAttention)):
                 readers += readers_of(other, sublayer.map, self.point, sublayer.is_cross)
         for index in range(self.width):
             unit = np.eye(self.width, dtype=np.int64)[index]

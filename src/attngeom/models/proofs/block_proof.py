@@ -12,11 +12,11 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
-from attngeom.models.proofs.coordinates import Point, block_shapes, random_point
+from attngeom.models.proofs.coordinates import ResiduePoint, block_shapes, random_point
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, RootsMissing, Tape
 from attngeom.models.redundancy import block_redundancy
-from attngeom.models.specification import Attention, Block
+from attngeom.models.specification import GroupedAttention, TransformerBlock
 
 MAX_ROOTS = 14
 MAX_FRUITLESS = 24
@@ -28,9 +28,9 @@ MAX_ENTRIES = 2**22
 class BlockSampler:
     """Rows of the derivative of a block at random inputs, all square roots in GF(p)."""
 
-    block: Block
+    block: TransformerBlock
     width: int
-    point: Point
+    point: ResiduePoint
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class BlockSampler:
         assert output.slope is not None and tape.good.all()
         return output.slope.reshape(-1, self.point.size)
 
-    def _tokens(self, need: int, attention: Attention | None, cross: bool) -> Array:
+    def _tokens(self, need: int, attention: GroupedAttention | None, cross: bool) -> Array:
         """Random token vectors for which the norms of the vector, its query and its key are squares."""
         found, count, fruitless = [], 0, 0
         while count < need:
@@ -101,19 +101,19 @@ class BlockSampler:
         return np.concatenate(found)[:need]
 
 
-def _later_roots(block: Block) -> int:
+def _later_roots(block: TransformerBlock) -> int:
     """Number of square roots that depend on what tokens attend to."""
     count = 0
     for index, sublayer in enumerate(sublayers(block)):
         norms, part = sublayer.norms, sublayer.map
         later = (norms.input if index else None, norms.output, norms.stream)
         count += sum(norm is not None for norm in later)
-        if isinstance(part, Attention) and sublayer.is_cross and part.qk_norm is not None:
+        if isinstance(part, GroupedAttention) and sublayer.is_cross and part.qk_norm is not None:
             count += part.heads if part.qk_norm.scope == "per_head" else 1
     return count
 
 
-def _token_roots(block: Block, attention: Attention | None, cross: bool) -> int:
+def _token_roots(block: TransformerBlock, attention: GroupedAttention | None, cross: bool) -> int:
     """Number of square roots that a token vector alone determines."""
     count = int(not cross and block.attention_norms.input is not None)
     if attention is not None and attention.qk_norm is not None:
@@ -123,7 +123,9 @@ def _token_roots(block: Block, attention: Attention | None, cross: bool) -> int:
     return count
 
 
-def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, subject: str = "block") -> RankProof:
+def prove_block(
+    block: TransformerBlock, width: int, *, seed: int = 0, buckets: int = 0, subject: str = "block"
+) -> RankProof:
     """Bounds of the dimension of the functions of a block by rank mod p; equal bounds are a proof.
 
     Hypotheses: arbitrary residual vectors as inputs, any number of tokens, rotary frequencies generic except for
@@ -169,7 +171,7 @@ def prove_block(block: Block, width: int, *, seed: int = 0, buckets: int = 0, su
     )
 
 
-def _formula(block: Block, width: int, buckets: int) -> int | None:
+def _formula(block: TransformerBlock, width: int, buckets: int) -> int | None:
     """What the formula says, with one shift of the relative table per head; None if it is not known."""
     heads = 0
     if buckets and block.attention is not None:
@@ -182,7 +184,7 @@ def _formula(block: Block, width: int, buckets: int) -> int | None:
         return None
 
 
-def _bounds(block: Block, width: int, point: Point, rng: np.random.Generator) -> tuple[int, int, int]:
+def _bounds(block: TransformerBlock, width: int, point: ResiduePoint, rng: np.random.Generator) -> tuple[int, int, int]:
     """Rank of the derivative, bound by the symmetries, and the number of samples at a point."""
     sampler = BlockSampler(block, width, point, rng)
     size = point.size

@@ -14,9 +14,9 @@ from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.activations import activate, clamp, intervals
-from attngeom.models.proofs.coordinates import Point, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, contract, inverse, join
-from attngeom.models.specification import MLP, Attention, Block, Experts, Norm, Rotary
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Rotary, TransformerBlock
 
 MAX_DISTANCE = 64
 
@@ -53,8 +53,8 @@ class BlockFunction:
     None: all samples have different last tokens, and the common tape serves.
     """
 
-    block: Block
-    point: Point
+    block: TransformerBlock
+    point: ResiduePoint
     turns: Turns
     tape: Tape
     prefix: str = ""
@@ -67,7 +67,7 @@ class BlockFunction:
             return self._parallel(tokens, distances)
         for sublayer in sublayers(block):
             name, part, norms = self.prefix + sublayer_name(sublayer), sublayer.map, sublayer.norms
-            if isinstance(part, Attention):
+            if isinstance(part, GroupedAttention):
                 if sublayer.is_cross:
                     if other is None:
                         raise InputError("a block with cross-attention given without the stream that it reads")
@@ -111,7 +111,7 @@ class BlockFunction:
             y = y * self.point.tensor(f"{name}.gain")
         return self.point.add(f"{name}.bias", y)
 
-    def attend(self, name: str, attention: Attention, query: Dual, source: Dual, distances: Array) -> Dual:
+    def attend(self, name: str, attention: GroupedAttention, query: Dual, source: Dual, distances: Array) -> Dual:
         """What attention adds to a token with the given input that attends to the tokens of ``source``."""
         queries = self.queries(name, attention, query)
         keys, values = self.keys_values(name, attention, source)
@@ -130,7 +130,7 @@ class BlockFunction:
         mixed = contract("sgnt,stgv->sgnv", weights, values).reshape(samples, heads, attention.value_dim)
         return self.point.add(f"{name}.output_bias", self.point.linear(f"{name}.output", mixed, "hdv,shv->sd"))
 
-    def queries(self, name: str, attention: Attention, u: Dual) -> Dual:
+    def queries(self, name: str, attention: GroupedAttention, u: Dual) -> Dual:
         """Shape (samples, heads, head_dim), before rotation."""
         if attention.latent is not None and attention.latent.query_rank is not None:
             u = self.point.linear(f"{name}.query_latent", u, "rl,sl->sr")
@@ -138,7 +138,7 @@ class BlockFunction:
         found = self.point.add(f"{name}.query_bias", self.point.linear(f"{name}.query", u, "hal,sl->sha"))
         return self._normalised(f"{name}.query_gain", attention, found)
 
-    def keys_values(self, name: str, attention: Attention, u: Dual) -> tuple[Dual, Dual]:
+    def keys_values(self, name: str, attention: GroupedAttention, u: Dual) -> tuple[Dual, Dual]:
         """Shapes (samples, tokens, groups, head_dim) and (samples, tokens, groups, value_dim), before rotation."""
         if attention.latent is None:
             keys = self.point.add(f"{name}.key_bias", self.point.linear(f"{name}.key", u, "gal,stl->stga"))
@@ -158,7 +158,7 @@ class BlockFunction:
         )
         return join([stacked, keys]), values
 
-    def _normalised(self, gain: str, attention: Attention, x: Dual) -> Dual:
+    def _normalised(self, gain: str, attention: GroupedAttention, x: Dual) -> Dual:
         """The QK-norm of x with heads and coordinates as last two axes."""
         if attention.qk_norm is None:
             return x
@@ -171,7 +171,7 @@ class BlockFunction:
             y = self.normalise("", flat, x.reshape(*shape[:lead], shape[-2] * shape[-1])).reshape(*shape)
         return y * self.point.tensor(gain) if norm.gain else y
 
-    def _turned(self, attention: Attention, keys: Dual, distances: Array) -> Dual:
+    def _turned(self, attention: GroupedAttention, keys: Dual, distances: Array) -> Dual:
         """Keys rotated back by their distances; queries then stay as they are."""
         if attention.rotary is None:
             return keys

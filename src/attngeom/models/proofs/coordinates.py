@@ -15,7 +15,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.proofs.formal import PRIME, Dual
-from attngeom.models.specification import MLP, Attention, Block, Experts, Norm
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -29,7 +29,7 @@ def norm_shapes(name: str, norm: Norm | None, width: int) -> dict[str, tuple[int
     return found
 
 
-def attention_shapes(name: str, attention: Attention, width: int) -> dict[str, tuple[int, ...]]:
+def attention_shapes(name: str, attention: GroupedAttention, width: int) -> dict[str, tuple[int, ...]]:
     heads, groups, a, v = attention.heads, attention.groups, attention.head_dim, attention.value_dim
     found: dict[str, tuple[int, ...]] = {}
     if attention.latent is None:
@@ -80,17 +80,17 @@ def mlp_shapes(name: str, mlp: MLP | Experts, width: int) -> dict[str, tuple[int
 
 
 def sublayer_name(sublayer: Sublayer) -> str:
-    if isinstance(sublayer.map, Attention):
+    if isinstance(sublayer.map, GroupedAttention):
         return "cross" if sublayer.is_cross else "attention"
     return "mlp"
 
 
-def block_shapes(block: Block, width: int, prefix: str = "") -> dict[str, tuple[int, ...]]:
+def block_shapes(block: TransformerBlock, width: int, prefix: str = "") -> dict[str, tuple[int, ...]]:
     """Names and shapes of all weights of a block, with a prefix in front of every name."""
     found: dict[str, tuple[int, ...]] = {}
     for sublayer in sublayers(block):
         name = prefix + sublayer_name(sublayer)
-        if isinstance(sublayer.map, Attention):
+        if isinstance(sublayer.map, GroupedAttention):
             found |= attention_shapes(name, sublayer.map, width)
         else:
             found |= mlp_shapes(name, sublayer.map, width)
@@ -100,7 +100,7 @@ def block_shapes(block: Block, width: int, prefix: str = "") -> dict[str, tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class ResiduePoint:
     """Weights mod p. ``slopes`` says whether maps carry derivatives by all weights."""
 
     shapes: Shapes
@@ -117,8 +117,8 @@ class Point:
         return len(self.values)
 
     @property
-    def without_slopes(self) -> Point:
-        return Point(self.shapes, self.values, False)
+    def without_slopes(self) -> ResiduePoint:
+        return ResiduePoint(self.shapes, self.values, False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.shapes
@@ -176,6 +176,6 @@ class Point:
         return Dual(value, slope)
 
 
-def random_point(shapes: Shapes, rng: np.random.Generator) -> Point:
+def random_point(shapes: Shapes, rng: np.random.Generator) -> ResiduePoint:
     size = sum(prod(shape) for shape in shapes.values())
-    return Point(shapes, rng.integers(1, PRIME, size))
+    return ResiduePoint(shapes, rng.integers(1, PRIME, size))

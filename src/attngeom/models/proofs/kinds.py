@@ -10,14 +10,14 @@ from typing import Any
 from attngeom.models.specification import (
     MLP,
     Activation,
-    Attention,
-    Block,
     Experts,
+    GroupedAttention,
     Latent,
     Norm,
     Norms,
     QKNorm,
     Rotary,
+    TransformerBlock,
 )
 
 RMS = Norm(kind="rms", eps=1e-6)
@@ -34,7 +34,7 @@ class Kind:
     """A block, its width, and the number of buckets of a relative position table."""
 
     name: str
-    block: Block
+    block: TransformerBlock
     width: int = 6
     buckets: int = 0
 
@@ -45,19 +45,21 @@ def rotary(dims: int, frequencies: tuple[float, ...] = ()) -> Rotary:
     return Rotary(layout="half", dims=dims, frequencies=frequencies or usual)
 
 
-def attention(**options: object) -> Attention:
+def attention(**options: object) -> GroupedAttention:
     """Two heads of two groups with two coordinates, changed by the options."""
     base = {"heads": 2, "groups": 2, "head_dim": 2, "value_dim": 2, "scale": 0.5, "causal": True}
-    return Attention(**(base | options))  # type: ignore[arg-type]
+    return GroupedAttention(**(base | options))  # type: ignore[arg-type]
 
 
-def sequential(own: Attention | None, mlp: MLP | Experts | None, norm: Norm | None, **options: object) -> Block:
+def sequential(
+    own: GroupedAttention | None, mlp: MLP | Experts | None, norm: Norm | None, **options: object
+) -> TransformerBlock:
     """A pre-norm block; without attention or MLP their norm is dropped."""
     norms = {
         "attention_norms": Norms(input=norm if own is not None else None),
         "mlp_norms": Norms(input=norm if mlp is not None else None),
     }
-    return Block(**({"attention": own, "mlp": mlp} | norms | options))  # type: ignore[arg-type]
+    return TransformerBlock(**({"attention": own, "mlp": mlp} | norms | options))  # type: ignore[arg-type]
 
 
 TURNED = attention(head_dim=4, rotary=rotary(4))
@@ -92,7 +94,7 @@ def _family_kinds() -> Iterator[Kind]:
     turned = {"head_dim": 4, "rotary": rotary(4)}
     blocks = {
         "gpt2": sequential(biased, replace(PLAIN, activation="gelu_tanh"), LAYER),
-        "bert": Block(attention=biased, mlp=PLAIN, attention_norms=post, mlp_norms=post),
+        "bert": TransformerBlock(attention=biased, mlp=PLAIN, attention_norms=post, mlp_norms=post),
         "opt": sequential(biased, replace(PLAIN, activation="relu"), LAYER),
         "gpt_neox": sequential(attention(**BIASES, head_dim=4, rotary=rotary(2)), PLAIN, LAYER, parallel=True),
         "gptj": sequential(
@@ -106,7 +108,7 @@ def _family_kinds() -> Iterator[Kind]:
         "llama": sequential(GROUPED, GATED, RMS),
         "qwen2": sequential(replace(GROUPED, query_bias=True, key_bias=True, value_bias=True), GATED, RMS),
         "qwen3": sequential(replace(GROUPED, qk_norm=qk), GATED, RMS),
-        "gemma2": Block(
+        "gemma2": TransformerBlock(
             attention=replace(GROUPED, softcap=50.0), mlp=replace(GATED, activation="gelu_tanh"),
             attention_norms=both, mlp_norms=both,
         ),
@@ -128,7 +130,7 @@ def _family_kinds() -> Iterator[Kind]:
     for name, block in blocks.items():
         yield Kind(name=name, block=block, buckets=4 if name == "t5 decoder" else 0)
     after = Norms(output=RMS)
-    block = Block(attention=replace(TURNED, qk_norm=olmo), mlp=GATED, attention_norms=after, mlp_norms=after)
+    block = TransformerBlock(attention=replace(TURNED, qk_norm=olmo), mlp=GATED, attention_norms=after, mlp_norms=after)
     yield Kind(name="olmo2", block=block, width=10)
 
 
@@ -181,12 +183,16 @@ def _block_kinds() -> Iterator[Kind]:
     )
     yield Kind(name="values fill the width", block=sequential(attention(value_bias=True, value_dim=3), PLAIN, LAYER))
     yield Kind(
-        name="output norm, eps 0", block=Block(attention=TURNED, mlp=GATED, attention_norms=both, mlp_norms=both)
+        name="output norm, eps 0",
+        block=TransformerBlock(attention=TURNED, mlp=GATED, attention_norms=both, mlp_norms=both),
     )
-    yield Kind(name="post-norm, eps 0", block=Block(attention=biased, mlp=PLAIN, attention_norms=post, mlp_norms=post))
+    yield Kind(
+        name="post-norm, eps 0",
+        block=TransformerBlock(attention=biased, mlp=PLAIN, attention_norms=post, mlp_norms=post),
+    )
     yield Kind(
         name="post-norm without biases",
-        block=Block(
+        block=TransformerBlock(
             attention=attention(), mlp=GATED, attention_norms=Norms(stream=LAYER), mlp_norms=Norms(stream=LAYER)
         ),
     )

@@ -10,14 +10,14 @@ from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.counts.residual import last_norm
 from attngeom.models.proofs.block_moves import block_moves
-from attngeom.models.proofs.coordinates import Point, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader
 from attngeom.models.proofs.wiring import Matrices, readers_of, writers_of
-from attngeom.models.specification import Attention, Norm, TransformerSpec
+from attngeom.models.specification import GroupedAttention, Norm, TransformerSpec
 
 
-def model_moves(spec: TransformerSpec, point: Point) -> Array:
+def model_moves(spec: TransformerSpec, point: ResiduePoint) -> Array:
     """Rows of weight changes that leave all logits unchanged, not necessarily independent."""
     builder = _ModelBuilder(spec, point)
     found = builder.block_rows()
@@ -32,7 +32,7 @@ def model_moves(spec: TransformerSpec, point: Point) -> Array:
 
 
 class _ModelBuilder:
-    def __init__(self, spec: TransformerSpec, point: Point) -> None:
+    def __init__(self, spec: TransformerSpec, point: ResiduePoint) -> None:
         self.spec, self.point, self.width = spec, point, spec.width
         self.moves = Moves(point)
         self.stack = spec.stack
@@ -44,7 +44,7 @@ class _ModelBuilder:
         for layer, block in enumerate(self.stack.blocks):
             for part in sublayers(block):
                 name = f"layers.{layer}.{sublayer_name(part)}"
-                shared = block.shared_norm and not isinstance(part.map, Attention)
+                shared = block.shared_norm and not isinstance(part.map, GroupedAttention)
                 norm = block.attention_norms.input if shared else part.norms.input
                 place = f"layers.{layer}.attention.input" if shared else f"{name}.input"
                 self.readers.append((Reader(point, norm, place, self.width), readers_of(name, part.map, point)))

@@ -14,9 +14,9 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
-from attngeom.models.proofs.coordinates import Point, Shapes, block_shapes, norm_shapes, random_point
+from attngeom.models.proofs.coordinates import ResiduePoint, Shapes, block_shapes, norm_shapes, random_point
 from attngeom.models.proofs.formal import PRIME, Dual, KeyedTape, RootsMissing, Tape, constant
-from attngeom.models.specification import Attention, Block, TransformerSpec
+from attngeom.models.specification import GroupedAttention, TransformerBlock, TransformerSpec
 
 
 def model_shapes(spec: TransformerSpec) -> Shapes:
@@ -71,7 +71,7 @@ class ModelFunction:
 
     spec: TransformerSpec
     rng: np.random.Generator
-    point: Point = field(init=False)
+    point: ResiduePoint = field(init=False)
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.rng)
@@ -82,7 +82,7 @@ class ModelFunction:
         self.store: list[Array] = []
         self._draw_tokens()
 
-    def blocks(self, point: Point, tape: Tape, own: Tape | None) -> list[BlockFunction]:
+    def blocks(self, point: ResiduePoint, tape: Tape, own: Tape | None) -> list[BlockFunction]:
         """The blocks; ``own`` holds the values of the first one that depend on the last token alone."""
         return [
             BlockFunction(block, point, self.turns, tape, f"layers.{layer}.", None if layer else own)
@@ -93,7 +93,7 @@ class ModelFunction:
         keys = tokens * self.places + (positions if self.places > 1 else 0)
         return KeyedTape(self.rng, len(tokens), keys=keys, store=store, count=vocabulary * self.places)
 
-    def embed(self, point: Point, tape: Tape, tokens: Array, positions: Array, types: Array) -> Dual:
+    def embed(self, point: ResiduePoint, tape: Tape, tokens: Array, positions: Array, types: Array) -> Dual:
         """The input of the first block: sums of table rows, normalised if the stack does so."""
         stack = self.spec.stack
         x = point.tensor("tokens")[0, tokens] * constant(self.spec.embedding_scale)
@@ -103,12 +103,12 @@ class ModelFunction:
             x = x + point.tensor("types")[0, types]
         return self._norm(point, tape, "embedding", x)
 
-    def _norm(self, point: Point, tape: Tape, name: str, x: Dual) -> Dual:
+    def _norm(self, point: ResiduePoint, tape: Tape, name: str, x: Dual) -> Dual:
         norm = self.spec.stack.embedding_norm if name == "embedding" else self.spec.stack.final_norm
         block = self.spec.stack.block(0)
         return BlockFunction(block, point, self.turns, tape).normalise(name, norm, x)
 
-    def logits(self, point: Point, tape: Tape, x: Dual) -> Dual:
+    def logits(self, point: ResiduePoint, tape: Tape, x: Dual) -> Dual:
         u = self._norm(point, tape, "final", x)
         head = self.spec.head
         if head is None:
@@ -138,7 +138,7 @@ class ModelFunction:
             table = self.rng.integers(1, PRIME, (draws, spec.width))
             shapes = {**self.point.shapes, "tokens": (draws, spec.width)}
             rest = self.point.values[size * spec.width :]
-            point = Point(shapes, np.concatenate([table.ravel(), rest]), False)
+            point = ResiduePoint(shapes, np.concatenate([table.ravel(), rest]), False)
             tape = Tape(self.rng, draws)
             store: list[Array] = []
             if self.causal:
@@ -156,7 +156,7 @@ class ModelFunction:
         kept = [np.concatenate(parts)[:size] for parts in zip(*stores, strict=True)]
         self.store += [values.reshape(size * self.places, *values.shape[2:]) for values in kept]
 
-    def _alone(self, point: Point, tape: Tape, store: list[Array]) -> list[Dual]:
+    def _alone(self, point: ResiduePoint, tape: Tape, store: list[Array]) -> list[Dual]:
         """The states of all lone tokens at position 0: the input of every block, then the output of the last one."""
         tokens = np.arange(point.shapes["tokens"][0])
         zeros = np.zeros_like(tokens)
@@ -167,7 +167,7 @@ class ModelFunction:
         tape.good &= own.good
         return states
 
-    def _first_roots(self, point: Point, tape: Tape, position: int, kind: int) -> None:
+    def _first_roots(self, point: ResiduePoint, tape: Tape, position: int, kind: int) -> None:
         """Mark tokens whose vector, query or key at a position, with a token type, has no root."""
         tokens = np.arange(point.shapes["tokens"][0])
         zeros = np.zeros_like(tokens)
@@ -210,7 +210,14 @@ class ModelFunction:
         return np.concatenate(found)
 
     def _pairs(
-        self, point: Point, tape: Tape, first: Array, second: Array, positions: Array, distances: Array, types: Array
+        self,
+        point: ResiduePoint,
+        tape: Tape,
+        first: Array,
+        second: Array,
+        positions: Array,
+        distances: Array,
+        types: Array,
     ) -> Dual:
         """Logits of the second tokens; in a model that sees both sides also of the first ones."""
         zeros = np.zeros_like(first)
@@ -227,7 +234,7 @@ class ModelFunction:
         return self.logits(point, tape, x)
 
     def _both_sides(
-        self, point: Point, tape: Tape, first: Array, second: Array, positions: Array, types: Array
+        self, point: ResiduePoint, tape: Tape, first: Array, second: Array, positions: Array, types: Array
     ) -> Dual:
         zeros = np.zeros_like(first)
         x = self.embed(point, tape, first, zeros, types)
@@ -247,14 +254,14 @@ def _together(left: Dual, right: Dual) -> Dual:
     return Dual(value, np.stack([left.slope, right.slope], axis=1))
 
 
-def _roots(block: Block) -> list[int]:
+def _roots(block: TransformerBlock) -> list[int]:
     """One entry for every square root that a token meets in a block."""
     found = []
     for sublayer in sublayers(block):
         part, norms = sublayer.map, sublayer.norms
         found += [1 for norm in (norms.input, norms.output, norms.stream) if norm is not None]
-        if isinstance(part, Attention) and part.qk_norm is not None:
+        if isinstance(part, GroupedAttention) and part.qk_norm is not None:
             found += [1] * (part.heads + part.groups if part.qk_norm.scope == "per_head" else 2)
-        if isinstance(part, Attention) and part.latent is not None:
+        if isinstance(part, GroupedAttention) and part.latent is not None:
             found += [1 for norm in (part.latent.query_norm, part.latent.key_norm) if norm is not None]
     return found

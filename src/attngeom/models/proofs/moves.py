@@ -9,7 +9,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import nullspace_mod_p
-from attngeom.models.proofs.coordinates import Point
+from attngeom.models.proofs.coordinates import ResiduePoint
 from attngeom.models.proofs.formal import PRIME, inverse
 from attngeom.models.specification import Norm
 
@@ -20,7 +20,7 @@ Change = Mapping[str, Array]
 class Moves:
     """Vectors along which the function of a block does not change."""
 
-    point: Point
+    point: ResiduePoint
     vectors: list[Array] = field(default_factory=list)
 
     def vector(self, change: Change) -> Array:
@@ -48,7 +48,7 @@ class Moves:
 class Reader:
     """What readers see of a norm: gains, bias and their quotients; ``name`` is that of the norm's weights."""
 
-    point: Point
+    point: ResiduePoint
     norm: Norm | None
     name: str
     width: int

@@ -8,14 +8,14 @@ from attngeom.models.proofs.kinds import Kind
 from attngeom.models.specification import (
     MLP,
     Activation,
-    Attention,
-    Block,
     Experts,
+    GroupedAttention,
     Latent,
     Norm,
     Norms,
     QKNorm,
     Rotary,
+    TransformerBlock,
 )
 
 ACTIVATIONS: tuple[Activation, ...] = ("gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid")
@@ -56,7 +56,7 @@ class KindSampler:
         elif style == "parallel":
             block = self._parallel()
         elif style == "post":
-            block = Block(
+            block = TransformerBlock(
                 attention=self.attention(),
                 mlp=self.mlp(),
                 attention_norms=Norms(stream=self.norm()),
@@ -64,9 +64,11 @@ class KindSampler:
             )
         elif style == "sandwich":
             norms = [Norms(input=self.norm() if self.flip(0.7) else None, output=self.norm("rms")) for _ in range(2)]
-            block = Block(attention=self.attention(), mlp=self.mlp(), attention_norms=norms[0], mlp_norms=norms[1])
+            block = TransformerBlock(
+                attention=self.attention(), mlp=self.mlp(), attention_norms=norms[0], mlp_norms=norms[1]
+            )
         elif style == "cross":
-            block = Block(
+            block = TransformerBlock(
                 attention=self.attention(),
                 cross=self.attention(turning=False),
                 mlp=self.mlp(),
@@ -79,7 +81,7 @@ class KindSampler:
         table = style in ("pre", "parallel") and block.attention is not None and self.flip(0.15)
         return Kind(name=name, block=block, width=self._wide(block), buckets=self.between(2, 5) if table else 0)
 
-    def _wide(self, block: Block) -> int:
+    def _wide(self, block: TransformerBlock) -> int:
         """A norm over all heads has a larger fiber at tiny width (docs/models-theory.md, section 7)."""
         over_all = any(
             own is not None and own.qk_norm is not None and own.qk_norm.scope == "all_heads"
@@ -87,18 +89,18 @@ class KindSampler:
         )
         return 10 if over_all else self.width
 
-    def _pre(self, own: Attention | None, norm: Norm | None) -> Block:
+    def _pre(self, own: GroupedAttention | None, norm: Norm | None) -> TransformerBlock:
         mlp = self.mlp() if own is None or self.flip(0.8) else None
-        return Block(
+        return TransformerBlock(
             attention=own,
             mlp=mlp,
             attention_norms=Norms(input=norm if own is not None else None),
             mlp_norms=Norms(input=self.norm() if mlp is not None and self.flip(0.9) else None),
         )
 
-    def _parallel(self) -> Block:
+    def _parallel(self) -> TransformerBlock:
         shared = self.flip()
-        return Block(
+        return TransformerBlock(
             attention=self.attention(),
             mlp=self.mlp(),
             attention_norms=Norms(input=self.norm()),
@@ -119,7 +121,7 @@ class KindSampler:
             frequencies[1] = frequencies[0]
         return Rotary(layout="half", dims=2 * pairs, frequencies=tuple(frequencies))
 
-    def attention(self, turning: bool = True) -> Attention:
+    def attention(self, turning: bool = True) -> GroupedAttention:
         groups = self.between(1, 2)
         heads = groups * self.between(1, 2)
         wide = self.flip(0.08)
@@ -133,7 +135,7 @@ class KindSampler:
         ):
             scope = "per_head" if self.flip(0.7) or heads * head_dim >= 10 else "all_heads"
             qk_norm = QKNorm(scope=scope, norm=Norm(kind="rms", eps=self.eps(), gain=self.flip(0.85)))  # type: ignore[arg-type]
-        return Attention(
+        return GroupedAttention(
             heads=heads,
             groups=groups,
             head_dim=head_dim,
@@ -150,7 +152,7 @@ class KindSampler:
             sinks=self.flip(0.2),
         )
 
-    def latent_attention(self) -> Attention:
+    def latent_attention(self) -> GroupedAttention:
         self.width = max(5, self.width)
         key_rank, query_rank = self.between(2, 4), self.between(2, 5)
         direct = self.flip(0.3)
@@ -163,7 +165,7 @@ class KindSampler:
             query_norm=None if direct else norms[0],
             key_norm=norms[1],
         )
-        return Attention(
+        return GroupedAttention(
             heads=heads,
             groups=heads,
             head_dim=self.between(1, 2) + (2 if rotary else 0),

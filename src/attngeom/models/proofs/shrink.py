@@ -6,7 +6,17 @@ from collections import Counter
 from dataclasses import replace
 
 from attngeom.models.counts.blocks import sublayers
-from attngeom.models.specification import MLP, Attention, Block, Experts, Latent, Norms, Rotary, Stack, TransformerSpec
+from attngeom.models.specification import (
+    MLP,
+    Experts,
+    GroupedAttention,
+    Latent,
+    Norms,
+    Rotary,
+    Stack,
+    TransformerBlock,
+    TransformerSpec,
+)
 
 SMALL_WIDTH = 6
 WIDTH_FOR_JOINT_NORMS = 10
@@ -37,7 +47,7 @@ def small_width(spec: TransformerSpec) -> int:
         for stack in spec.stacks
         for block in stack.kinds
         for part in sublayers(block)
-        if isinstance(part.map, Attention)
+        if isinstance(part.map, GroupedAttention)
     )
     return min(spec.width, WIDTH_FOR_JOINT_NORMS if joint else SMALL_WIDTH)
 
@@ -57,7 +67,7 @@ def _shrink_stack(stack: Stack, width: int, small: int) -> Stack:
     )
 
 
-def shrink_block(block: Block, width: int, small: int) -> Block:
+def shrink_block(block: TransformerBlock, width: int, small: int) -> TransformerBlock:
     """The block with small sizes at the small width."""
     return replace(
         block,
@@ -67,7 +77,7 @@ def shrink_block(block: Block, width: int, small: int) -> Block:
     )
 
 
-def _shrink_attention(attention: Attention, width: int, small: int) -> Attention:
+def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> GroupedAttention:
     rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary)
     plain = min(attention.unrotated, 2)
     shared = min(attention.heads // attention.groups, 2)

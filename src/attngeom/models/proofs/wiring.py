@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attngeom.models.proofs.coordinates import Point
-from attngeom.models.specification import MLP, Attention, Experts
+from attngeom.models.proofs.coordinates import ResiduePoint
+from attngeom.models.specification import MLP, Experts, GroupedAttention
 
 Matrices = list[tuple[str, str]]
 """(matrix, bias) by name; the bias need not exist."""
@@ -16,9 +16,11 @@ def mlps_of(name: str, part: MLP | Experts) -> list[str]:
     return [f"{name}.{index}" for index in range(part.count)] + ([f"{name}.shared"] if part.shared is not None else [])
 
 
-def readers_of(name: str, part: Attention | MLP | Experts, point: Point, is_cross: bool = False) -> Matrices:
+def readers_of(
+    name: str, part: GroupedAttention | MLP | Experts, point: ResiduePoint, is_cross: bool = False
+) -> Matrices:
     """All that reads the stream; of cross-attention only the queries do."""
-    if isinstance(part, Attention):
+    if isinstance(part, GroupedAttention):
         queries, sources = _attention_readers(name, part)
         return queries if is_cross else queries + sources
     found = [(f"{name}.router", f"{name}.router_bias")] if isinstance(part, Experts) else []
@@ -27,7 +29,7 @@ def readers_of(name: str, part: Attention | MLP | Experts, point: Point, is_cros
     return found
 
 
-def _attention_readers(name: str, attention: Attention) -> tuple[Matrices, Matrices]:
+def _attention_readers(name: str, attention: GroupedAttention) -> tuple[Matrices, Matrices]:
     if attention.latent is not None:
         queries = "query" if attention.latent.query_rank is None else "query_latent"
         sources = ["key_latent", *(["key_turned"] if attention.rotated else [])]
@@ -36,9 +38,9 @@ def _attention_readers(name: str, attention: Attention) -> tuple[Matrices, Matri
     return first, [(f"{name}.{part}", f"{name}.{part}_bias") for part in ("key", "value")]
 
 
-def writers_of(name: str, part: Attention | MLP | Experts, point: Point) -> list[str]:
+def writers_of(name: str, part: GroupedAttention | MLP | Experts, point: ResiduePoint) -> list[str]:
     """All tensors that the output of a sublayer is proportional to."""
-    if isinstance(part, Attention):
+    if isinstance(part, GroupedAttention):
         names = [f"{name}.output", f"{name}.output_bias"]
     else:
         names = [f"{one}.{row}" for one in mlps_of(name, part) for row in ("down", "down_bias")]

@@ -6,7 +6,7 @@ acts on `LayerWeights` as they are stored, not only on folded ones. `compose` is
 
 from __future__ import annotations
 
-from attngeom.models.symmetry.attention import HeadOrder, QueryKey, ValueOutput
+from attngeom.models.symmetry.attention import GroupedHeadOrder, GroupedQueryKey, GroupedValueOutput
 from attngeom.models.symmetry.normalised import LatentTurn, QKNormTurn
 from attngeom.models.symmetry.norms import ConstantShift, MeanShift, NormMove, OutputSigns, StreamShift
 from attngeom.models.symmetry.part import Part, Symmetry, Which, act, compose, inverse
@@ -15,18 +15,18 @@ from attngeom.models.symmetry.units import ExpertOrder, Units
 __all__ = [
     "ConstantShift",
     "ExpertOrder",
-    "HeadOrder",
+    "GroupedHeadOrder",
+    "GroupedQueryKey",
+    "GroupedValueOutput",
     "LatentTurn",
     "MeanShift",
     "NormMove",
     "OutputSigns",
     "Part",
     "QKNormTurn",
-    "QueryKey",
     "StreamShift",
     "Symmetry",
     "Units",
-    "ValueOutput",
     "Which",
     "act",
     "compose",

@@ -9,19 +9,19 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, LayerWeights
-from attngeom.models.specification import Block
+from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.part import Which, on_attention
 
 
 @dataclass(frozen=True, eq=False)
-class QueryKey:
+class GroupedQueryKey:
     """turned: q → c q, k → k / c̄ per group and frequency (L3); plain: K → C K, Q → C⁻ᵀ Q per group (L2)."""
 
     turned: Array
     plain: Array
     which: Which = "attention"
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         def change(weights: AttentionWeights) -> AttentionWeights:
             heads = weights.heads
             factors = np.repeat(self.turned, heads // len(self.turned), axis=0)
@@ -35,37 +35,37 @@ class QueryKey:
 
         return on_attention(layer, self.which, change)
 
-    def inverse(self) -> QueryKey:
-        return QueryKey(1 / self.turned, lapack.inv(self.plain), self.which)
+    def inverse(self) -> GroupedQueryKey:
+        return GroupedQueryKey(1 / self.turned, lapack.inv(self.plain), self.which)
 
 
 @dataclass(frozen=True, eq=False)
-class ValueOutput:
+class GroupedValueOutput:
     """V → B V, O → O B⁻¹ per group (L2)."""
 
     matrices: Array
     which: Which = "attention"
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         def change(weights: AttentionWeights) -> AttentionWeights:
             back = np.repeat(lapack.inv(self.matrices), weights.heads // len(self.matrices), axis=0)
             return weights.with_(value=weights.value.then(self.matrices), output=weights.output @ back)
 
         return on_attention(layer, self.which, change)
 
-    def inverse(self) -> ValueOutput:
-        return ValueOutput(lapack.inv(self.matrices), self.which)
+    def inverse(self) -> GroupedValueOutput:
+        return GroupedValueOutput(lapack.inv(self.matrices), self.which)
 
 
 @dataclass(frozen=True, eq=False)
-class HeadOrder:
+class GroupedHeadOrder:
     """Query head i of the new layer is head heads[i] of the old one; groups likewise, and heads follow their group."""
 
     heads: Array
     groups: Array
     which: Which = "attention"
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         return on_attention(layer, self.which, self.pick)
 
     def pick(self, weights: AttentionWeights) -> AttentionWeights:
@@ -85,5 +85,5 @@ class HeadOrder:
                 changes[name] = gains[order]
         return weights.with_(**changes)
 
-    def inverse(self) -> HeadOrder:
-        return HeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.which)
+    def inverse(self) -> GroupedHeadOrder:
+        return GroupedHeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.which)

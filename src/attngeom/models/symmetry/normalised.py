@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import Affine, AttentionWeights, LayerWeights
-from attngeom.models.specification import Block
+from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.part import Part
 
 
@@ -27,7 +27,7 @@ class QKNormTurn:
     query_flips: Array
     key_flips: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         return layer.with_(attention=self.turn(layer.attention))
 
     def turn(self, weights: AttentionWeights) -> AttentionWeights:
@@ -71,7 +71,7 @@ class _Undo:
 
     part: QKNormTurn
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         part = self.part
         still = np.zeros_like(part.turns)
         ones = np.ones_like(part.signs)
@@ -94,7 +94,7 @@ class LatentTurn:
     query_scale: Array | None
     key_scale: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         weights = layer.attention
         assert weights.key_latent is not None
         changes: dict[str, object] = {}
@@ -118,7 +118,7 @@ class LatentTurn:
 class _UndoLatent:
     part: LatentTurn
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         part = self.part
         still = LatentTurn(
             None if part.query is None else np.eye(len(part.query)),

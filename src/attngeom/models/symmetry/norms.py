@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import Affine, AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_mlp, map_readers
-from attngeom.models.specification import Block
+from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.part import Which, on_attention
 
 
@@ -21,7 +21,7 @@ class NormMove:
     scale: Array
     shift: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         weights = layer.norms[self.norm]
 
         def change(name: str, reader: Affine) -> Affine:
@@ -44,7 +44,7 @@ class MeanShift:
     reader: str
     rows: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         weights = layer.norms[self.norm]
 
         def change(name: str, reader: Affine) -> Affine:
@@ -74,7 +74,7 @@ class ConstantShift:
     output: Array
     which: Which = "attention"
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         def change(weights: AttentionWeights) -> AttentionWeights:
             spread = np.repeat(self.value, weights.heads // weights.groups, axis=0)
             lost = np.einsum("hdv,hv->d", weights.output, spread)
@@ -103,7 +103,7 @@ class StreamShift:
     constants: tuple[float, float]
     inner: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         assert isinstance(layer.mlp, MLPWeights)
         attention, mlp, norm = layer.attention, layer.mlp, layer.norms["attention.stream"]
         attention = attention.with_(
@@ -128,7 +128,7 @@ class OutputSigns:
     attention: Array
     mlp: Array
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         assert isinstance(layer.mlp, MLPWeights)
         norms = dict(layer.norms)
         for name, signs in (("attention.output", self.attention), ("mlp.output", self.mlp)):

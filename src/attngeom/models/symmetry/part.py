@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from attngeom.models.layer import AttentionWeights, LayerWeights
-from attngeom.models.specification import Block
+from attngeom.models.specification import TransformerBlock
 
 Which = Literal["attention", "cross"]
 
@@ -14,7 +14,7 @@ Which = Literal["attention", "cross"]
 class Part(Protocol):
     """One factor of the group: how it acts and what undoes it."""
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights: ...
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights: ...
 
     def inverse(self) -> Part: ...
 
@@ -22,7 +22,7 @@ class Part(Protocol):
 Symmetry = tuple[Part, ...]
 
 
-def act(block: Block, layer: LayerWeights, symmetry: Sequence[Part]) -> LayerWeights:
+def act(block: TransformerBlock, layer: LayerWeights, symmetry: Sequence[Part]) -> LayerWeights:
     """The layer moved by the parts, first to last."""
     for part in symmetry:
         layer = part.act(block, layer)

@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import Affine, ExpertsWeights, LayerWeights, MLPWeights, pick_columns
-from attngeom.models.specification import Block
+from attngeom.models.specification import TransformerBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Units:
     scales: Array
     expert: int = -1
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         def change(mlp: MLPWeights) -> MLPWeights:
             up, down = mlp.up.pick(self.order), pick_columns(mlp.down, self.order)
             if np.any(self.scales != 1):
@@ -52,7 +52,7 @@ class ExpertOrder:
     weight: Array
     bias: float
 
-    def act(self, block: Block, layer: LayerWeights) -> LayerWeights:
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         assert isinstance(layer.mlp, ExpertsWeights)
         mlp, router = layer.mlp, layer.mlp.router.pick(self.order)
         return layer.with_(
