@@ -195,8 +195,8 @@ def test_twenty_kills_at_random_moments_lose_nothing(path, tmp_path, monkeypatch
     sweep.write_text(KILLED)
     script = (
         "import sys\n"
-        "from attngeom.atlas import Store, local_executor, read_sweep, run_sweep\n"
-        "with Store(sys.argv[2]) as store, local_executor(1) as (executor, count):\n"
+        "from attngeom.atlas import FactStore, local_executor, read_sweep, run_sweep\n"
+        "with FactStore(sys.argv[2]) as store, local_executor(1) as (executor, count):\n"
         "    progress = lambda seen: print(seen.done, flush=True)\n"
         "    print('open', flush=True)\n"
         "    run_sweep(read_sweep(sys.argv[1]), store, executor, count, progress=progress)\n"

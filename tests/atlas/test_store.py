@@ -25,10 +25,10 @@ def make_fact(index, answer=None, padding=""):
 
 WRITER = """
 import sys
-from attngeom.atlas.store import Store
+from attngeom.atlas.store import FactStore
 from tests.atlas.test_store import make_fact
 first, count, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-with Store(path) as store:
+with FactStore(path) as store:
     for index in range(first, first + count):
         store.add([make_fact(index, padding="x" * 2000)])
         print(index, flush=True)
