@@ -45,7 +45,7 @@ from attngeom.models.layer import distance  # noqa: E402
 from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
-from attngeom.models.views import View  # noqa: E402
+from attngeom.models.views import ModelView  # noqa: E402
 
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
 LLAMA = {
@@ -66,7 +66,7 @@ def gpt2_small() -> dict[str, Any]:
     model = random_model(GPT2, dtype=np.float32)
 
     def canonical_layers(source: Model) -> list[Any]:
-        view = View(source)
+        view = ModelView(source)
         return [canonical(source.block(i), view.layer(i)) for i in range(source.layers)]
 
     form, seconds = timed(lambda: canonical_layers(model))
@@ -96,12 +96,12 @@ def llama_layer() -> dict[str, Any]:
         del state
         (one / "config.json").write_text(json.dumps(LLAMA))
         model = open_model(one)
-        _, seconds = timed(lambda: canonical(model.block(0), View(model).layer(0)))
+        _, seconds = timed(lambda: canonical(model.block(0), ModelView(model).layer(0)))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         _, printing = timed(lambda: layer_fingerprint(model, 0))
         write_model(teleport(model, 1), two, "keep")
         other = open_model(two)
-        (found, _), comparing = timed(lambda: compare_layers(View(model), View(other), 0, 2.0**-8))
+        (found, _), comparing = timed(lambda: compare_layers(ModelView(model), ModelView(other), 0, 2.0**-8))
         top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {
         "canonicalise_cpu_s": seconds, "canonicalise_peak_gb": peak, "fingerprint_cpu_s": printing,

@@ -82,7 +82,7 @@ LAYOUTS = (
 
 
 @dataclass(frozen=True)
-class Block:
+class CheckpointBlock:
     """One attention block of a checkpoint."""
 
     prefix: str
@@ -98,7 +98,7 @@ def _natural(prefix: str) -> list[tuple[int, str | int]]:
     return [(1, int(part)) if part.isdigit() else (0, part) for part in re.split(r"(\d+)", prefix)]
 
 
-def attention_blocks(names: Mapping[str, object]) -> list[Block]:
+def attention_blocks(names: Mapping[str, object]) -> list[CheckpointBlock]:
     """All attention blocks in natural order of their prefixes.
 
     >>> [block.prefix for block in attention_blocks({"h.0.attn.c_attn.weight": 0, "h.0.attn.c_proj.weight": 0})]
@@ -111,5 +111,5 @@ def attention_blocks(names: Mapping[str, object]) -> list[Block]:
             if prefix == name or (prefix and not prefix.endswith(".")):
                 continue
             if all(prefix + other in names for other in layout.names):
-                blocks.append(Block(prefix, layout))
+                blocks.append(CheckpointBlock(prefix, layout))
     return sorted(blocks, key=lambda block: _natural(block.prefix))

@@ -16,7 +16,7 @@ from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax
 from attngeom.learning.enlarged import table_at
-from attngeom.learning.findings import Finding
+from attngeom.learning.findings import PairFinding
 from attngeom.learning.pairs import Pair
 from attngeom.learning.single import one_layer
 from attngeom.network.weights import Weights
@@ -129,14 +129,14 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     )
 
 
-def _find(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array | None) -> Finding:
+def _find(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array | None) -> PairFinding:
     """The first theorem that says something."""
     if sample is not None:
         return _on_sample(weights, blocks, seed, sample)
     return one_layer(weights, blocks[0]) or deep_softmax(weights, blocks) or by_ranks(weights, blocks, seed, None)
 
 
-def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> Finding:
+def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> PairFinding:
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
     if architecture.kind == "lightning" and architecture.num_layers == 1 and sample.shape[-1] >= 2:
@@ -146,7 +146,7 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
     return by_ranks(weights, blocks, seed, sample)
 
 
-def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: Finding) -> str:
+def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: PairFinding) -> str:
     """The ranks of all blocks, and whether a head of rank one is aligned."""
     words = "; ".join(block.words for heads in blocks for head in heads for block in head)
     if found.theorem == "A1.3":

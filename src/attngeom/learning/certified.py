@@ -19,7 +19,7 @@ from attngeom.exact.primes import BLAS_PRIME, primes_from
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
-from attngeom.learning.findings import Finding
+from attngeom.learning.findings import PairFinding
 from attngeom.learning.pairs import HALF, Pair
 from attngeom.network.weights import Weights
 
@@ -47,7 +47,9 @@ class Ranks:
     is_clear: bool = True
 
 
-def by_ranks(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, inputs: Array | None) -> Finding:
+def by_ranks(
+    weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, inputs: Array | None
+) -> PairFinding:
     """What the ranks at the point say: Theorem B, Theorem R, bounds that meet, or bounds.
 
     >>> from attngeom.learning.blocks import head_blocks
@@ -60,13 +62,13 @@ def by_ranks(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed:
     try:
         found = _ranks(theta, theta.dimension, seed, inputs)
     except SizeError as error:
-        return Finding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
+        return PairFinding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
     pair = theta.pair.less(found.action)
     numbers = f"rank {found.jacobian} + {found.action} of {theta.dimension}"
     witness = {"prime": found.prime, "seed": seed, "samples": found.rows, "tokens": found.tokens}
     if found.jacobian + found.action >= theta.dimension:
         reason = f"{numbers}: the function determines the products up to symmetries, to first order"
-        return Finding("B", reason, pair, is_clear=found.is_clear, witness=witness)
+        return PairFinding("B", reason, pair, is_clear=found.is_clear, witness=witness)
     return _by_bounds(weights, pair, found, numbers, witness, seed, inputs)
 
 
@@ -78,7 +80,7 @@ def _by_bounds(
     witness: dict[str, int | None],
     seed: int,
     inputs: Array | None,
-) -> Finding:
+) -> PairFinding:
     """½ rank dφ ≤ λ ≤ Σ λ(block) − ½ rank of the symmetries; and λ = ½ rank dφ where this is the largest rank."""
     own = _ranks(plain(weights), weights.architecture.num_parameters, seed, inputs)
     most = upper_bound(weights.architecture).value
@@ -86,13 +88,13 @@ def _by_bounds(
     witness = {**witness, "samples": own.rows}
     if own.jacobian >= most:
         reason = f"the rank of the differential is {most}, the largest that this architecture has"
-        return Finding("R", reason, Pair.coordinates(most), is_clear=own.is_clear, witness=witness)
+        return PairFinding("R", reason, Pair.coordinates(most), is_clear=own.is_clear, witness=witness)
     lower = HALF * own.jacobian
     if lower == pair.value:
         reason = f"the bounds ½ rank dφ and Σ λ(block) − ½ rank of the symmetries are both {lower}"
-        return Finding("bounds", reason, Pair(lower), is_clear=clear, witness=witness)
+        return PairFinding("bounds", reason, Pair(lower), is_clear=clear, witness=witness)
     reason = f"not proven: {numbers}; the differential in the weights has rank {own.jacobian} of at most {most}"
-    return Finding("none", reason, lower=lower, upper=pair.value, is_clear=clear, witness=witness)
+    return PairFinding("none", reason, lower=lower, upper=pair.value, is_clear=clear, witness=witness)
 
 
 def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:

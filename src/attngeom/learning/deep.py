@@ -6,7 +6,7 @@ from functools import reduce
 
 from attngeom.inspection.hypotheses import VirtualRanks, virtual_ranks, visible_layers
 from attngeom.learning.blocks import HeadBlocks
-from attngeom.learning.findings import Finding
+from attngeom.learning.findings import PairFinding
 from attngeom.learning.pairs import Pair
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
@@ -22,7 +22,7 @@ def hidden_width(architecture: Architecture) -> int | None:
     return hidden.pop() if len(hidden) == 1 else None
 
 
-def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> Finding | None:
+def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
     """One head, no skip connection or mask, t ≥ 2, equal hidden widths δ, rk L = δ; None if that does not hold.
 
     s is the first layer with M_s = 0 (t = 2: M_s skew), or the last one: K is of the order of
@@ -38,7 +38,7 @@ def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
     last = seen_layers(ranks, weights)
     pair = deep_pair(architecture, width, [heads[0].attention.pair for heads in blocks[:last]])
     reason = f"the function determines L and M_i, i ≤ {last}, to first order"
-    return Finding("C", reason, pair, is_clear=ranks.L.is_clear and None not in visible_layers(ranks, t)[:last])
+    return PairFinding("C", reason, pair, is_clear=ranks.L.is_clear and None not in visible_layers(ranks, t)[:last])
 
 
 def seen_layers(ranks: VirtualRanks, weights: Weights) -> int:

@@ -10,7 +10,7 @@ from attngeom.learning.pairs import Pair
 
 
 @dataclass(frozen=True)
-class Finding:
+class PairFinding:
     """The pair (λ, m) with the theorem that gives it; or no pair, the reason and proven bounds for λ.
 
     ``witness`` is what a recheck needs beside the weights: the prime and seed of ranks mod p, or nothing.

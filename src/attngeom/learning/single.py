@@ -13,7 +13,7 @@ import numpy as np
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks
-from attngeom.learning.findings import Finding
+from attngeom.learning.findings import PairFinding
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import ProductPoint
 from attngeom.network.weights import Head, Weights
@@ -22,7 +22,7 @@ ZERO_FUNCTION = "A = 0 or V = 0, so K is of the order of ‖A‖² ‖V‖²"
 IMMERSION = "K is of the order of ‖A − A_0‖² + ‖V − V_0‖²"
 
 
-def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding | None:
+def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
     """What the theorems on one layer say; None if they say nothing."""
     architecture = weights.architecture
     if architecture.num_layers > 1:
@@ -36,21 +36,21 @@ def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding | Non
         return lightning(found, _is_aligned(head, found, weights.domain))
     if architecture.kind == "softmax":
         if architecture.tokens < 2:
-            return Finding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
+            return PairFinding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
         return bounded("A2", found)
     if architecture.kind == "sigmoid" and (architecture.tokens >= 2 or found.value.is_zero):
         return bounded("A3", found)
     return None
 
 
-def bounded(theorem: str, head: HeadBlocks) -> Finding:
+def bounded(theorem: str, head: HeadBlocks) -> PairFinding:
     """A softmax or sigmoid head, t ≥ 2: an immersion at every A if V_0 ≠ 0; else K is of the order of ‖V‖²."""
     if head.value.is_zero:
-        return Finding(theorem, "V = 0, so K is of the order of ‖V‖²", head.value.pair)
-    return Finding(theorem, IMMERSION, head.attention.pair + head.value.pair)
+        return PairFinding(theorem, "V = 0, so K is of the order of ‖V‖²", head.value.pair)
+    return PairFinding(theorem, IMMERSION, head.attention.pair + head.value.pair)
 
 
-def lightning(head: HeadBlocks, aligned: Rank | None) -> Finding:
+def lightning(head: HeadBlocks, aligned: Rank | None) -> PairFinding:
     """Theorem A1: a lightning head, t ≥ 2, with or without a mask.
 
     ``aligned`` is the rank of the key and value directions if rk A = rk V = 1: one if these are parallel.
@@ -58,13 +58,13 @@ def lightning(head: HeadBlocks, aligned: Rank | None) -> Finding:
     A, V = head.attention, head.value
     if A.is_zero or V.is_zero:
         pair = A.pair * V.pair if A.is_zero and V.is_zero else A.pair if A.is_zero else V.pair
-        return Finding("A1.1", ZERO_FUNCTION, pair)
+        return PairFinding("A1.1", ZERO_FUNCTION, pair)
     if aligned is not None and aligned.value == 1:
         reason = "A = k qᵀ and V = h kᵀ share their direction: K contains the squares of products a_i a_j"
-        return Finding("A1.3", reason, aligned_pair(A, V), is_clear=aligned.is_clear)
+        return PairFinding("A1.3", reason, aligned_pair(A, V), is_clear=aligned.is_clear)
     reason = "up to the scale (sA, V/s) the function determines A and V to first order"
     clear = aligned is None or aligned.is_clear
-    return Finding("A1.2", reason, (A.pair + V.pair).less(1), is_clear=clear)
+    return PairFinding("A1.2", reason, (A.pair + V.pair).less(1), is_clear=clear)
 
 
 def aligned_pair(A: Block, V: Block) -> Pair:
@@ -99,7 +99,7 @@ def _direction(a: Array, domain: Domain) -> Array:
     return np.asarray(a[domain.pivot(a) // a.shape[1]])
 
 
-def one_lightning_token(head: Head, blocks: HeadBlocks, domain: Domain) -> Finding | None:
+def one_lightning_token(head: Head, blocks: HeadBlocks, domain: Domain) -> PairFinding | None:
     """One token sees the quadratic form xᵀAx: if it is not zero and V_0 = 0, K is of the order of ‖V‖²."""
     if not blocks.value.is_zero:
         return None
@@ -108,10 +108,10 @@ def one_lightning_token(head: Head, blocks: HeadBlocks, domain: Domain) -> Findi
     if form.value == 0:
         return None
     reason = "V = 0 and the quadratic form xᵀAx is not zero, so K is of the order of ‖V‖²"
-    return Finding("A1.1", reason, blocks.value.pair, is_clear=form.is_clear)
+    return PairFinding("A1.1", reason, blocks.value.pair, is_clear=form.is_clear)
 
 
-def softmax_heads(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding | None:
+def softmax_heads(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
     """Theorem D: heads with different A_h (t = 2: nonzero and different up to sign) are an immersion of (A_h, V_h).
 
     Where V_h = 0 the function does not depend on A_h, and K is of the order of ‖V_h‖² there.
@@ -129,4 +129,4 @@ def softmax_heads(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> Finding |
         return None
     parts = [head.value.pair if head.value.is_zero else head.attention.pair + head.value.pair for head in blocks]
     reason = "the A_h differ, so K is of the order of the sum of all ‖A_h − A_h0‖² and ‖V_h − V_h0‖²"
-    return Finding("D", reason, reduce(Pair.__add__, parts), is_clear=all(rank.is_clear for rank in ranks))
+    return PairFinding("D", reason, reduce(Pair.__add__, parts), is_clear=all(rank.is_clear for rank in ranks))

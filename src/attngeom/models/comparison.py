@@ -14,7 +14,7 @@ from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
-from attngeom.models.views import View, can_flatten, residual_rotation
+from attngeom.models.views import ModelView, can_flatten, residual_rotation
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
@@ -162,11 +162,11 @@ def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
-    left, right = View(one), View(other)
+    left, right = ModelView(one), ModelView(other)
     if scope == "model":
         flat = can_flatten(one.spec)
         turned = _rotation_if_free(one, other)
-        left, right = View(one, flat=flat), View(other, turned, flat)
+        left, right = ModelView(one, flat=flat), ModelView(other, turned, flat)
     layers: list[LayerComparison] = []
     symmetries: list[Symmetry] = []
     for layer in range(one.layers):

@@ -21,7 +21,7 @@ from attngeom.models.model import Model
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.specification import GroupedAttention, TransformerBlock
-from attngeom.models.views import View
+from attngeom.models.views import ModelView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
     """The table of heads and the findings of one layer."""
     block = model.block(layer)
     unit = max(ROUNDOFF[model.dtype], 1e-12)
-    stored, folded = model.layer(layer), View(model).layer(layer)
+    stored, folded = model.layer(layer), ModelView(model).layer(layer)
     rows: list[HeadRow] = []
     found: list[Remark] = []
     sublayers = [("attention", block.attention, stored.attention, folded.attention)]

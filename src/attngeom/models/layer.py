@@ -2,7 +2,7 @@
 
 A rotated pair (i, j) of a query or key is the complex row W_i + √−1 W_j, so that the phase symmetry of rotary attention
 is multiplication by a complex number and the storage layout (half, interleaved) is forgotten. An absent bias is zero;
-whether the file has a place for it is said by the `Block` that describes the layer.
+whether the file has a place for it is said by the `TransformerBlock` that describes the layer.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from attngeom.models.model import Model
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.symmetry import Symmetry
-from attngeom.models.views import View, expanded, scaled_queries
+from attngeom.models.views import ModelView, expanded, scaled_queries
 
 SAME, DIFFERENT = 3.0, 10.0
 OUTLIER = 1.4
@@ -59,7 +59,7 @@ def _misfit_json(tensor: str, misfit: Misfit) -> dict[str, Any]:
     }
 
 
-def _scaled(view: View, layer: int, folded: LayerWeights) -> LayerWeights:
+def _scaled(view: ModelView, layer: int, folded: LayerWeights) -> LayerWeights:
     block = view.model.block(layer)
     folded = folded.with_(attention=scaled_queries(block.attention, folded.attention))
     if folded.cross is not None:
@@ -68,7 +68,7 @@ def _scaled(view: View, layer: int, folded: LayerWeights) -> LayerWeights:
 
 
 def compare_layers(
-    left: View, right: View, layer: int, unit: float, tolerance: float | None = None
+    left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None = None
 ) -> tuple[LayerComparison, Symmetry]:
     """One layer: align, then measure every head and unit."""
     stack, _ = left.model.place(layer)
@@ -134,7 +134,7 @@ def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
     return [replace(layer, same=None) if layer.same and layer.suspects else layer for layer in layers]
 
 
-def compare_outside(left: View, right: View, unit: float, tolerance: float | None) -> LayerComparison:
+def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: float | None) -> LayerComparison:
     """Embeddings, tables, final norms, head, and the tensors outside the transformer."""
     one, other = left.model, right.model
     misfits: list[Misfits] = []

@@ -24,7 +24,7 @@ from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
 from attngeom.models.symmetry import act
 from attngeom.models.unfolding import unfold_like
-from attngeom.models.views import View, canonical_rotation, random_rotation, residual_rotation
+from attngeom.models.views import ModelView, canonical_rotation, random_rotation, residual_rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Rewrite(ABC):
         return open_model(self.state(), self.model.config)
 
 
-def _plain_final(model: Model, view: View) -> dict[str, Array]:
+def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
     """Final norms made plain: that of an encoder, whose readers are in the layers, and that before an untied head."""
     found: dict[str, Array] = {}
     spec, places = model.spec, model.places
@@ -94,7 +94,7 @@ def _plain_final(model: Model, view: View) -> dict[str, Array]:
     return {**found, places.head: head.weight}
 
 
-def _turned_tables(model: Model, view: View) -> dict[str, Array]:
+def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
     """Embedding and positions in a turned stream."""
     if view.rotation is None:
         return {}
@@ -116,8 +116,8 @@ class Canonical(Rewrite):
     rotation: Array | None = None
 
     @property
-    def view(self) -> View:
-        return View(self.model, self.rotation)
+    def view(self) -> ModelView:
+        return ModelView(self.model, self.rotation)
 
     @property
     def scope(self) -> str:
@@ -170,20 +170,20 @@ class Teleported(Rewrite):
         block = self.model.block(layer)
         weights = self.model.layer(layer)
         if self.rotation is not None:
-            weights = express(block, View(self.model, self.rotation).layer(layer))
+            weights = express(block, ModelView(self.model, self.rotation).layer(layer))
         parts = [part for part in self.parts if part != "residual"]
         sampler = self._sampler(layer)
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
         scale = self._scale(2**20)
-        if weights.cross is not None and scale is not None and View(self.model).memory() is not None:
+        if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
             )
         return weights
 
     def outside(self) -> dict[str, Array]:
-        view = View(self.model, self.rotation)
+        view = ModelView(self.model, self.rotation)
         found = _turned_tables(self.model, view)
         if self.rotation is not None:
             return {**found, **_plain_final(self.model, view)}
@@ -225,19 +225,19 @@ class Aligned(Rewrite):
     def layer(self, layer: int) -> LayerWeights:
         stack, _ = self.model.place(layer)
         block = self.target.block(layer)
-        near = View(self.target)
+        near = ModelView(self.target)
         pattern = near.layer(layer)
         found = recover(
-            block, pattern, View(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets)
+            block, pattern, ModelView(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets)
         )
         memory = near.memory() if block.cross is not None else None
         return unfold_like(block, found.moved, self.target.layer(layer), pattern, memory)
 
     def outside(self) -> dict[str, Array]:
-        view = View(self.model, self.rotation)
+        view = ModelView(self.model, self.rotation)
         found = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
-        goal = View(self.target).memory()
+        goal = ModelView(self.target).memory()
         if goal is not None:
             found |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
         final = self.target.final_norm(spec.stack)

@@ -1,8 +1,9 @@
 """What a transformer computes, without its weights: frozen descriptions of norms, attention, MLPs, blocks and stacks.
 
 A `TransformerSpec` fixes every constant of the function that is not a weight (sizes, kinds, eps, frequencies, scales),
-so two models with equal specifications differ by their weights only. Layers are stored as a few kinds of `Block` and
-the order in which a `Stack` uses them. Every field is checked and bounded when the object is made.
+so two models with equal specifications differ by their weights only. Layers are stored as a few kinds of
+`TransformerBlock` and the order in which a `Stack` uses them. Every field is checked and bounded when the object is
+made.
 """
 
 from __future__ import annotations

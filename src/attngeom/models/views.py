@@ -28,7 +28,7 @@ from attngeom.models.specification import GroupedAttention, Norm, Stack, Transfo
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ModelView:
     """Folded layers of a model; ``rotation`` turns the residual stream, ``flat`` drops what is written along 1."""
 
     model: Model
@@ -182,7 +182,7 @@ def _flatten_writers(layer: LayerWeights) -> LayerWeights:
     return layer.with_(attention=attention(layer.attention), cross=crossed, mlp=_map_writers(layer.mlp, flat))
 
 
-def _stream_tables(view: View) -> Array:
+def _stream_tables(view: ModelView) -> Array:
     """Rows that turn with the stream: the embedding, and the head with the final norm folded in, of equal weight."""
     head = view.head()
     assert head is not None
@@ -193,7 +193,7 @@ def _stream_tables(view: View) -> Array:
 def residual_rotation(one: Model, other: Model) -> Array:
     """R with other's tables times Rᵀ nearest to one's (orthogonal Procrustes); R 1 = 1 under LayerNorm."""
     norm = check_rotation(one.spec)
-    left, right = (_stream_tables(View(model, flat=norm.kind == "layer")) for model in (one, other))
+    left, right = (_stream_tables(ModelView(model, flat=norm.kind == "layer")) for model in (one, other))
     return _polar(left.T @ right, norm)
 
 
@@ -202,7 +202,7 @@ def canonical_rotation(model: Model) -> Array:
     norm = check_rotation(model.spec)
     if norm.kind == "layer":
         raise InputError("a LayerNorm model given; its canonical residual stream is not known, use --scope layer")
-    table = _stream_tables(View(model))
+    table = _stream_tables(ModelView(model))
     vectors = lapack.eigh(table.T @ table)[1][:, ::-1]
     columns = table @ vectors
     places = np.abs(columns).argmax(axis=0)
