@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
-from attngeom.certification.results import Certification, LayerVerdict, Point
+from attngeom.certification.results import Certification, LayerPoint, LayerVerdict
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
@@ -111,7 +111,7 @@ def _certify_table(coefficients: Coefficients, attention: int | None, seed: int)
     table = np.swapaxes(coefficients.cross[:, 0, 0], 1, 2)
     splitting = split_layer(table, QQ)
     if splitting.status == "zero":
-        zero = Point(QQ.zeros((d, d)), QQ.zeros((coefficients.d_out, d)), QQ)
+        zero = LayerPoint(QQ.zeros((d, d)), QQ.zeros((coefficients.d_out, d)), QQ)
         reason = "the zero function, which A = 0 computes"
         return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
     broken = attention is not None and splitting.rank_A > attention
@@ -123,7 +123,7 @@ def _certify_table(coefficients: Coefficients, attention: int | None, seed: int)
             reason += f"; the only weights have rank A = {splitting.rank_A}, above the attention width {attention}"
         return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
     verdict, reason = _describe(splitting)
-    points = tuple(Point(point.A, point.V, splitting.domain) for point in splitting.points)
+    points = tuple(LayerPoint(point.A, point.V, splitting.domain) for point in splitting.points)
     return Certification(verdict, reason, coefficients, attention, seed, splitting.rank_A, points)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.certification.results import Certification, LayerVerdict, Point
+from attngeom.certification.results import Certification, LayerPoint, LayerVerdict
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR
 from attngeom.layer.coefficients import Coefficients
@@ -24,7 +24,7 @@ def certify_float(coefficients: Coefficients, attention: int | None, seed: int, 
     outside = sum(float(term.value) ** 2 for term in unit.outside)
     norm = float(np.sqrt(np.sum(unit.single**2) + np.sum(unit.cross**2) + outside))
     if norm == 0.0:
-        zero = Point(np.zeros((coefficients.d,) * 2), np.zeros((coefficients.d_out, coefficients.d)), RR)
+        zero = LayerPoint(np.zeros((coefficients.d,) * 2), np.zeros((coefficients.d_out, coefficients.d)), RR)
         reason = "the zero function, which A = 0 computes"
         return _result("realizable", reason, coefficients, attention, seed, 0, zero, 0.0, tolerance)
     bound = lower_bound(unit, attention) / norm * (1 - 1e-12)
@@ -35,7 +35,7 @@ def certify_float(coefficients: Coefficients, attention: int | None, seed: int, 
         values = lapack.svdvals(nearest.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
         half = exponent // 2
-        point = Point(np.ldexp(nearest.A, half), np.ldexp(nearest.V, exponent - half), RR)
+        point = LayerPoint(np.ldexp(nearest.A, half), np.ldexp(nearest.V, exponent - half), RR)
         reason = f"a layer lies at relative distance {distance:.2e}, within the tolerance"
         return _result("realizable", reason, coefficients, attention, seed, size, point, distance, tolerance)
     if bound > tolerance:
@@ -55,7 +55,7 @@ def _result(
     attention: int | None,
     seed: int,
     rank: int | None,
-    point: Point | None,
+    point: LayerPoint | None,
     distance: float,
     tolerance: float,
 ) -> Certification:

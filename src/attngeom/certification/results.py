@@ -19,7 +19,7 @@ LayerVerdict = Literal["realizable", "closure_only", "not_realizable", "undecide
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class LayerPoint:
     """Weights (A, V) of one layer over ``domain``: A is d×d, V is d_out×d."""
 
     A: Array
@@ -55,7 +55,7 @@ class Certification:
     attention: int | None
     seed: int
     rank: int | None = None
-    points: tuple[Point, ...] = ()
+    points: tuple[LayerPoint, ...] = ()
     violated: Violation | None = None
     witness: Mapping[str, Any] = field(default_factory=dict)
     residual: float | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.certification.refutation import Violation
-from attngeom.certification.results import Certification, Point
+from attngeom.certification.results import Certification, LayerPoint
 from attngeom.equations.families.single_column import lie_matrix
 from attngeom.exact.domains import QQ, Array, CubicNumber
 from attngeom.exact.modular import echelon_mod_p
@@ -42,7 +42,7 @@ def certify_single_token(coefficients: Coefficients, attention: int | None, seed
     matrix = coefficients.single[:, 0]
     size = QQ.rank(matrix)
     if size == 0:
-        zero = Point(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
+        zero = LayerPoint(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
         reason = "the zero function, which A = 0 computes"
         return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
     splitting = split_multiples(tensors, matrix, rng) if size == 1 else split_independent(tensors)
@@ -59,7 +59,7 @@ def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, s
     signature = f"the quadratic form has signature ({p}, {n})"
     if splitting.field is None:
         if attention is None or size <= attention:
-            point = Point(splitting.B, splitting.V, QQ)
+            point = LayerPoint(splitting.B, splitting.V, QQ)
             reason = f"each row is a linear form times one quadratic form, of rank {size}"
             return Certification("realizable", reason, coefficients, attention, seed, size, (point,))
         if (p, n) == (1, 1):
@@ -82,7 +82,7 @@ def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, s
     return Certification("not_realizable", reason, coefficients, attention, seed, witness=witness)
 
 
-def _factored_point(splitting: Splitting) -> Point:
+def _factored_point(splitting: Splitting) -> LayerPoint:
     """A = k vᵀ with the two real linear factors of an indefinite form of rank 2, over Q or Q(√D)."""
     d = splitting.B.shape[0]
     table = QQ.zeros((1, d, d * (d + 1) // 2))
@@ -90,7 +90,7 @@ def _factored_point(splitting: Splitting) -> Point:
     found = split_layer(table, QQ)
     point, domain = found.points[0], found.domain
     A = domain.matmul(point.A[:, :1], point.V)
-    return Point(A, domain.convert(splitting.V), domain)
+    return LayerPoint(A, domain.convert(splitting.V), domain)
 
 
 def _form_json(splitting: Splitting) -> dict[str, Any]:
