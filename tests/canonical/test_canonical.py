@@ -111,3 +111,18 @@ def test_zero_heads_are_removed():
     architecture = Architecture((2, 2), 2)
     zero = weights_from_matrices(architecture, [QQ.zeros((2, 2))], [QQ.eye(2)], QQ)
     assert QQ.is_zero(canonicalize(zero).weights.vector())
+
+
+def test_a_blind_layer_is_told_with_what_is_free_after_it():
+    rng = np.random.default_rng(3)
+    architecture = Architecture((2, 2, 2, 2), 2, tokens=2, kind="softmax")
+    tensors = dict(random_weights(architecture, QQ, 3).tensors())
+    tensors["layers.1.Q"], tensors["layers.1.K"] = QQ.convert([[0, 1], [-1, 0]]), QQ.eye(2)
+    blind = Weights.from_tensors(architecture, tensors, QQ)
+    other = Weights.from_tensors(architecture, {**tensors, "layers.2.Q": QQ.random((2, 2), rng)}, QQ)
+    found = canonicalize(blind)
+    assert found.to_json()["virtual_fiber"]["free"] == ["M_3"]
+    assert "M_3 is free" in str(found)
+    assert not found.weights.equals(canonicalize(other).weights)
+    seen = canonicalize(random_weights(architecture, QQ, 3))
+    assert seen.unseen is None and "virtual_fiber" not in seen.to_json()

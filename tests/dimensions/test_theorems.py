@@ -10,6 +10,7 @@ from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import formula
+from attngeom.dimensions.theorems import softmax_bottleneck
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.network.architecture import Architecture
 from attngeom.verification import Certificate, verify
@@ -32,6 +33,8 @@ def draw(number: int, largest: int, layers: int) -> Architecture:
     kind = rng.choice(("lightning", "softmax"))
     attention = [rng.randint(1, inner) for _ in range(depth)]
     causal = rng.random() < 0.2
+    if rng.random() < 0.15:
+        return draw_bottleneck(rng, largest, layers)
     return Architecture(
         widths,
         attention,
@@ -42,6 +45,18 @@ def draw(number: int, largest: int, layers: int) -> Architecture:
         residual=residual,
         causal=causal,
     )
+
+
+def draw_bottleneck(rng: random.Random, largest: int, layers: int) -> Architecture:
+    """A softmax network of heads that fill the hidden width, the case of Theorem S4; sometimes one condition fails."""
+    heads, depth = rng.randint(1, 3), rng.randint(2, max(2, layers))
+    value_width = rng.randint(1, max(1, largest // heads))
+    delta = heads * value_width - (rng.random() < 0.1)
+    ends = [delta + rng.choice((0, 0, 1, 2, -1)) for _ in range(2)]
+    widths = [max(1, width) for width in (ends[0], *(delta,) * (depth - 1), ends[1])]
+    attention = [rng.randint(1, max(1, width // heads)) for width in widths[:-2]] + [rng.randint(1, largest)]
+    tokens = rng.randint(1, 3)
+    return Architecture(widths, attention, tokens=tokens, kind="softmax", heads=heads, value_width=value_width)
 
 
 @pytest.mark.parametrize("start", range(0, COMPUTED, 100))
@@ -68,6 +83,30 @@ def test_heads_of_a_direct_sum(d, d_out, a, v, heads):
     known = formula(architecture)
     assert known.source == "Theorem H"
     assert dimension(architecture, method="minor").dimension == known.value
+
+
+@pytest.mark.parametrize(
+    ("widths", "a", "heads", "v", "value"),
+    [((4, 4, 4), 2, 2, 2, 80), ((5, 4, 5), 2, 2, 2, 96), ((4, 4, 4), 1, 4, 1, 96), ((3, 2, 4), 1, 2, 1, None)],
+)
+def test_softmax_networks_through_a_bottleneck(widths, a, heads, v, value):
+    architecture = Architecture(widths, a, tokens=2, kind="softmax", heads=heads, value_width=v)
+    known = formula(architecture)
+    assert known.source == "Theorem S4" and known.value == (value or known.value)
+    found = dimension(architecture, method="minor")
+    assert found.dimension == known.value and found.standing == "proven"
+
+
+@pytest.mark.parametrize(
+    ("widths", "a", "heads", "v"),
+    [((2, 3, 3), 1, 1, 3), ((4, 4, 3), 2, 2, 2), ((4, 4, 4), 3, 2, 2), ((4, 4, 4), 2, 2, 1), ((4, 3, 4), 1, 2, 2)],
+)
+def test_theorem_s4_needs_each_hypothesis(widths, a, heads, v):
+    architecture = Architecture(widths, a, tokens=2, kind="softmax", heads=heads, value_width=v)
+    claim = softmax_bottleneck(architecture)
+    assert not claim.applies
+    with pytest.raises(AttnGeomError):
+        THEOREMS["softmax-bottleneck"](architecture)
 
 
 def test_verifier_agrees_with_the_formulas():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from attngeom.canonical.restore import GAUGES, Gauge, default_gauge, restore
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.network import Weights, random_symmetry
 from attngeom.results import Result
 
@@ -46,8 +48,19 @@ class Canonicalization(Result):
         """How many entries of the form are free: the dimension of the function space, at generic weights."""
         return len(coordinates(self.form))
 
+    @cached_property
+    def unseen(self) -> VirtualFiber | None:
+        """The fiber in (M, L) of a normalised network whose function does not see all of it; None if it does.
+
+        Then weights of different orbits have the same function, and canonical forms tell more than the function.
+        """
+        if not self.weights.architecture.rule.is_normalised:
+            return None
+        fiber = virtual_fiber(self.weights)
+        return fiber if fiber is not None and fiber.free else None
+
     def to_json(self) -> dict[str, Any]:
-        return {
+        record = {
             "num_parameters": self.form.architecture.num_parameters,
             "num_free": self.num_free,
             "gauge": self.gauge,
@@ -55,13 +68,15 @@ class Canonicalization(Result):
             "standing": self.standing,
             "reason": self.reason,
         }
+        return record if self.unseen is None else {**record, "virtual_fiber": self.unseen.to_json()}
 
     def rows(self) -> Mapping[str, Any]:
-        return {
+        lines = {
             "canonical form": "",
             "parameters": f"{self.form.architecture.num_parameters:,}, of which {self.num_free:,} are free",
             "canonical": f"{'yes' if self.is_canonical else 'no'}: {self.reason}",
         }
+        return lines if self.unseen is None else {**lines, "fiber in (M, L)": self.unseen.words}
 
 
 def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalization:

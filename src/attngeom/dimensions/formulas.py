@@ -20,6 +20,7 @@ from attngeom.dimensions.theorems import (
     residual_softmax,
     sigmoid_heads,
     sigmoid_network,
+    softmax_bottleneck,
     softmax_heads,
     softmax_network,
 )
@@ -248,6 +249,7 @@ FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     lightning_network,
     residual_softmax,
     softmax_heads,
+    softmax_bottleneck,
     lightning_heads,
     sigmoid_network,
     sigmoid_heads,

@@ -127,6 +127,44 @@ def softmax_heads(architecture: Architecture) -> DimensionFormula | None:
     return DimensionFormula(_sum_heads(architecture), "Theorem D", "theorem", conditions, "softmax-heads")
 
 
+def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2αd − α² + ν(d + d') − ν²) over all heads, minus δ² for each hidden layer of width δ (Theorem S4).
+
+    Softmax networks of at least two layers whose heads fill the hidden width exactly.
+
+    >>> softmax_bottleneck(Architecture((4, 4, 4), 2, kind="softmax", heads=2)).value
+    80
+    """
+    if architecture.kind != "softmax" or architecture.num_layers < 2:
+        return None
+    *hidden, last = architecture.layers
+    delta = last.d_in
+    conditions = (
+        Condition("no skip connection", not architecture.residual),
+        Condition("no causal mask", not architecture.causal),
+        Condition("t ≥ 2", architecture.tokens >= 2),
+        Condition("hidden widths equal some δ ≤ d_0, d_l", _is_bottleneck(architecture)),
+        Condition("heads × value width = δ before the last layer", all(_reach(layer) == delta for layer in hidden)),
+        Condition(
+            "heads × attention width ≤ d_{i-1} before the last layer",
+            all(layer.heads * layer.attention <= layer.d_in for layer in hidden),
+        ),
+        Condition("heads × value width ≥ δ in the last layer", _reach(last) >= delta),
+    )
+    value = _sum_heads(architecture) - len(hidden) * delta**2
+    return DimensionFormula(value, "Theorem S4", "theorem", conditions, "softmax-bottleneck")
+
+
+def _is_bottleneck(architecture: Architecture) -> bool:
+    first, *hidden, last = architecture.widths
+    return len(set(hidden)) == 1 and hidden[0] <= min(first, last)
+
+
+def _reach(layer: LayerShape) -> int:
+    """Heads × value width: how many output directions the heads of a layer have; a single value matrix has all."""
+    return layer.d_out if layer.value_width is None else layer.heads * layer.value_width
+
+
 def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
     """Σ (2ad − a² + v(d + d') − v² − 1) over the heads of one lightning layer that are a direct sum (Theorem H).
 

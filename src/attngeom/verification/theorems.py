@@ -86,6 +86,22 @@ def _softmax_heads(architecture: Architecture) -> int:
     return _heads(architecture)
 
 
+def _softmax_bottleneck(architecture: Architecture) -> int:
+    require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
+    require(not architecture.residual and not architecture.causal, "no skip connection and no mask are required")
+    require(architecture.tokens >= 2, "two tokens are required")
+    widths, layers = architecture.widths, architecture.layers
+    delta = widths[-2]
+    require(all(width == delta for width in widths[1:-1]), "equal hidden widths are required")
+    require(delta <= widths[0] and delta <= widths[-1], "a hidden width of at most d_0 and d_l is required")
+    filled = [layer.d_out if layer.value_width is None else layer.heads * layer.value_width for layer in layers]
+    require(filled[:-1] == [delta] * len(filled[:-1]), "heads × value width = hidden width is required")
+    require(filled[-1] >= delta, "heads × value width ≥ hidden width is required in the last layer")
+    narrow = all(layer.heads * layer.attention <= layer.d_in for layer in layers[:-1])
+    require(narrow, "heads × attention width ≤ input width is required before the last layer")
+    return _heads(architecture) - sum(width * width for width in widths[1:-1])
+
+
 def _lightning_heads(architecture: Architecture) -> int:
     require(architecture.kind == "lightning" and architecture.num_layers == 1, "one lightning layer is required")
     require(not architecture.residual and not architecture.causal, "no skip connection and no mask are required")
@@ -113,6 +129,7 @@ THEOREMS: dict[str, Callable[[Architecture], int]] = {
     "lightning-network": _lightning_network,
     "residual-softmax": _residual_softmax,
     "softmax-heads": _softmax_heads,
+    "softmax-bottleneck": _softmax_bottleneck,
     "lightning-heads": _lightning_heads,
     "linear-softmax": _linear_softmax,
 }
