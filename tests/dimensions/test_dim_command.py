@@ -45,10 +45,12 @@ def test_balls_and_krylov_give_the_same(capsys):
             assert (record["dimension"], record["is_proven"], record["method"]) == (value, True, method)
 
 
-def test_transformer_sizes_answer_by_formula(capsys):
+@pytest.mark.parametrize(("flags", "method"), [((), "theorem"), (("--causal",), "formula")])
+def test_transformer_sizes_answer_at_once(capsys, flags, method):
+    # Theorem S4 covers the stack without mask; with a mask the formula is computed at small sizes only.
     widths = ",".join(["768"] * 13)
-    record = answer(capsys, "--kind", "softmax", "--heads", "12", "--widths", widths)
-    assert record["method"] == "formula" and record["is_proven"] is False
+    record = answer(capsys, "--kind", "softmax", "--heads", "12", "--widths", widths, *flags)
+    assert record["method"] == method and record["is_proven"] is (method == "theorem")
     assert record["architecture"]["attention"] == [64] * 12
     assert record["dimension"] == 12 * 24 * (2 * 64 * 768 - 64**2) - 11 * 768**2
 
