@@ -58,7 +58,9 @@ class Text(Control):
         return given.strip()
 
     def draw(self, given: str, shelf: Shelf) -> Html:
-        return self.labelled(tag("input", type="text", name=self.name, value=given, autocomplete="off"))
+        return self.labelled(
+            tag("input", type="text", name=self.name, value=given, autocomplete="off", aria_label=self.label)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,9 @@ class Area(Text):
     lines: int = 8
 
     def draw(self, given: str, shelf: Shelf) -> Html:
-        return self.labelled(tag("textarea", given, name=self.name, rows=self.lines, spellcheck="false"))
+        return self.labelled(
+            tag("textarea", given, name=self.name, rows=self.lines, spellcheck="false", aria_label=self.label)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,7 @@ class Number(Control):
 
     def draw(self, given: str, shelf: Shelf) -> Html:
         return self.labelled(
-            tag("input", type="number", name=self.name, value=given, min=self.low, max=self.high, step=1)
+            tag("input", type="number", name=self.name, value=given, min=self.low, max=self.high, aria_label=self.label)
         )
 
 
@@ -111,7 +115,7 @@ class Slider(Control):
 
     def draw(self, given: str, shelf: Shelf) -> Html:
         bounds: dict[str, Any] = {"min": f"{self.low:g}", "max": f"{self.high:g}", "step": f"{self.step:g}"}
-        bar = tag("input", type="range", name=self.name, value=given, **bounds)
+        bar = tag("input", type="range", name=self.name, value=given, aria_label=self.label, **bounds)
         parts = (tag("span", self.label), bar, tag("output", given))
         return tag("label", *parts, class_="control slider", data_only=self.only or None)
 
@@ -142,7 +146,7 @@ class Choice(Control):
 
     def draw(self, given: str, shelf: Shelf) -> Html:
         options = (tag("option", shown, value=word, selected=word == given) for word, shown in self.options)
-        return self.labelled(tag("select", *options, name=self.name))
+        return self.labelled(tag("select", *options, name=self.name, aria_label=self.label))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +162,7 @@ class File(Control):
         held = shelf.listed(self.suffixes, given)
         options = [tag("option", "none", value="")]
         options += [tag("option", entry.name, value=entry.key, selected=entry.key == given) for entry in held]
-        choice = tag("select", *options, name=self.name)
+        choice = tag("select", *options, name=self.name, aria_label=self.label)
         drop = tag(
             "input", type="file", data_upload=self.name, accept=",".join(self.suffixes), aria_label="open a file"
         )

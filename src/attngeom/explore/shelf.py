@@ -28,6 +28,11 @@ class Entry:
     name: str
     path: str
 
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return Path(self.path).stat().st_size
+
 
 @dataclass
 class Shelf:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpz, fmpz_mat, nmod, nmod_mat
+from flint import fmpq, fmpq_mpoly, fmpz, fmpz_mat, nmod, nmod_mat
 
 from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
+from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.budget import afford_elimination
@@ -80,12 +81,14 @@ def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
 
 
 def determinant(matrix: Sequence[Sequence[Any]]) -> Any:
-    """The determinant of a nonempty square matrix over Q or GF(2^61 − 1); SizeError beyond the budget.
+    """The determinant of a nonempty square matrix over Q, GF(2^61 − 1) or polynomials; SizeError beyond the budget.
 
     >>> determinant([[fmpq(1, 2), fmpq(1)], [fmpq(1), fmpq(3)]])
     1/2
     """
     size = len(matrix)
+    if isinstance(matrix[0][0], fmpq_mpoly):
+        return polynomial_determinant(matrix)
     if isinstance(matrix[0][0], nmod):
         residues = [int(x) for row in matrix for x in row]
         return nmod(int(nmod_mat(size, size, residues, BIG_PRIME).det()), BIG_PRIME)

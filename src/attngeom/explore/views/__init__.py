@@ -11,6 +11,7 @@ from attngeom.explore.view import View
 VIEWS = {
     "dimension": ("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
     "fiber": ("Fiber walker", "Weights move, the function stays: drag the symmetries of a small network."),
+    "layer": ("Is this an attention layer?", "Edit coefficients or drop a file: verdict, violated equation, distance."),
 }
 """Name in the address: title and one line."""
 

@@ -26,6 +26,7 @@ from attngeom.network.symmetry.query_key import QueryKey
 from attngeom.network.symmetry.scale import Scale
 
 MAX_PARAMETERS = 300
+MAX_BYTES = 2**20
 MAX_WIDTH = 8
 STARTS = {
     "layer": Architecture((3, 2), 2, tokens=2),
@@ -92,6 +93,8 @@ def _start(network: str, seed: int, file: Entry | None) -> Weights:
         return Weights.from_vector(architecture, QQ.convert([Fraction(int(x), 2) for x in halves]), QQ)
     if file is None:
         raise InputError("no file is open; drop a weights file (.json or .safetensors), or choose a network")
+    if file.size > MAX_BYTES:
+        raise SizeError(f"{file.name[:60]}: {file.size:,} bytes; networks of at most {MAX_BYTES:,} are walked here")
     weights = read_weights(file.path)
     architecture = weights.architecture
     if architecture.num_layers > 2 or max(architecture.widths) > MAX_WIDTH:
