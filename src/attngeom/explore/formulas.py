@@ -57,7 +57,7 @@ def show_polynomial(f: Polynomial, names: Mapping[str, Html] | None = None) -> H
 
 
 @dataclass(frozen=True)
-class Entry:
+class Reading:
     """A scaled coefficient that an equation reads: its place, its name, its value."""
 
     key: tuple[Any, ...]
@@ -69,7 +69,7 @@ class Entry:
 class Broken:
     """A violated equation in the scaled coefficients that it reads; ``polynomial`` is None where it is too long."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Reading, ...]
     polynomial: Polynomial | None
     names: Mapping[str, Html]
 
@@ -117,7 +117,7 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
     definition = DEFINITIONS[violation.family]
     definition.evaluate(violation.data, replace(given, **{kind: watch(kind) for kind in kinds}))
     names = {f"z{place}": key for place, key in enumerate(read)}
-    entries = tuple(Entry(key, _name(key, coefficients.d_out), value) for key, value in read.items())
+    entries = tuple(Reading(key, _name(key, coefficients.d_out), value) for key, value in read.items())
     shown = {name: entry.name for name, entry in zip(names, entries, strict=True)}
     if violation.degree > MAX_DEGREE:
         return Broken(entries, None, shown)

@@ -21,7 +21,7 @@ MAX_DROPPED = 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShelfItem:
     """A file or folder under the key that stands for it in addresses; ``name`` is what the user calls it."""
 
     key: str
@@ -38,7 +38,7 @@ class Entry:
 class Shelf:
     """Entries by key; ``folder`` is made when the first file is dropped."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, ShelfItem] = field(default_factory=dict)
     _folder: tempfile.TemporaryDirectory[str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -54,21 +54,21 @@ class Shelf:
         for number, path in enumerate(paths, start=1):
             if not Path(path).exists():
                 raise InputError(f"{path} does not exist; give files or folders that exist")
-            shelf.entries[str(number)] = Entry(str(number), str(path), str(Path(path).resolve()))
+            shelf.entries[str(number)] = ShelfItem(str(number), str(path), str(Path(path).resolve()))
         return shelf
 
-    def find(self, key: str) -> Entry:
+    def find(self, key: str) -> ShelfItem:
         """The entry of a key."""
         if key not in self.entries:
             raise InputError("this file is no longer there; drop it again, or name it when you start attngeom explore")
         return self.entries[key]
 
-    def listed(self, suffixes: Sequence[str], chosen: str) -> list[Entry]:
+    def listed(self, suffixes: Sequence[str], chosen: str) -> list[ShelfItem]:
         """Entries of these suffixes to choose from; a dropped file is offered to the window that dropped it only."""
         held = list(self.entries.values())
         return [e for e in held if e.key == chosen or (e.key.isdigit() and e.name.endswith(tuple(suffixes)))]
 
-    def drop(self, name: str, content: bytes) -> Entry:
+    def drop(self, name: str, content: bytes) -> ShelfItem:
         """Keep a dropped file; its name is shown and never used as a path, but for a known suffix."""
         if len(content) > MAX_UPLOAD:
             raise SizeError(f"a file of {len(content):,} bytes dropped; at most {MAX_UPLOAD:,}: name it when you start")
@@ -79,7 +79,7 @@ class Shelf:
             key = f"d{secrets.token_hex(12)}"
             path = Path(self._folder.name) / f"{key}{suffix}"
             path.write_bytes(content)
-            self.entries[key] = Entry(key, name[-80:] or "dropped file", str(path))
+            self.entries[key] = ShelfItem(key, name[-80:] or "dropped file", str(path))
             dropped = [entry for entry in self.entries.values() if not entry.key.isdigit()]
             for entry in dropped[:-MAX_DROPPED]:
                 del self.entries[entry.key]
@@ -98,5 +98,5 @@ class Shelf:
     @classmethod
     def from_json(cls, entries: Iterable[Sequence[str]]) -> Shelf:
         """The inverse of :meth:`to_json`."""
-        found: Mapping[str, Entry] = {key: Entry(key, name, path) for key, name, path in entries}
+        found: Mapping[str, ShelfItem] = {key: ShelfItem(key, name, path) for key, name, path in entries}
         return cls(dict(found))

@@ -15,7 +15,7 @@ from attngeom.exact.domains import QQ, RR, Array
 from attngeom.explore.controls import Choice, File, Number, Slider, State
 from attngeom.explore.drawings import heat_map
 from attngeom.explore.markup import Html, Node, badge, join, pairs, section, tag
-from attngeom.explore.shelf import Entry
+from attngeom.explore.shelf import ShelfItem
 from attngeom.explore.view import View
 from attngeom.files import to_json
 from attngeom.interop.weights import read_weights, weights_to_json
@@ -86,7 +86,7 @@ class Walk:
 
 
 @lru_cache(maxsize=32)
-def _start(network: str, seed: int, file: Entry | None) -> Weights:
+def _start(network: str, seed: int, file: ShelfItem | None) -> Weights:
     if network != "file":
         architecture, rng = STARTS[network], np.random.default_rng(seed)
         halves = rng.integers(-3, 4, architecture.num_parameters)
@@ -105,7 +105,7 @@ def _start(network: str, seed: int, file: Entry | None) -> Weights:
 
 
 @lru_cache(maxsize=64)
-def _representative(network: str, seed: int, file: Entry | None, base: str) -> Weights:
+def _representative(network: str, seed: int, file: ShelfItem | None, base: str) -> Weights:
     weights = _start(network, seed, file)
     if base == "least":
         return teleport(weights.to(RR), "norm").weights.to(QQ)

@@ -17,7 +17,7 @@ from attngeom.explore.formulas import Broken, expand
 from attngeom.explore.lists import parse_integers, parse_numbers
 from attngeom.explore.markup import Html, Node, badge, join, section, table, tag
 from attngeom.explore.markup import pairs as labelled
-from attngeom.explore.shelf import Entry
+from attngeom.explore.shelf import ShelfItem
 from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
 from attngeom.layer.coefficients import Coefficients, array_shapes, count_entries, expand_matrices, symmetrize
@@ -59,7 +59,7 @@ def coefficients_of_table(rows: list[list[Fraction]], d: int, d_out: int) -> Coe
 
 
 @lru_cache(maxsize=16)
-def _read(file: Entry) -> Coefficients:
+def _read(file: ShelfItem) -> Coefficients:
     return read_coefficients(file.path)
 
 
