@@ -77,6 +77,16 @@ class Dimension(Result):
         return None if self.dimension is None else self.num_parameters - self.dimension
 
     @property
+    def samples(self) -> tuple[int, int] | None:
+        """D and D + 1: how many random numbers ⟨C, φ(X)⟩ leave finitely many functions, and how many leave one.
+
+        Theorem N of docs/theorems-training.md; as strong as the dimension, and None where that is undecided.
+        """
+        if self.dimension is None or self.standing == "undecided":
+            return None
+        return self.dimension, self.dimension + 1
+
+    @property
     def fiber(self) -> dict[str, int]:
         """The fiber dimension split by symmetry; what no known symmetry explains comes last."""
         value = self.upper.value if self.dimension is None else self.dimension
@@ -114,6 +124,7 @@ class Dimension(Result):
             "dimension": self.dimension,
             "fiber_dimension": self.fiber_dimension,
             "fiber": self.fiber,
+            "samples": None if self.samples is None else list(self.samples),
             "formula": None if self.formula is None else self.formula.to_json(),
             "lower_bound": self.lower_bound,
             "upper_bound": self.upper_bound,
@@ -144,6 +155,10 @@ class Dimension(Result):
             rows["formula"] = claim if not failed else f"none applies; {claim} would need: {'; '.join(failed)}"
         how = self.method if self.prime is None else f"{self.method} mod {self.prime}"
         rows["method"] = f"{how}, seed {self.seed}, {self.seconds:.3f} s"
+        if self.samples is not None:
+            rows["samples"] = (
+                f"{self.samples[1]:,} random numbers ⟨C, φ(X)⟩ determine the function, {self.samples[0] - 1:,} never do"
+            )
         if self.dimension:
             ratio = self.num_parameters / self.dimension
             rows["sample complexity"] = (

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from attngeom.papers import deep, deep_fibers, figures, layer_fibers, layer_geometry, remarks, softmax, virtual_fibers
+from attngeom.papers import (
+    deep,
+    deep_fibers,
+    figures,
+    layer_fibers,
+    layer_geometry,
+    remarks,
+    samples,
+    softmax,
+    virtual_fibers,
+)
 from attngeom.papers.records import Claim
 
 THEOREMS = "docs/theorems-dimension.md"
 
 CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "G-section-1-samples", "G", "Section 1, sample complexity",
+        "The number of samples that determine a function grows linearly with the dimension of the set of functions,"
+        " whatever the number of parameters is.",
+        "double precision", "proven", samples.run_samples,
+        "attngeom dim --widths 2,2 --attention 1 --tokens 2", "attngeom.learning.samples.samples_needed",
+        page="docs/theorems-training.md",
+    ),
     Claim(
         "G-definition-3", "G", "Definition 3",
         "The weights of a network with widths d_i and attention widths a_i have Σ d_i(2a_i + d_{i−1}) entries.",

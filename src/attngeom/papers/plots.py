@@ -57,6 +57,37 @@ def _save(canvas: Canvas, claim_id: str, folder: Path) -> tuple[bytes, list[str]
     return parts["png"], [f"figures/{claim_id}.{kind}" for kind in parts]
 
 
+def draw_samples(data: dict[str, Any], folder: Path) -> Figure:
+    """[G] Section 1: shares of interpolating fits that are the true function, around the dimension."""
+    sizes = sorted({row["dimension"] for row in data["rows"]})
+    marks = ("o", "s", "^")
+    with plt.rc_context(STYLE):
+        canvas, axes = plt.subplots(figsize=(6.4, 4.4))
+        for number, (size, mark) in enumerate(zip(sizes, marks)):
+            rows = [row for row in data["rows"] if row["dimension"] == size]
+            offsets = [row["samples"] - size for row in rows]
+            shares = [100 * row["equal"] / max(row["interpolating"], 1) for row in rows]
+            label = f"D = {size}, {rows[0]['parameters']} parameters"
+            axes.plot(offsets, shares, mark, color=(DARK, MIDDLE, WARM)[number], markersize=9 - 2 * number, label=label)
+            axes.plot(offsets, shares, color=(DARK, MIDDLE, WARM)[number], linewidth=1, zorder=0)
+        axes.set_xticks([-1, 0, 1], ["D − 1", "D", "D + 1"])
+        axes.set_xlabel("number of scalar samples")
+        axes.set_ylabel("interpolating fits that are the truth, %")
+        axes.set_ylim(-6, 106)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes.legend(loc="upper left")
+        png, files = _save(canvas, "G-section-1-samples", folder)
+    counts = "; ".join(
+        f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']} interpolating fits"
+        for row in data["rows"]
+    )
+    caption = (
+        "One more sample than the dimension determines the function, whatever the number of parameters; one less never"
+        f" does (Theorem N). {data['rows'][0]['fits']} fits for each point; fits that are the truth: {counts}."
+    )
+    return Figure("G-section-1-samples", "The sample threshold", caption, png, tuple(files))
+
+
 def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
     """[G] Figure 1: the surface (x, b x, b²), its singular line, and the part of it in the Zariski closure only."""
     x, b = np.meshgrid(data["x"], data["b"])
@@ -292,6 +323,7 @@ def _affine(c: list[int]) -> str:
 
 
 DRAWINGS: dict[str, Callable[[dict[str, Any], Path], Figure]] = {
+    "G-section-1-samples": draw_samples,
     "G-figure-1": draw_umbrella,
     "G-figure-2": draw_words,
     "G-figure-3": draw_dimensions,

@@ -125,5 +125,5 @@ def run_claims(
     return records
 
 
-FIGURES = ("G-figure-1", "G-figure-2", "G-figure-3", "I-figure-1")
+FIGURES = ("G-section-1-samples", "G-figure-1", "G-figure-2", "G-figure-3", "I-figure-1")
 """Claims whose data is drawn."""

@@ -1,0 +1,130 @@
+"""The sample threshold seen in fits: interpolating networks are the truth from D + 1 samples on, and never below D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attngeom.dimensions import dimension
+from attngeom.exact.domains import RR, Array
+from attngeom.network import Architecture
+from attngeom.network.layer import Passes
+from attngeom.network.weights import Head
+from attngeom.papers.records import Check, Finding, Work
+
+ARCHITECTURES = (
+    Architecture((2, 1), 2, tokens=2),
+    Architecture((2, 2), 1, tokens=2),
+    Architecture((3, 1), 1, tokens=2),
+)
+OFFSETS = (-1, 0, 1)
+"""Numbers of samples, relative to the dimension."""
+TRUTHS, QUICK_TRUTHS, STARTS, STEPS = 6, 2, 12, 300
+INTERPOLATES, EQUALS = 1e-10, 1e-5
+"""Relative residuals: at the samples of the fit, and at others of the same kind."""
+
+
+def values(architecture: Architecture, stack: Array, X: Array, C: Array) -> tuple[Array, Array]:
+    """⟨C_n, φ_w(X_n)⟩ for a stack of weights w of one layer, (p, N), and the derivatives, (p, N, parameters)."""
+    shapes, slots = dict(architecture.tensor_shapes()), architecture.slots()
+    tensors = [stack[:, slots[name]].reshape(len(stack), *shape) for name, shape in shapes.items()]
+    passes = Passes.at(((Head(*tensors),),), X, architecture.rule, RR, architecture.residual)
+    found = np.einsum("nto,pnto->pn", C, passes.output())
+    gradients = [gradient.product(RR) for gradient in passes.pull(C)]
+    return found, np.concatenate([x.reshape(*x.shape[:2], -1) for x in gradients], axis=-1)
+
+
+def fit(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
+    """Least squares fits of the wanted numbers from every start of the stack (Levenberg and Marquardt)."""
+    stack = stack.copy()
+    damping = np.full(len(stack), 1e-2)
+    found, J = values(architecture, stack, X, C)
+    eye = np.eye(X.shape[0])
+    for _ in range(STEPS):
+        residual = found - wanted
+        loss = (residual**2).sum(axis=1)
+        if np.all(loss <= (INTERPOLATES / 100) ** 2 * (wanted**2).sum()):
+            break
+        # Jᵀ (J Jᵀ + μ)⁻¹ r: there are fewer samples than weights.
+        normal = np.einsum("pni,pmi->pnm", J, J) + damping[:, None, None] * eye
+        step = np.einsum("pni,pn->pi", J, np.linalg.solve(normal, residual[..., None])[..., 0])
+        tried, slopes = values(architecture, stack - step, X, C)
+        better = ((tried - wanted) ** 2).sum(axis=1) < loss
+        stack[better] -= step[better]
+        found[better], J[better] = tried[better], slopes[better]
+        damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-12, 1e12)
+    return stack
+
+
+def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
+    """How many of all fits interpolate ``count`` random samples of a random truth, and how many of these equal it."""
+    d_in, d_out, t = architecture.widths[0], architecture.widths[-1], architecture.tokens
+    interpolating = equal = 0
+    for truth in range(truths):
+        rng = np.random.default_rng([seed, count, truth])
+        true = rng.standard_normal((1, architecture.num_parameters))
+        samples = [(rng.standard_normal((n, t, d_in)), rng.standard_normal((n, t, d_out))) for n in (count, 40)]
+        starts = rng.standard_normal((STARTS, architecture.num_parameters))
+        (X, C), held_out = samples
+        wanted = values(architecture, true, X, C)[0]
+        fitted = fit(architecture, starts, X, C, wanted)
+        close = _error(architecture, fitted, X, C, wanted) <= INTERPOLATES
+        others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)[0]) <= EQUALS
+        interpolating += int(close.sum())
+        equal += int((close & others).sum())
+    return interpolating, equal
+
+
+def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
+    """The largest relative residual of every fit."""
+    found = values(architecture, stack, X, C)[0]
+    return np.asarray(np.abs(found - wanted).max(axis=1) / np.abs(wanted).max())
+
+
+def run_samples(work: Work) -> Finding:
+    """Shares of interpolating fits that equal the truth at N = D − 1, D, D + 1 scalar samples, one layer, t = 2."""
+    rows: list[dict[str, Any]] = []
+    truths = work.choose(QUICK_TRUTHS, TRUTHS)
+    for architecture in work.choose(ARCHITECTURES[1:2], ARCHITECTURES):
+        D = dimension(architecture).dimension
+        assert D is not None
+        for offset in OFFSETS:
+            interpolating, equal = count_fits(architecture, D + offset, truths, work.seed)
+            rows.append(
+                {
+                    "widths": list(architecture.widths),
+                    "attention": architecture.attention[0],
+                    "parameters": architecture.num_parameters,
+                    "dimension": D,
+                    "samples": D + offset,
+                    "fits": truths * STARTS,
+                    "interpolating": interpolating,
+                    "equal": equal,
+                }
+            )
+    below, at, above = ([row for row in rows if row["samples"] - row["dimension"] == k] for k in OFFSETS)
+    checks = (
+        Check("with D − 1 samples no interpolating fit is the true function", all(not row["equal"] for row in below)),
+        Check(
+            "with D + 1 samples every interpolating fit is the true function",
+            all(row["equal"] == row["interpolating"] for row in above),
+        ),
+        Check(
+            "with D samples some interpolating fits are other functions",
+            any(row["equal"] < row["interpolating"] for row in at),
+            "support",
+        ),
+        Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support"),
+        Check("D + 1 is at most the number of parameters", all(r["samples"] <= r["parameters"] for r in rows), "support"),
+    )
+    shown = "; ".join(
+        f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']}" for row in rows
+    )
+    return Finding(
+        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and are"
+        f" the truth: {shown}. Theorem N (docs/theorems-training.md) proves the threshold for every architecture",
+        checks,
+        {"rows": rows},
+        data={"rows": rows},
+    )
