@@ -24,7 +24,7 @@ CLAIMS: tuple[Claim, ...] = (
         " whatever the number of parameters is.",
         "double precision", "proven", samples.run_samples,
         "attngeom dim --widths 2,2 --attention 1 --tokens 2", "attngeom.learning.samples.samples_needed",
-        page="docs/theorems-training.md",
+        page="docs/theorems-training.md, Theorem N",
     ),
     Claim(
         "G-definition-3", "G", "Definition 3",
