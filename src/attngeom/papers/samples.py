@@ -116,7 +116,11 @@ def run_samples(work: Work) -> Finding:
             "support",
         ),
         Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support"),
-        Check("D + 1 is at most the number of parameters", all(r["samples"] <= r["parameters"] for r in rows), "support"),
+        Check(
+            "D + 1 is at most the number of parameters",
+            all(row["samples"] <= row["parameters"] for row in rows),
+            "support",
+        ),
     )
     shown = "; ".join(
         f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']}" for row in rows
