@@ -13,6 +13,9 @@ def store(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("plots"), Work(quick=True))
     for claim in find_claims(["G-figure-1", "G-figure-2", "I-figure-1"]):
         run_claim(claim, store.work, store)
+    row = {"dimension": 6, "parameters": 8, "fits": 24}
+    rows = [{**row, "samples": 5 + k, "interpolating": 20, "equal": 10 * k} for k in range(3)]
+    store.save_data("G-section-1-samples", {"rows": rows})
     values = {"expected": [25, 40], "float64": [25, 40], "float32": [24, 40], "exact": [25, None]}
     store.save_data("G-figure-3", {"delta": [3, 4], "samples": 9, "softmax": values, "lightning": values})
     return store
