@@ -421,6 +421,12 @@ LAMBDA = [
     one("lambda-text", "lambda {in}/stratum_boundary.json", json=False),
     one("lambda-table", "lambda --widths 2,2 --attention 2 --table"),
     one("lambda-table-softmax", "lambda --widths 2,2,2 --attention 1 --kind softmax --table", json=False),
+    Case(
+        "lambda-certificate",
+        (Step("lambda {in}/deep.json --certificate {out}/c.json"), Step("verify {out}/c.json")),
+        ("c.json",),
+    ),
+    one("lambda-bad-certificate", "lambda {in}/layer.safetensors --certificate {out}/c.json", 2, files=("c.json",)),
     one("lambda-bad-nothing", "lambda", 2),
     one("lambda-bad-both", "lambda {in}/layer.json --widths 2,2 --table", 2),
     one("lambda-bad-table", "lambda --widths 2,2 --heads 2 --table", 2),

@@ -19,6 +19,7 @@ from attngeom.cli.options import (
     Tokens,
     ValueWidth,
     default_attention,
+    file_option,
     flag,
     parse_list,
 )
@@ -27,6 +28,7 @@ from attngeom.errors import InputError
 from attngeom.interop import read_weights
 from attngeom.learning import LearningTable, global_learning_coefficient, learning_coefficient, learning_table
 from attngeom.network import Architecture
+from attngeom.verification import write_certificate
 
 OptionalWeights = Annotated[
     Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
@@ -35,6 +37,9 @@ Widths = Annotated[str | None, typer.Option("--widths", help="Widths d_0,…,d_l
 Attention = Annotated[str | None, typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated.")]
 AsTable = Annotated[bool, flag("--table", "One row for each rank stratum of the architecture.")]
 Global = Annotated[bool, flag("--global", "The least pair over all weights of the same function.")]
+CertificateFile = Annotated[
+    Path | None, file_option("--certificate", "Write a certificate for attngeom verify to this file.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,6 +59,7 @@ def lambda_command(
     residual: Residual = False,
     causal: Causal = False,
     temperature: Temperature = "1",
+    certificate: CertificateFile = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -65,6 +71,8 @@ def lambda_command(
     """
     if (weights is None) != table or table != (widths is not None):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
+    if certificate is not None and (table or everywhere):
+        raise InputError("--certificate given with --table or --global; certificates are about given weights")
     if table:
         sizes = parse_list(str(widths), "widths")
         given = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
@@ -72,6 +80,10 @@ def lambda_command(
         return _print_table(learning_table(architecture), json)
     point = read_weights(Path(str(weights)))
     found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
+    if certificate is not None:
+        if found.certificate is None:
+            raise InputError(f"no certificate can be written: {found.standing}, by Theorem {found.theorem}; see docs")
+        write_certificate(found.certificate, certificate)
     if json:
         print_json(found.to_json())
     else:

@@ -13,6 +13,7 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, QuadraticField
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
+from attngeom.learning.certificate import certify
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax
 from attngeom.learning.enlarged import table_at
@@ -41,7 +42,14 @@ class LearningCoefficient(Result):
     theorem: str
     blocks: tuple[Block, ...]
     measured: tuple[Rank, ...] = ()
-    certificate: Certificate | None = None
+    witness: Mapping[str, Any] | None = None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What ``attngeom verify`` rechecks; None for estimates, bounds, samples, and ranks that balls certified."""
+        if self.pair is None or self.witness is None or not self.is_proven:
+            return None
+        return certify(self.weights, self.pair, self.theorem, self.blocks, self.witness, self.seed)
 
     @property
     def pair(self) -> Pair | None:
@@ -126,6 +134,7 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
         theorem=found.theorem,
         blocks=tuple(block for heads in blocks for head in heads for block in head),
         measured=measured,
+        witness=found.witness if inputs is None else None,
     )
 
 

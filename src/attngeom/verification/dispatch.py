@@ -12,6 +12,7 @@ from attngeom.verification.budget import MAX_BYTES
 from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
+from attngeom.verification.learning import LearningClaim
 from attngeom.verification.reading import show
 from attngeom.verification.records import Certificate
 from attngeom.verification.verdicts import Verdict
@@ -27,6 +28,7 @@ READERS: dict[str, Callable[[Any], Checkable]] = {
     "layer": LayerClaim.from_json,
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,
+    "learning-coefficient": LearningClaim.from_json,
 }
 
 

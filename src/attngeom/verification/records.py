@@ -17,9 +17,9 @@ from attngeom.version import __version__
 class Certificate:
     """A claim, the witness that proves it and where it came from, all JSON values.
 
-    ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "dimension" or "laws"
-    (what gradient flow conserves). The file carries a digest of its content, so that accidental damage is seen even
-    where the mathematics would survive it.
+    ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "dimension", "laws" (what
+    gradient flow conserves) or "learning-coefficient". The file carries a digest of its content, so that accidental
+    damage is seen even where the mathematics would survive it.
 
     >>> record = Certificate({"kind": "dimension", "dimension": 3}, {}, {"seed": 0}).to_json()
     >>> Certificate.from_json(record).to_json() == record

@@ -1,0 +1,311 @@
+"""Recheck a claim about a learning coefficient: ranks over Q, the theorem that a witness names, and its sum.
+
+Written independently of :mod:`attngeom.learning`, from the statements in docs/theorems-learning.md. Pairs (λ, m) are
+plain tuples (2λ, m) here, so that all numbers but one, the (d − 1)/2 of an aligned head, are integers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import FormatError
+from attngeom.exact.domains import QQ, Array
+from attngeom.network.architecture import Architecture
+from attngeom.network.weights import Head, Weights
+from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
+from attngeom.verification.learning_ranks import Shape, check_ranks
+from attngeom.verification.reading import read_integer, read_matrix, read_object, read_rational, require, show
+
+MAX_DIGITS = 10**9
+Twice = tuple[Fraction, int]
+"""(2λ, m)."""
+
+
+def plus(*pairs: Twice) -> Twice:
+    """Sums of functions in disjoint variables."""
+    return sum((value for value, _ in pairs), Fraction(0)), 1 + sum(m - 1 for _, m in pairs)
+
+
+def times(first: Twice, second: Twice) -> Twice:
+    """Products of functions in disjoint variables: the smaller value; m adds up where both are equal."""
+    if first[0] != second[0]:
+        return min(first, second)
+    return first[0], first[1] + second[1]
+
+
+def product_pair(P: int, H: int, N: int, b: int, c: int, r: int) -> Twice:
+    """Theorem A0 for B (P×H, rank b) times A (H×N, rank c) with a product of rank r, all t tried.
+
+    >>> product_pair(2, 1, 2, 0, 0, 0)
+    (Fraction(2, 1), 2)
+    """
+    p, h, n = P - b, H - b - c + r, N - c
+    costs = [(h - t) * (n - t) + p * t for t in range(min(h, n) + 1)]
+    return Fraction(P * c + b * N - b * c + min(costs)), costs.count(min(costs))
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix of a head: its size, its rank, and the inner size and ranks of its factors if it has any."""
+
+    rows: int
+    columns: int
+    rank: int
+    inner: int | None = None
+    left: int = 0
+    right: int = 0
+
+    @property
+    def pair(self) -> Twice:
+        if self.inner is None:
+            return Fraction(self.rows * self.columns), 1
+        return product_pair(self.rows, self.inner, self.columns, self.left, self.right, self.rank)
+
+    @property
+    def below(self) -> Twice:
+        """What is left beside one direction: a product of zero, with all sizes and ranks less one."""
+        if self.inner is None:
+            return Fraction((self.rows - 1) * (self.columns - 1)), 1
+        return product_pair(self.rows - 1, self.inner - 1, self.columns - 1, self.left - 1, self.right - 1, 0)
+
+    @property
+    def listed(self) -> list[int | None]:
+        factors = [None, None] if self.inner is None else [self.left, self.right]
+        return [*factors, self.rank]
+
+    @property
+    def shape(self) -> Shape:
+        full = self.inner is None or self.rank == min(self.rows, self.columns, self.inner)
+        free = self.inner is None or not full
+        dimension = self.rows * self.columns if free else self.rank * (self.rows + self.columns - self.rank)
+        return Shape(dimension, full, self.rank == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class LearningClaim:
+    """At these rational weights the learning coefficient is λ, with this multiplicity."""
+
+    weights: Weights
+    value: Fraction
+    multiplicity: int
+
+    @classmethod
+    def from_json(cls, record: Any) -> LearningClaim:
+        """Read the claim strictly; entries are rationals in lowest terms."""
+        claim = read_object(record, ("kind", "architecture", "tensors", "lambda", "multiplicity"), "claim")
+        architecture = Architecture.from_json(claim["architecture"])
+        afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
+        shapes = dict(architecture.tensor_shapes())
+        tensors = {}
+        for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
+            entries = [read_rational(x) for row in read_matrix(rows, *shapes[name], name) for x in row]
+            tensors[name] = np.array(entries, dtype=object).reshape(shapes[name])
+        rational = read_rational(claim["lambda"])
+        value = Fraction(int(rational.p), int(rational.q))
+        multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
+        return cls(Weights.from_tensors(architecture, tensors, QQ), value, multiplicity)
+
+    def __str__(self) -> str:
+        """The claim in words, with every field of the architecture by name and a digest of the weights."""
+        fields = [f"{name} {json.dumps(value)}" for name, value in self.weights.architecture.to_json().items()]
+        text = json.dumps([[name, [str(x) for x in array.ravel()]] for name, array in self.weights.tensors()])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return (
+            f"for inputs with a density, the learning coefficient of attention networks with {', '.join(fields)} at the"
+            f" weights with digest {digest} is {self.value}, of multiplicity {self.multiplicity}"
+        )
+
+    def check(self, witness: Mapping[str, Any]) -> str:
+        """Why the claim is true: the ranks are as stated, the hypotheses of the theorem hold, and it gives the pair."""
+        name = witness.get("theorem")
+        if not isinstance(name, str) or name not in (*THEOREMS, *BY_RANKS):
+            raise FormatError(f"theorem {show(name)} found; {', '.join((*THEOREMS, *BY_RANKS))} are known")
+        extra = ("prime", "seed", "samples", "tokens") if name in BY_RANKS else ()
+        read_object(witness, ("theorem", "ranks", *extra), "witness")
+        _afford_ranks(self.weights)
+        heads = [_matrices(head) for layer in self.weights.layers for head in layer]
+        ranks = [[*A.listed, *V.listed] for A, V in heads]
+        require(witness["ranks"] == ranks, f"the ranks over Q are {show(ranks)}, not {show(witness['ranks'])}")
+        if name in BY_RANKS:
+            (value, m), why = self._by_ranks(name, witness, heads)
+        else:
+            value, m = THEOREMS[name](self.weights, heads)
+            why = f"the hypotheses of Theorem {name} hold at these ranks over Q"
+        require(
+            (value / 2, m) == (self.value, self.multiplicity),
+            f"Theorem {name} gives λ = {value / 2}, m = {m}, not {self.value}, {self.multiplicity}",
+        )
+        return f"{why}, and it gives λ = {self.value}, m = {m}"
+
+    def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[Pair]) -> tuple[Twice, str]:
+        """Theorems B and R and the two bounds: ranks mod p at the point."""
+        require(self.weights.architecture.rule.is_polynomial, "ranks mod p are rechecked for lightning attention")
+        shapes = [(A.shape, V.shape) for A, V in heads]
+        found = check_ranks(self.weights, shapes, name, witness)
+        if name == "R":
+            return (Fraction(found.jacobian), 1), f"the rank {found.jacobian} mod p is the largest possible one"
+        parts = []
+        for A, V in heads:
+            if A.rank and V.rank:
+                parts += [A.pair, V.pair]
+            else:
+                parts.append(times(A.pair, V.pair) if A.rank == V.rank == 0 else A.pair if V.rank else V.pair)
+        value, m = plus(*parts)
+        value -= found.action
+        if name == "bounds":
+            require(value == found.jacobian and m == 1, f"the bounds are {found.jacobian}/2 and {value / 2}")
+            return (value, 1), f"½ rank mod p = {value / 2} is also the sum of the blocks less the symmetries"
+        return (value, m), f"the ranks {found.jacobian} + {found.action} mod p add up to dim Θ (Theorem B)"
+
+
+Pair = tuple[Matrix, Matrix]
+
+
+def _matrices(head: Head) -> Pair:
+    """Both matrices of a head with their ranks over Q."""
+    A = _factored(head.K.T, head.Q)
+    return A, _free(head.V) if head.O is None else _factored(head.O, head.V)
+
+
+def _afford_ranks(weights: Weights) -> None:
+    """Bound all eliminations together, the digits of products of layers, and the comparison of all heads."""
+    architecture = weights.architecture
+    heights = [(min(array.shape), height(array.ravel()), array.size) for _, array in weights.tensors()]
+    total = sum(size**4 * bits**1.25 for size, bits, _ in heights)
+    afford(total, MAX_ELIMINATION, "operations for the ranks of all tensors")
+    digits = sum(bits * size for _, bits, size in heights)
+    afford(architecture.num_layers * digits, MAX_DIGITS, "bits in products of layers")
+    afford(architecture.heads**2 * architecture.widths[0] ** 2, MAX_DIGITS, "entries to compare heads")
+
+
+def _rank(a: Array) -> int:
+    afford_elimination(min(a.shape), height(a.ravel()))
+    return QQ.rank(a)
+
+
+def _free(a: Array) -> Matrix:
+    return Matrix(a.shape[0], a.shape[1], _rank(a))
+
+
+def _factored(left: Array, right: Array) -> Matrix:
+    """A product: if one factor has no kernel in between, its rank is that of the other."""
+    b, c, inner = _rank(left), _rank(right), right.shape[0]
+    if inner in (b, c):
+        r = c if b == inner else b
+    elif min(b, c) == 0:
+        r = 0
+    else:
+        afford(prod(left.shape) * right.shape[1], 10**8, "products of rationals")
+        r = _rank(QQ.matmul(left, right))
+    return Matrix(left.shape[0], right.shape[1], r, inner, b, c)
+
+
+def _one_head(weights: Weights, kind: str) -> Head:
+    architecture = weights.architecture
+    require(architecture.kind == kind, f"{kind} attention is required")
+    require(architecture.num_layers == architecture.heads == 1, "one head in one layer is required")
+    return weights.layers[0][0]
+
+
+def _zero_function(weights: Weights, heads: list[Pair]) -> Twice:
+    head, ((A, V),) = _one_head(weights, "lightning"), heads
+    require(A.rank == 0 or V.rank == 0, "A = 0 or V = 0 is required")
+    if weights.architecture.tokens == 1:
+        form = head.attention_matrix(QQ)
+        require(V.rank == 0 and not QQ.is_zero(form + form.T), "one token needs V = 0 and xᵀAx not zero")
+        return V.pair
+    if A.rank == V.rank == 0:
+        return times(A.pair, V.pair)
+    return A.pair if A.rank == 0 else V.pair
+
+
+def _parallel(head: Head) -> bool:
+    """Whether the column of A and the row of V, both of rank one, are parallel."""
+    A, V = head.attention_matrix(QQ), head.value_matrix(QQ)
+    k = next(A[:, m] for m in range(A.shape[1]) if any(A[:, m]))
+    v = next(row for row in V if any(row))
+    pivot = next(i for i, x in enumerate(k) if x)
+    return all(k[pivot] * v[i] == k[i] * v[pivot] for i in range(len(k)))
+
+
+def _up_to_scale(weights: Weights, heads: list[Pair]) -> Twice:
+    head, ((A, V),) = _one_head(weights, "lightning"), heads
+    require(weights.architecture.tokens >= 2, "two tokens are required")
+    require(A.rank > 0 and V.rank > 0, "A and V must not be zero")
+    require(A.rank * V.rank >= 2 or not _parallel(head), "A = k qᵀ and V = h kᵀ are aligned")
+    value, m = plus(A.pair, V.pair)
+    return value - 1, m
+
+
+def _aligned(weights: Weights, heads: list[Pair]) -> Twice:
+    head, ((A, V),) = _one_head(weights, "lightning"), heads
+    require(weights.architecture.tokens >= 2, "two tokens are required")
+    require(A.rank == V.rank == 1 and _parallel(head), "A = k qᵀ and V = h kᵀ are required")
+    d, d_out = A.rows, V.rows
+    return plus((Fraction(2 * d + d_out - 2) + Fraction(d - 1, 2), 1), A.below, V.below)
+
+
+def _softmax_head(weights: Weights, heads: list[Pair]) -> Twice:
+    _one_head(weights, "softmax")
+    ((A, V),) = heads
+    return plus(A.pair, V.pair) if V.rank and weights.architecture.tokens >= 2 else V.pair
+
+
+def _sigmoid_head(weights: Weights, heads: list[Pair]) -> Twice:
+    _one_head(weights, "sigmoid")
+    ((A, V),) = heads
+    require(V.rank == 0 or weights.architecture.tokens >= 2, "two tokens are required, or V = 0")
+    return plus(A.pair, V.pair) if V.rank else V.pair
+
+
+def _softmax_heads(weights: Weights, heads: list[Pair]) -> Twice:
+    architecture = weights.architecture
+    require(architecture.kind == "softmax" and architecture.num_layers == 1, "one layer of softmax is required")
+    require(architecture.tokens >= 2, "two tokens are required")
+    matrices = [head.attention_matrix(QQ) for head in weights.layers[0]]
+    signs = (1, -1) if architecture.tokens == 2 else (1,)
+    for index, A in enumerate(matrices):
+        require(architecture.tokens > 2 or not QQ.is_zero(A), "two tokens need A_h ≠ 0")
+        for B in matrices[:index]:
+            require(all(not QQ.is_zero(A - sign * B) for sign in signs), "the A_h must differ (t = 2: also in sign)")
+    return plus(*(plus(A.pair, V.pair) if V.rank else V.pair for A, V in heads))
+
+
+def _deep_softmax(weights: Weights, heads: list[Pair]) -> Twice:
+    architecture = weights.architecture
+    require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
+    require(architecture.heads == 1 and not architecture.residual, "one head and no skip connection are required")
+    require(not architecture.causal and architecture.tokens >= 2, "no mask and two tokens are required")
+    d_0, *hidden, d_l = architecture.widths
+    require(len(set(hidden)) == 1, "equal hidden widths are required")
+    delta, L, seen = hidden[0], QQ.eye(d_0), 0
+    blind = False
+    for (head,) in weights.layers:
+        if not blind:
+            seen += 1
+            M = QQ.matmul(QQ.matmul(head.K, L).T, QQ.matmul(head.Q, L))
+            blind = QQ.is_zero(M + M.T if architecture.tokens == 2 else M)
+        L = QQ.matmul(head.value_matrix(QQ), L)
+    rank = _rank(L)
+    require(rank == delta, f"rk L = {rank}, the hidden width {delta} is required")
+    return plus((Fraction(delta * (d_0 + d_l) - delta**2), 1), *(A.pair for A, _ in heads[:seen]))
+
+
+THEOREMS = {
+    "A1.1": _zero_function,
+    "A1.2": _up_to_scale,
+    "A1.3": _aligned,
+    "A2": _softmax_head,
+    "A3": _sigmoid_head,
+    "D": _softmax_heads,
+    "C": _deep_softmax,
+}
+BY_RANKS = ("B", "R", "bounds")
