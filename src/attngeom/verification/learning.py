@@ -53,7 +53,7 @@ def product_pair(P: int, H: int, N: int, b: int, c: int, r: int) -> Twice:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class RankedMatrix:
     """A matrix of a head: its size, its rank, and the inner size and ranks of its factors if it has any."""
 
     rows: int
@@ -145,7 +145,7 @@ class LearningClaim:
         )
         return f"{why}, and it gives λ = {self.value}, m = {m}"
 
-    def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[Pair]) -> tuple[Twice, str]:
+    def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices]) -> tuple[Twice, str]:
         """Theorems B and R and the two bounds: ranks mod p at the point."""
         require(self.weights.architecture.rule.is_polynomial, "ranks mod p are rechecked for lightning attention")
         shapes = [(A.shape, V.shape) for A, V in heads]
@@ -166,10 +166,10 @@ class LearningClaim:
         return (value, m), f"the ranks {found.jacobian} + {found.action} mod p add up to dim Θ (Theorem B)"
 
 
-Pair = tuple[Matrix, Matrix]
+HeadMatrices = tuple[RankedMatrix, RankedMatrix]
 
 
-def _matrices(head: Head) -> Pair:
+def _matrices(head: Head) -> HeadMatrices:
     """Both matrices of a head with their ranks over Q."""
     A = _factored(head.K.T, head.Q)
     return A, _free(head.V) if head.O is None else _factored(head.O, head.V)
@@ -191,11 +191,11 @@ def _rank(a: Array) -> int:
     return QQ.rank(a)
 
 
-def _free(a: Array) -> Matrix:
-    return Matrix(a.shape[0], a.shape[1], _rank(a))
+def _free(a: Array) -> RankedMatrix:
+    return RankedMatrix(a.shape[0], a.shape[1], _rank(a))
 
 
-def _factored(left: Array, right: Array) -> Matrix:
+def _factored(left: Array, right: Array) -> RankedMatrix:
     """A product: if one factor has no kernel in between, its rank is that of the other."""
     b, c, inner = _rank(left), _rank(right), right.shape[0]
     if inner in (b, c):
@@ -205,7 +205,7 @@ def _factored(left: Array, right: Array) -> Matrix:
     else:
         afford(prod(left.shape) * right.shape[1], 10**8, "products of rationals")
         r = _rank(QQ.matmul(left, right))
-    return Matrix(left.shape[0], right.shape[1], r, inner, b, c)
+    return RankedMatrix(left.shape[0], right.shape[1], r, inner, b, c)
 
 
 def _one_head(weights: Weights, kind: str) -> Head:
@@ -215,7 +215,7 @@ def _one_head(weights: Weights, kind: str) -> Head:
     return weights.layers[0][0]
 
 
-def _zero_function(weights: Weights, heads: list[Pair]) -> Twice:
+def _zero_function(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     head, ((A, V),) = _one_head(weights, "lightning"), heads
     require(A.rank == 0 or V.rank == 0, "A = 0 or V = 0 is required")
     if weights.architecture.tokens == 1:
@@ -236,7 +236,7 @@ def _parallel(head: Head) -> bool:
     return all(k[pivot] * v[i] == k[i] * v[pivot] for i in range(len(k)))
 
 
-def _up_to_scale(weights: Weights, heads: list[Pair]) -> Twice:
+def _up_to_scale(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     head, ((A, V),) = _one_head(weights, "lightning"), heads
     require(weights.architecture.tokens >= 2, "two tokens are required")
     require(A.rank > 0 and V.rank > 0, "A and V must not be zero")
@@ -245,7 +245,7 @@ def _up_to_scale(weights: Weights, heads: list[Pair]) -> Twice:
     return value - 1, m
 
 
-def _aligned(weights: Weights, heads: list[Pair]) -> Twice:
+def _aligned(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     head, ((A, V),) = _one_head(weights, "lightning"), heads
     require(weights.architecture.tokens >= 2, "two tokens are required")
     require(A.rank == V.rank == 1 and _parallel(head), "A = k qᵀ and V = h kᵀ are required")
@@ -253,20 +253,20 @@ def _aligned(weights: Weights, heads: list[Pair]) -> Twice:
     return plus((Fraction(2 * d + d_out - 2) + Fraction(d - 1, 2), 1), A.below, V.below)
 
 
-def _softmax_head(weights: Weights, heads: list[Pair]) -> Twice:
+def _softmax_head(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     _one_head(weights, "softmax")
     ((A, V),) = heads
     return plus(A.pair, V.pair) if V.rank and weights.architecture.tokens >= 2 else V.pair
 
 
-def _sigmoid_head(weights: Weights, heads: list[Pair]) -> Twice:
+def _sigmoid_head(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     _one_head(weights, "sigmoid")
     ((A, V),) = heads
     require(V.rank == 0 or weights.architecture.tokens >= 2, "two tokens are required, or V = 0")
     return plus(A.pair, V.pair) if V.rank else V.pair
 
 
-def _softmax_heads(weights: Weights, heads: list[Pair]) -> Twice:
+def _softmax_heads(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     architecture = weights.architecture
     require(architecture.kind == "softmax" and architecture.num_layers == 1, "one layer of softmax is required")
     require(architecture.tokens >= 2, "two tokens are required")
@@ -279,7 +279,7 @@ def _softmax_heads(weights: Weights, heads: list[Pair]) -> Twice:
     return plus(*(plus(A.pair, V.pair) if V.rank else V.pair for A, V in heads))
 
 
-def _deep_softmax(weights: Weights, heads: list[Pair]) -> Twice:
+def _deep_softmax(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     architecture = weights.architecture
     require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
     require(architecture.heads == 1 and not architecture.residual, "one head and no skip connection are required")
