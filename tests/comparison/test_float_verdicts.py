@@ -9,9 +9,12 @@ from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Weights, random_weights
-from tests.comparison.adversary_floats import FLOATS, TOLERANCE, float_pairs
+from tests.comparison.adversary_extremes import EXTREMES
+from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 
 DATA = Path(__file__).parent / "data"
+PAIRS = 3
+"""Of each kind; benchmarks/reliability.py runs thousands."""
 
 
 def verdict(first, second, **options):
@@ -26,20 +29,15 @@ def layers(architecture, *heads):
     return Weights(architecture, RR, tuple((Head(*(np.array(x, dtype=float) for x in head)),) for head in heads))
 
 
-@pytest.mark.parametrize("maker", range(len(FLOATS)), ids=lambda index: FLOATS[index].__name__)
-def test_no_float_verdict_is_wrong(maker):
-    for index in range(8):
-        pair = FLOATS[maker](np.random.default_rng([4, index]))
+@pytest.mark.parametrize("maker", FLOATS + EXTREMES, ids=lambda maker: maker.__name__)
+def test_no_float_verdict_is_wrong_and_few_are_missing(maker):
+    missing = 0
+    for index in range(PAIRS):
+        pair = maker(np.random.default_rng([4, index]))
         found = verdict(pair.first, pair.second, tolerance=TOLERANCE)
         assert pair.same is None or found in (pair.same, None), pair
-
-
-def test_few_float_pairs_are_not_told():
-    pairs = list(float_pairs(6 * len(FLOATS), seed=6))
-    missing = [
-        pair.name for pair in pairs if pair.same is not None and compare(pair.first, pair.second).same_function is None
-    ]
-    assert len(missing) <= 5, missing
+        missing += pair.same is not None and found is None
+    assert missing <= 1
 
 
 SCALAR = Architecture((1, 1, 1), 1)
@@ -106,7 +104,7 @@ def test_identity_maps_and_zero_functions_are_equal():
 
 def test_fiber_that_is_larger_than_the_orbit_is_respected():
     architecture = Architecture((2,) * 13, (1, *([2] * 11)))
-    for seed in range(3):
+    for seed in range(1):
         first = random_weights(architecture, RR, seed)
         rows = [list(heads) for heads in first.layers]
         (head,) = rows[1]

@@ -34,34 +34,30 @@ def equal_pair(architecture, noise, seed):
     return first, noisy(first.act(random_symmetry(architecture, RR, seed + 1000)), noise, seed)
 
 
-@pytest.mark.parametrize("layers", [2, 5, 8, 12])
+@pytest.mark.parametrize("layers", [2, 5, 10])
 def test_misfit_of_equal_pairs_stays_at_the_noise_whatever_the_depth(layers):
-    for seed in range(3):
-        first, second = equal_pair(Architecture((6,) * (layers + 1), 4), 1e-9, seed)
-        found = match_floats(first, second)
-        assert isinstance(found, FloatMatch)
-        assert found.residual < 1e-8
+    found = match_floats(*equal_pair(Architecture((4,) * (layers + 1), 3), 1e-9, 0))
+    assert isinstance(found, FloatMatch)
+    assert found.residual < 1e-8
 
 
-@pytest.mark.parametrize("attention", [3, 10])
+@pytest.mark.parametrize("attention", [3, 6])
 def test_deep_networks_are_told_apart_although_their_functions_are_too_sensitive(attention):
-    architecture = Architecture((10,) * 10, attention)
-    for seed in range(2):
-        first, second = equal_pair(architecture, 1e-6, seed)
-        assert compare(first, second, tolerance=3e-6, seed=seed).same_function is True
-        assert compare(first, noisy(second, 0.1, seed), tolerance=3e-6, seed=seed).same_function is False
+    first, second = equal_pair(Architecture((6,) * 10, attention), 1e-6, 0)
+    assert compare(first, second, tolerance=3e-6).same_function is True
+    assert compare(first, noisy(second, 0.1, 0), tolerance=3e-6).same_function is False
 
 
 def test_change_of_the_last_layer_of_a_deep_network_is_seen():
-    first, second = equal_pair(Architecture((8,) * 11, 5), 1e-6, 0)
+    first, second = equal_pair(Architecture((5,) * 11, 3), 1e-6, 0)
     vector = second.vector()
-    vector[-64:] *= 1 + 0.1 * np.random.default_rng(0).standard_normal(64)
+    vector[-25:] *= 1 + 0.1 * np.random.default_rng(0).standard_normal(25)
     found = compare(first, Weights.from_vector(second.architecture, vector, RR), tolerance=3e-6)
     assert found.same_function is False
 
 
 def test_change_that_amplified_errors_would_explain_is_not_called_equal():
-    first, second = equal_pair(Architecture((8,) * 9, 7, heads=2, value_width=8), 1e-7, 12)
+    first, second = equal_pair(Architecture((4,) * 7, 3, heads=2, value_width=4), 1e-7, 12)
     tensors, name = dict(second.tensors()), "layers.3.heads.0.V"
     tensors[name] = tensors[name] * (1 + 1e-4 * np.random.default_rng(0).standard_normal(tensors[name].shape))
     changed = Weights.from_tensors(second.architecture, tensors, RR)

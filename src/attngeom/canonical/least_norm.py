@@ -89,15 +89,16 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
     for _ in range(ROUGH_SWEEPS):
         imbalance = 0.0
         for factor in linear_factors(architecture):
-            G, H = factor.grams(tensors, RR)
-            imbalance = max(imbalance, float(np.linalg.norm(G - H) / (np.linalg.norm(G + H) or 1.0)))
-            element = _balancing(G, H)
+            T, S, e, f = _units(factor, tensors)
+            imbalance = max(imbalance, _difference(T, S, e, f))
+            element = _balancing(T @ T.T, S @ S.T)
             if element is None:
                 found, moved = factor.fix(tensors)
                 if found.element is None:
                     return None
                 element = found.element
             else:
+                element = join_scale(element, (f - e) // 2)
                 moved = factor.act(element, tensors, RR)
             tensors |= moved
             elements[factor] = element @ elements[factor] if factor in elements else element
@@ -121,10 +122,19 @@ def _balancing(G: Array, H: Array) -> Array | None:
 
 def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:
     """‖Σ T Tᵀ − Σ S Sᵀ‖ / ‖Σ T Tᵀ + Σ S Sᵀ‖, without overflow."""
+    return _difference(*_units(factor, tensors))
+
+
+def _units(factor: LinearFactor, tensors: Tensors) -> tuple[Array, Array, int, int]:
+    """(T', S', e, f) with T = T' 2^e and S = S' 2^f of moderate size, e + f even."""
     T, S = factor.stacks(tensors)
     (T_unit, e), (S_unit, f) = split_scale(T), split_scale(S)
+    return (T_unit / 2, S_unit, e + 1, f) if (e + f) % 2 else (T_unit, S_unit, e, f)
+
+
+def _difference(T: Array, S: Array, e: int, f: int) -> float:
     top = max(e, f) if T.any() and S.any() else (e if T.any() else f)
-    T_unit, S_unit = join_scale(T_unit, e - top), join_scale(S_unit, f - top)
-    carried, dual = T_unit @ T_unit.T, S_unit @ S_unit.T
+    T, S = join_scale(T, e - top), join_scale(S, f - top)
+    carried, dual = T @ T.T, S @ S.T
     size = float(np.linalg.norm(carried + dual))
     return float(np.linalg.norm(carried - dual)) / size if size else 0.0

@@ -49,9 +49,9 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
     True
     """
     with np.errstate(all="ignore"):
-        gauges = [rough_gauge(weights) for weights in (first, second)]
-        one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
         try:
+            gauges = [rough_gauge(weights) for weights in (first, second)]
+            one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
             moved = one.apply(first), two.apply(second)
             start = _match(*moved, is_balanced=None not in gauges)
             if isinstance(start, NoMatch):

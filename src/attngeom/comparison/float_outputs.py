@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of
+from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, Weights
 from attngeom.network.forward import forward_layer
@@ -134,7 +134,7 @@ def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array
         largest = np.array([max(side[0].exponents[n] for side in sides) for n in range(len(X))], dtype=object)
         values = [[_at(outputs, largest) for outputs in side] for side in sides]
         difference = np.abs(values[0][0] - values[1][0])
-        noise = np.hypot(*(_spread(side) for side in values))
+        noise = np.hypot(*(spread(np.stack(side)) for side in values))
         size = np.maximum(*(np.abs(side[0]) for side in values))
         finite = np.isfinite(difference) & np.isfinite(noise)
         ratio = np.where(difference > 0, difference / noise, 0.0)
@@ -153,7 +153,3 @@ def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array
 def _at(outputs: Outputs, exponents: Array) -> Array:
     shift = np.clip((outputs.exponents - exponents).astype(object), -3000, 3000).astype(np.int64)
     return np.asarray(np.ldexp(outputs.values, shift[:, None, None]))
-
-
-def _spread(copies: list[Array]) -> Array:
-    return np.asarray(np.sqrt(np.mean([(copy - copies[0]) ** 2 for copy in copies[1:]], axis=0)))

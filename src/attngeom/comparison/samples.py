@@ -52,6 +52,17 @@ def copy_of(architecture: Architecture, layers: Layers, k: int) -> Weights:
     return Weights(architecture, RR, tuple(heads))
 
 
+def spread(values: Array) -> Array:
+    """The root mean square of what the copies differ from the given weights, place 0; small numbers do not vanish.
+
+    >>> spread(np.array([0.0, 1e-200, -1e-200])).item()
+    1e-200
+    """
+    changes = values[1:] - values[0]
+    largest = np.max(np.abs(changes), axis=0)
+    return np.asarray(largest * np.sqrt(np.mean((changes / np.where(largest > 0, largest, 1.0)) ** 2, axis=0)))
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """A quantity times 2^exponent, for the given weights (place 0) and for the copies."""
@@ -66,7 +77,7 @@ class Sample:
     @property
     def noise(self) -> Array:
         """The root mean square of what the copies differ from the given weights."""
-        return np.asarray(np.sqrt(np.mean((self.values[1:] - self.values[0]) ** 2, axis=0)))
+        return spread(self.values)
 
     def times(self, other: Sample) -> Sample:
         """The matrix product, scaled to entries of size at most 1."""
