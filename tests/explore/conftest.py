@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +14,12 @@ CHROMIUM = next(
 )
 INSISTED = os.environ.get("ATTNGEOM_BROWSER") == "required"
 SECONDS = 20
+INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    with Explorer(budget=30) as explorer:
+def server():
+    with Explorer([INPUTS / "certificate_layer.json", INPUTS / "deep.json"], budget=30) as explorer:
         thread = threading.Thread(target=explorer.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         yield explorer

@@ -23,6 +23,7 @@ def page(title: str, *body: Node) -> Html:
         tag("title", f"{title} · attngeom"),
         tag("link", rel="stylesheet", href="/assets/explore.css"),
         tag("link", rel="icon", href="/assets/icon.svg"),
+        tag("script", src="/assets/turn.js", defer=True),
         tag("script", src="/assets/explore.js", defer=True),
     )
     return Html(DOCTYPE + tag("html", head, tag("body", *body), lang="en"))

@@ -28,7 +28,12 @@ from attngeom.files import to_json
 
 HOST = "127.0.0.1"
 OWN_HEADER = "X-Attngeom"
-ASSETS = {"explore.css": "text/css", "explore.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ASSETS = {
+    "explore.css": "text/css",
+    "explore.js": "text/javascript",
+    "turn.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -57,8 +62,8 @@ class Explorer(ThreadingHTTPServer):
 
     def warm(self) -> None:
         """Load the engine while the first page is being looked at."""
-        with self.engine:
-            for name in VIEWS:
+        for name in VIEWS:
+            with self.engine:
                 find_view(name)
 
     def server_close(self) -> None:

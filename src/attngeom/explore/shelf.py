@@ -6,6 +6,7 @@ No other path is ever opened. Dropped files lie in a private folder for temporar
 from __future__ import annotations
 
 import secrets
+import shlex
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,20 @@ class ShelfItem:
     def size(self) -> int:
         """The bytes of the file."""
         return Path(self.path).stat().st_size
+
+
+def named(file: ShelfItem | None, other: str) -> str:
+    """The name of a file; of another one that could be there, if none is open."""
+    return other if file is None else file.name
+
+
+def quoted(file: ShelfItem | None, other: str) -> str:
+    """The name as a shell reads it.
+
+    >>> quoted(None, "my file.json")
+    "'my file.json'"
+    """
+    return shlex.quote(named(file, other))
 
 
 @dataclass

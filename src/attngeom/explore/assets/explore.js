@@ -163,6 +163,7 @@
     if (button?.dataset.job) startWork(button.dataset.job);
     if (button?.dataset.set) set(Object.fromEntries(new URLSearchParams(button.dataset.set)));
   });
+  document.addEventListener("attngeom-set", (event) => set(event.detail));
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
