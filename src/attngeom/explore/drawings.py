@@ -94,3 +94,18 @@ def stacked_bar(parts: Sequence[tuple[str, int, Node]], label: str, prefix: str 
 def _swatch(place: int, prefix: str) -> Html:
     shape = tag("rect", width=20, height=16, fill=f"url(#{prefix}{place % len(FILLS)})")
     return tag("svg", shape, viewBox="0 0 20 16", aria_hidden="true")
+
+
+def young_diagram(shape: Sequence[int], label: str) -> Html:
+    """The boxes of a partition, one row for each part."""
+    size = 11
+    boxes = (
+        tag("rect", x=size * j, y=size * i, width=size, height=size, fill=LIGHT, stroke=DARK)
+        for i, part in enumerate(shape)
+        for j in range(part)
+    )
+    width, height = size * max(shape, default=0), size * len(shape)
+    return tag(
+        "svg", *boxes, viewBox=f"-1 -1 {width + 2} {height + 2}", width=width + 2, height=height + 2, role="img",
+        aria_label=label, class_="young",
+    )  # fmt: skip

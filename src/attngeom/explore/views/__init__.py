@@ -13,6 +13,7 @@ VIEWS = {
     "fiber": ("Fiber walker", "Weights move, the function stays: drag the symmetries of a small network."),
     "manifold": ("Neuromanifold", "A slice of all functions of a layer in space: sheets, singular line, boundary."),
     "layer": ("Is this an attention layer?", "Edit coefficients or drop a file: verdict, violated equation, distance."),
+    "equations": ("Equations", "What holds on all attention layers: families, formulas, the ideal by degree."),
     "certificate": ("Certificate viewer", "Drop a certificate: each step of its recheck, with the result."),
 }
 """Name in the address: title and one line."""
