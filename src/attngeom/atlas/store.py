@@ -54,9 +54,9 @@ class Added:
 class FactStore:
     """Facts on disk. Open it for writing (made if absent) or, with ``read_only``, for reading (must exist).
 
-    >>> import tempfile; from attngeom.atlas.records import Result
-    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "atlas.db") as store:
-    ...     fact = Fact(Task("dimension", {}), Result({"dimension": 3}, "proven"), 0.1)
+    >>> import tempfile; from attngeom.atlas.records import Answer
+    >>> with tempfile.TemporaryDirectory() as folder, FactStore(Path(folder) / "atlas.db") as store:
+    ...     fact = Fact(Task("dimension", {}), Answer({"dimension": 3}, "proven"), 0.1)
     ...     store.add([fact, fact]).new, store.count()
     (1, 1)
     """

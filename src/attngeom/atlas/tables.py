@@ -30,8 +30,8 @@ FORMATS = (".csv", ".parquet", ".md")
 def flatten(fact: Fact) -> Row:
     """One row: the architecture, the parameters and the answer side by side; lists and objects as JSON text.
 
-    >>> from attngeom.atlas.records import Result, Task
-    >>> row = flatten(Fact(Task("dimension", {"widths": [3, 2]}), Result({"dimension": 13}, "proven"), 0.5))
+    >>> from attngeom.atlas.records import Answer, Task
+    >>> row = flatten(Fact(Task("dimension", {"widths": [3, 2]}), Answer({"dimension": 13}, "proven"), 0.5))
     >>> row["widths"], row["dimension"], row["evidence"]
     ('[3,2]', 13, 'proven')
     """
@@ -45,7 +45,7 @@ def flatten(fact: Fact) -> Row:
 class RowCondition:
     """``column operator value``, such as ``tokens>=2``; a row without the column does not meet it.
 
-    >>> Condition.parse("tokens>=2").holds({"tokens": 3}), Condition.parse("kind=softmax").holds({"tokens": 3})
+    >>> RowCondition.parse("tokens>=2").holds({"tokens": 3}), RowCondition.parse("kind=softmax").holds({"tokens": 3})
     (True, False)
     """
 
@@ -102,8 +102,8 @@ def select(
 def summarize_answer(fact: Fact) -> str:
     """The answer in one line.
 
-    >>> from attngeom.atlas.records import Result, Task
-    >>> summarize_answer(Fact(Task("dimension", {}), Result({"dimension": 13, "upper_bound": 13}, "proven"), 0.5))
+    >>> from attngeom.atlas.records import Answer, Task
+    >>> summarize_answer(Fact(Task("dimension", {}), Answer({"dimension": 13, "upper_bound": 13}, "proven"), 0.5))
     'dimension 13'
     """
     answer = fact.result.answer

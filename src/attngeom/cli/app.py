@@ -50,7 +50,7 @@ COMMANDS = {
     "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
     "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
     "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
-    "laws": ("laws", "What gradient flow conserves, and a proof that there is nothing else."),
+    "laws": ("laws", "What gradient flow conserves, and whether that is all."),
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
     "forward": ("layers", "Evaluate a network at an input."),
     "import": ("layers", "Take attention weights from torch checkpoints."),

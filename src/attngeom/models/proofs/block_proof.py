@@ -134,7 +134,7 @@ def prove_block(
     >>> from attngeom.models.specification import MLP, Norm, Norms
     >>> mlp = MLP(width=2, activation="silu", gated=True)
     >>> norms = Norms(input=Norm(kind="rms", eps=1e-6))
-    >>> prove_block(Block(attention=None, mlp=mlp, mlp_norms=norms), 3).redundancy
+    >>> prove_block(TransformerBlock(attention=None, mlp=mlp, mlp_norms=norms), 3).redundancy
     5
     """
     shapes = block_shapes(block, width)
