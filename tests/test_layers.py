@@ -12,7 +12,7 @@ LAYERS = [
     {"network"},
     {"layer"},
     {"verification"},
-    {"dimensions", "models"},
+    {"dimensions", "heads", "models"},
     {"inspection"},
     {"canonical"},
     {"comparison"},

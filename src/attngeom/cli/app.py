@@ -49,6 +49,7 @@ COMMANDS = {
     "invariants": ("invariants", "The equations that hold on all attention layers."),
     "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
     "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
+    "heads": ("heads", "Whether the heads of a layer are unique; find them."),
     "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
     "laws": ("laws", "What gradient flow conserves, and whether that is all."),
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),

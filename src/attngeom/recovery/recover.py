@@ -10,7 +10,8 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.scaling import scale_to_one
@@ -97,10 +98,10 @@ def _recover_unit(
     if coefficients.t < 2:
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
         return Recovery("not identifiable", reason, (), None, 0, seed, domain)
-    causal = architecture.causal if architecture is not None else _looks_causal(coefficients)
+    causal = architecture.causal if architecture is not None else looks_causal(coefficients)
     # Token 1 attends to token 0 with and without causal mask.
     table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
-    obstacle = _check_copies(coefficients, causal, tolerance)
+    obstacle = check_copies(coefficients, causal, tolerance)
     if obstacle is not None:
         return Recovery("failed", obstacle, (), None, 0, seed, domain)
     if domain.rounds:
@@ -123,35 +124,6 @@ def _recover_unit(
         reason = f"the factors are conjugate over {split.domain.label}: there are no real weights"
         return Recovery("closure_only", reason, (), None, 0, seed, split.domain)
     return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
-
-
-def _looks_causal(coefficients: Coefficients) -> bool:
-    """Whether token 0 sees no other token although token 1 does."""
-    domain = coefficients.domain
-    return domain.is_zero(coefficients.cross[:, 0]) and not domain.is_zero(coefficients.cross[:, 1, 0])
-
-
-def _check_copies(coefficients: Coefficients, causal: bool, tolerance: float) -> str | None:
-    """All columns must carry the same layer: cross parts are copies, single parts their symmetrization."""
-    domain = coefficients.domain
-    if coefficients.outside:
-        return f"the monomial {coefficients.outside[0].monomial} does not occur in a layer of attention"
-    block = coefficients.cross[:, 1, 0]
-    single = symmetrize(block, coefficients.d, domain)
-
-    def same(a: Array, b: Array) -> bool:
-        if domain.rounds:
-            return bool(np.linalg.norm(a - b) <= tolerance * max(float(np.linalg.norm(block)), 1e-300))
-        return domain.equal(a, b)
-
-    for j in range(coefficients.t):
-        if not same(coefficients.single[:, j], single):
-            return f"the coefficients of token {j} alone do not fit those of pairs of tokens (symmetrization)"
-        for n in range(coefficients.t - 1):
-            expected = block - block if causal and n >= j else block
-            if not same(coefficients.cross[:, j, n], expected):
-                return f"the coefficients of target token {j} are no copy of those of token 1 (sequence copy)"
-    return None
 
 
 def _zero(coefficients: Coefficients, architecture: Architecture | None, causal: bool, seed: int) -> Recovery:

@@ -1,0 +1,99 @@
+"""``attngeom heads``: are the heads of this layer unique, and which heads give this function?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.options import Heads, Json, Seed, Tokens, ValueWidth, flag, parse_list
+from attngeom.cli.output import print_json, print_pairs
+from attngeom.errors import InputError
+from attngeom.files import read_json
+from attngeom.heads.finding import find_heads
+from attngeom.heads.generic import generic_heads
+from attngeom.heads.uniqueness import heads_unique
+from attngeom.interop import read_weights
+from attngeom.interop.weights import weights_from_json
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.files import FORMAT, coefficients_from_json
+from attngeom.network import Architecture, Weights
+from attngeom.results import Result
+
+EXITS = {
+    "unique": 0,
+    "not_unique": EXIT_NEGATIVE,
+    "found": 0,
+    "none": EXIT_NEGATIVE,
+    "conjugate": EXIT_UNDECIDED,
+    "undecided": EXIT_UNDECIDED,
+}
+
+
+def register(app: typer.Typer) -> None:
+    app.command("heads")(heads_command)
+
+
+def heads_command(
+    source: Annotated[
+        Path | None, typer.Argument(metavar="SOURCE", help="Weights of one layer, or coefficients (.json).")
+    ] = None,
+    heads: Annotated[int | None, typer.Option("--heads", min=1, help="Number of heads; default: as found.")] = None,
+    noise: Annotated[float, typer.Option("--noise", help="Relative accuracy of float coefficients.")] = 0.0,
+    widths: Annotated[str | None, typer.Option("--widths", help="Widths d, d_out of a generic layer.")] = None,
+    attention: Annotated[int | None, typer.Option("--attention", min=1, help="Attention width of each head.")] = None,
+    value_width: ValueWidth = None,
+    tokens: Tokens = 2,
+    prove: Annotated[bool, flag("--prove", "Prove that the heads of a generic layer are unique.")] = False,
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Say whether the heads of given weights are unique, or find the heads of given coefficients.
+
+    With --prove, --widths, --attention and --heads: whether generic layers of these sizes have unique heads. Exit
+    code 0: unique, or found; 1: not unique, or no heads give the function; 3: cannot be told.
+    """
+    if source is None:
+        return _report(_generic(widths, attention, heads, value_width, tokens, prove, seed), json)
+    if prove or widths is not None or attention is not None or value_width is not None:
+        raise InputError(f"{source} given with sizes of generic layers; give either a file, or --prove with sizes")
+    given = _read(source)
+    if isinstance(given, Coefficients):
+        return _report(find_heads(given, heads, noise=noise, seed=seed), json)
+    if heads is not None:
+        raise InputError("--heads given with weights, which have their own heads; leave it out")
+    return _report(heads_unique(given), json)
+
+
+def _read(source: Path) -> Weights | Coefficients:
+    """Weights or coefficients, told apart by the format that the file names."""
+    if source.suffix != ".json":
+        return read_weights(source)
+    record = read_json(source)
+    if isinstance(record, dict) and record.get("format") == FORMAT:
+        return coefficients_from_json(record, str(source))
+    return weights_from_json(record, str(source))
+
+
+def _generic(
+    widths: str | None, attention: int | None, heads: int | None, value: int | None, tokens: int, prove: bool, seed: int
+) -> Result:
+    if not prove or widths is None or attention is None or heads is None:
+        raise InputError("no SOURCE given; give a file, or --prove with --widths, --attention and --heads")
+    sizes = parse_list(widths, "widths")
+    return generic_heads(Architecture(sizes, attention, tokens=tokens, heads=heads, value_width=value), seed)
+
+
+def _report(result: Result, json: bool) -> int:
+    record = result.to_json()
+    if json:
+        print_json(record)
+    else:
+        (title, value), *lines = result.rows().items()
+        print_pairs(f"{title}: {value}", dict(lines))
+    verdict = record.get("verdict", record.get("outcome"))
+    if verdict is None:
+        return 0 if record["unique"] else EXIT_UNDECIDED
+    return EXITS[str(verdict)]

@@ -1,0 +1,90 @@
+"""The heads of one layer in lowest terms: V = O W and A = Kᵀ Q with O, W, K, Q of full rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.layer.splitting import quadric_table
+from attngeom.network import Weights
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFactors:
+    """One head φ_h(X) = O W X Xᵀ Kᵀ Q X: O is d_out×v, W is v×d, K and Q are a×d, all of full rank.
+
+    ``index`` counts the heads of the layer from 0. ``ranks`` are those of V and of A, with their gaps over floats.
+    """
+
+    index: int
+    O: Array
+    W: Array
+    K: Array
+    Q: Array
+    ranks: tuple[Rank, Rank]
+
+    @property
+    def v(self) -> int:
+        return int(self.W.shape[0])
+
+    @property
+    def a(self) -> int:
+        return int(self.K.shape[0])
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the head adds nothing to a lightning layer."""
+        return self.v == 0 or self.a == 0
+
+
+def reduce_heads(weights: Weights) -> tuple[HeadFactors, ...]:
+    """The heads of the only layer of a network, in lowest terms; exact over fields, by singular values over floats.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> [(head.v, head.a) for head in reduce_heads(random_weights(Architecture((4, 4), 1, heads=2), QQ, seed=0))]
+    [(2, 1), (2, 1)]
+    """
+    if weights.architecture.num_layers != 1:
+        raise InputError(f"{weights.architecture.num_layers} layers given; one layer is required, give it by itself")
+    domain = weights.domain
+    if domain.encloses:
+        raise DomainError("weights over balls given; exact or float weights are required")
+    found = []
+    for index, head in enumerate(weights.layers[0]):
+        O, W, rank_V = factor(head.value_matrix(domain), domain)
+        Kt, Q, rank_A = factor(head.attention_matrix(domain), domain)
+        found.append(HeadFactors(index, O, W, Kt.T, Q, (rank_V, rank_A)))
+    return tuple(found)
+
+
+def factor(matrix: Array, domain: Domain) -> tuple[Array, Array, Rank]:
+    """matrix = L R with L of full column rank and R of full row rank: pivots over fields, singular values else.
+
+    >>> from attngeom.exact import QQ
+    >>> [x.tolist() for x in factor(QQ.convert([[1, 2], [2, 4]]), QQ)[:2]]
+    [[[1], [2]], [[1, 2]]]
+    """
+    if domain.is_exact:
+        echelon = domain.rref(matrix)
+        return matrix[:, list(echelon.pivots)], echelon.matrix, Rank(echelon.rank, True)
+    rank = measured_rank(matrix, domain)
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    roots = np.sqrt(values[: rank.value])
+    return left[:, : rank.value] * roots, roots[:, None] * right[: rank.value], rank
+
+
+def layer_table(weights: Weights) -> Array:
+    """The quadrics T = Σ_h T_h of a layer, of shape (d_out, d, d(d+1)/2)."""
+    domain = weights.domain
+    total: Array | None = None
+    for head in weights.layers[0]:
+        table = quadric_table(head.attention_matrix(domain), head.value_matrix(domain), domain)
+        total = table if total is None else domain.reduce(total + table)
+    assert total is not None
+    return total
+

@@ -1,0 +1,251 @@
+"""Find the heads of a layer from its function: weights, coefficients, or a black box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from attngeom.errors import DomainError, InputError
+from attngeom.exact.domains import QQ, RR, Array
+from attngeom.heads.exact_heads import Decomposition, decompose
+from attngeom.heads.factors import layer_table
+from attngeom.heads.float_heads import balanced, find_float_heads
+from attngeom.heads.results import FoundHead, Heads
+from attngeom.heads.slices import Slices, TableSlices, WeightSlices
+from attngeom.heads.softmax import scale_heads, softmax_table
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.copies import check_copies, looks_causal
+from attngeom.layer.interpolation import interpolate
+from attngeom.network import Architecture, Weights
+from attngeom.network.attention import Softmax
+
+TOLERANCE = 1e-6
+
+
+def find_heads(
+    source: Coefficients | Weights | Callable[[Array], Array],
+    heads: int | None = None,
+    sizes: Sequence[tuple[int, int]] | None = None,
+    *,
+    architecture: Architecture | None = None,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> Heads:
+    """The heads of one layer from its function, for t ≥ 2: φ(X) = Σ_h V_h X Xᵀ A_h X as a direct sum.
+
+    Exact over Q (commutant, idempotents, one-head splitting), in floats by block forms of random slices. ``heads``
+    or ``sizes`` = ((a_1, v_1), …) say what is expected. A callable is a black box of floats and needs its
+    ``architecture``, of one layer, lightning or softmax. ``noise`` is the relative accuracy of float input.
+
+    >>> from attngeom.network import random_weights
+    >>> found = find_heads(random_weights(Architecture((4, 4), 2, heads=2), QQ, seed=0))
+    >>> found.outcome, found.unique, [(head.a, head.v) for head in found.blocks]
+    ('found', True, [(2, 2), (2, 2)])
+    """
+    heads, totals = _expected(heads, sizes)
+    if not 0 <= noise < 1:
+        raise InputError(f"noise = {noise} given; a relative accuracy from 0 to below 1 is required")
+    if isinstance(source, Weights):
+        found = _from_weights(source, heads, totals, noise, seed)
+    elif isinstance(source, Coefficients):
+        found = _from_coefficients(source, heads, totals, noise, seed)
+    elif callable(source):
+        found = _from_box(source, architecture, heads, totals, noise, seed)
+    else:
+        raise InputError(f"{type(source).__name__} given; weights, coefficients or a function are required")
+    return _check_expected(found, heads, sizes)
+
+
+def _expected(heads: int | None, sizes: Sequence[tuple[int, int]] | None) -> tuple[int | None, tuple[int, int] | None]:
+    """The number of heads and Σ v, Σ a, where they are given."""
+    if heads is not None and (isinstance(heads, bool) or not isinstance(heads, int) or heads < 1):
+        raise InputError(f"heads = {str(heads)[:40]} given; a positive integer is required")
+    if sizes is None:
+        return heads, None
+    if not sizes or any(len(pair) != 2 or min(pair) < 1 for pair in sizes):
+        raise InputError(f"sizes = {str(sizes)[:60]} given; pairs (a, v) of positive integers are required")
+    if heads is not None and heads != len(sizes):
+        raise InputError(f"{heads} heads and {len(sizes)} sizes given; one pair (a, v) for each head is required")
+    return len(sizes), (sum(v for _, v in sizes), sum(a for a, _ in sizes))
+
+
+def _check_expected(found: Heads, heads: int | None, sizes: Sequence[tuple[int, int]] | None) -> Heads:
+    """The answer, unless other heads were found than expected: then none are given."""
+    if found.outcome != "found":
+        return found
+    shown = sorted((block.a, block.v) for block in found.blocks)
+    if heads is not None and len(shown) != heads:
+        reason = f"{len(shown)} heads were found, {heads} were expected"
+    elif sizes is not None and shown != sorted(tuple(pair) for pair in sizes):
+        reason = f"heads of widths (a, v) = {str(shown)[:80]} were found, others were expected"
+    else:
+        return found
+    standing = "proven" if found.unique and found.is_proven else "undecided"
+    return Heads(
+        standing=standing,
+        reason=reason,
+        seed=found.seed,
+        outcome="none" if standing == "proven" else "undecided",
+        ranks=found.ranks,
+        commutant=found.commutant,
+        gap=found.gap,
+    )
+
+
+def _undecided(reason: str, seed: int, ranks: tuple[int, int] | None = None) -> Heads:
+    return Heads(standing="undecided", reason=reason, seed=seed, outcome="undecided", ranks=ranks)
+
+
+def _from_weights(
+    weights: Weights, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
+) -> Heads:
+    architecture, domain = weights.architecture, weights.domain
+    _check_architecture(architecture)
+    if domain.rounds:
+        if not np.all(np.isfinite(weights.vector())):
+            raise InputError("weights with NaN or infinite entries given; finite numbers are required")
+        found = _in_floats(WeightSlices(weights), heads, totals, noise, seed)
+    elif domain == QQ:
+        found = _exactly(layer_table(weights), seed)
+    else:
+        raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
+    if architecture.kind != Softmax.name:
+        return found
+    values = weights.value_matrices()[0]
+    return scale_heads(found, domain.reduce(sum(values[1:], start=values[0])))
+
+
+def _check_architecture(architecture: Architecture) -> None:
+    if architecture.num_layers != 1 or architecture.kind not in ("lightning", Softmax.name):
+        raise InputError(
+            f"{architecture.num_layers} layers of {architecture.kind} attention given;"
+            " one lightning or softmax layer is required"
+        )
+    if architecture.tokens < 2:
+        raise InputError("one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
+
+
+def _from_coefficients(
+    coefficients: Coefficients, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
+) -> Heads:
+    if coefficients.t < 2:
+        raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
+    domain = coefficients.domain
+    obstacle = check_copies(coefficients, looks_causal(coefficients), max(TOLERANCE, 10 * noise))
+    if obstacle is not None:
+        standing = "proven" if domain.is_exact else "estimate"
+        return Heads(standing=standing, reason=obstacle, seed=seed, outcome="none")
+    table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
+    if domain.rounds:
+        return _in_floats(TableSlices(np.ascontiguousarray(table)), heads, totals, noise, seed)
+    if domain != QQ:
+        raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
+    return _exactly(table, seed)
+
+
+def _from_box(
+    box: Callable[[Array], Array],
+    architecture: Architecture | None,
+    heads: int | None,
+    totals: tuple[int, int] | None,
+    noise: float,
+    seed: int,
+) -> Heads:
+    if architecture is None:
+        raise InputError("a black box without an architecture was given; its widths, tokens and kind are required")
+    _check_architecture(architecture)
+    if architecture.residual:
+        raise InputError("a black box with a skip connection was given; subtract its input from its output")
+    if architecture.kind == Softmax.name:
+        table, total, accuracy = softmax_table(box, architecture)
+        found = _in_floats(TableSlices(table), heads, totals, max(noise, accuracy), seed)
+        return scale_heads(found, total)
+    d, d_out = architecture.widths
+    found = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(TOLERANCE, 10 * noise))
+    return _from_coefficients(found.coefficients, heads, totals, noise, seed)
+
+
+def _in_floats(
+    source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
+) -> Heads:
+    """The heads as an estimate: nothing is proven, and nothing is given unless the sum of the heads fits."""
+    result = find_float_heads(source, heads, totals, noise, seed)
+    if isinstance(result, str):
+        return _undecided(result, seed)
+    ranks = result.ranks[0].value, result.ranks[1].value
+    blocks = result.blocks
+    tolerance = max(TOLERANCE, 1e3 * noise * max(blocks.amplification, 1.0))
+    if any(head is None for head in result.heads) or not result.misfit <= tolerance:
+        reason = f"the best {len(result.heads)} blocks miss the function by {result.misfit:.1e}, or are no heads"
+        return Heads(
+            standing="undecided", reason=reason, seed=seed, outcome="undecided", ranks=ranks, gap=blocks.gap,
+            residual=result.misfit, amplification=blocks.amplification,
+        )  # fmt: skip
+    found = []
+    for head, (v, a) in zip(result.heads, blocks.sizes):
+        assert head is not None
+        A, V = balanced(*head)
+        found.append(FoundHead(A, V, a, v, RR))
+    return Heads(
+        standing="estimate",
+        reason=f"{len(found)} heads fit the function to {result.misfit:.1e}",
+        seed=seed,
+        outcome="found",
+        blocks=tuple(found),
+        ranks=ranks,
+        gap=blocks.gap,
+        residual=result.misfit,
+        amplification=blocks.amplification,
+    )
+
+
+def _exactly(table: Array, seed: int) -> Heads:
+    if QQ.is_zero(table):
+        reason = "the zero function: its heads can be any that cancel"
+        return Heads(standing="proven", reason=reason, seed=seed, outcome="found", unique=False, ranks=(0, 0))
+    found = decompose(table, seed)
+    if found is None:
+        return _undecided("the numbers of the commutant are too long for an exact search; give floats", seed)
+    return describe(found, seed)
+
+
+def describe(found: Decomposition, seed: int) -> Heads:
+    """The answer that a decomposition over Q gives."""
+    ranks, size = found.pencil.shape, len(found.basis)
+
+    def answer(outcome: str, reason: str, standing: str = "proven", blocks: tuple[FoundHead, ...] = ()) -> Heads:
+        return Heads(
+            standing=standing,  # type: ignore[arg-type]
+            reason=reason,
+            seed=seed,
+            outcome=outcome,  # type: ignore[arg-type]
+            blocks=blocks,
+            unique=None if not blocks else size == len(blocks),
+            ranks=ranks,
+            commutant=size,
+        )
+
+    kinds = {summand.kind for summand in found.summands}
+    for number, (summand, split) in enumerate(zip(found.summands, found.splittings), start=1):
+        if summand.kind == "brick" and split.status == "none":
+            return answer("none", f"summand {number} is indecomposable and no head: {split.obstructions[0].reason}")
+        if summand.kind == "local":
+            return answer("none", f"summand {number} is indecomposable, but more than scalars commute with it")
+    if "field" in kinds:
+        degree = max(summand.degree for summand in found.summands)
+        return answer("conjugate", f"summands are closed under conjugation only, over a field of degree {degree}",
+                      "undecided")  # fmt: skip
+    if "unknown" in kinds:
+        return answer("undecided", "a summand with a larger commutant was not split further", "undecided")
+    if any(split.status == "complex" for split in found.splittings):
+        return answer("conjugate", "the linear factors of a head are conjugate: there are no real weights", "proven")
+    blocks = tuple(
+        FoundHead(split.points[0].A, split.points[0].V, split.rank_A, split.rank_V, split.domain)
+        for split in found.splittings
+    )
+    if size == len(blocks):
+        reason = "only H-fold scalars commute, so these are the heads of every layer with the same rank sums (Theorem H)"
+    else:
+        reason = f"the commutant has dimension {size}: the heads are not unique (Theorem H)"
+    return answer("found", reason, "theorem" if size == len(blocks) else "proven", blocks)

@@ -1,0 +1,166 @@
+"""Heads of a layer in floats: the block form of its slices, then (A, V) of every block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.heads.float_blocks import Blocks, block_form
+from attngeom.heads.slices import Slices, random_symmetric
+from attngeom.layer.float_splitting import split_layer_floats
+
+SLICES = 12
+FEW_SLICES = 4
+LARGE = 200
+"""Widths from which few slices are drawn: each costs two products of matrices of that width."""
+SMALL = 16
+"""Widths up to which the block of a head is expanded into its table of quadrics."""
+
+
+@dataclass(frozen=True, eq=False)
+class FloatHeads:
+    """Matrices (A, V) of the heads that were found, the block form behind them, and the relative misfit of both.
+
+    ``heads`` has None where a block is no head. ``ranks`` are those of the two flattenings of the function.
+    """
+
+    heads: tuple[tuple[Array, Array] | None, ...]
+    blocks: Blocks
+    ranks: tuple[Rank, Rank]
+    misfit: float
+
+
+def find_float_heads(
+    source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
+) -> FloatHeads | str:
+    """The heads of a layer in floats, or a sentence that says why there are none.
+
+    ``totals`` are the flattening ranks Σ v and Σ a, if known; else they are read off the singular values above
+    ``noise``. The misfit is ‖T − Σ_h T_h‖ / ‖T‖ on slices that were not used.
+    """
+    rng = np.random.default_rng(seed)
+    count = SLICES if source.d < LARGE else FEW_SLICES
+    T = source.contract(random_symmetric(count, source.d, rng))
+    size = float(np.linalg.norm(T))
+    if not np.isfinite(size):
+        return "the slices of the layer overflow double precision; scale the weights"
+    if size == 0:
+        return "the layer is zero"
+    T = T / size
+    left, right = _basis(np.concatenate(list(T), axis=1), noise), _basis(np.concatenate(list(T)).T, noise)
+    ranks = left[1], right[1]
+    n, m = (ranks[0].value, ranks[1].value) if totals is None else totals
+    if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
+        return f"the flattening ranks are not clear (gaps {ranks[0].gap:.0e} and {ranks[1].gap:.0e}); give the sizes"
+    U, R = left[0][:, :n], right[0][:, :m]
+    blocks = block_form(U.T @ T @ R, heads, seed)
+    if blocks is None:
+        return "the slices show no common block form"
+    B, G = U @ blocks.B, blocks.G @ R.T
+    found = tuple(
+        _split_block(source, B[:, rows], np.linalg.pinv(B)[rows], G[columns], np.linalg.pinv(G)[:, columns], noise, seed)
+        for rows, columns in blocks.spans()
+    )
+    fresh = random_symmetric(2, source.d, rng)
+    wanted = source.contract(fresh)
+    rest = wanted.copy()
+    for head in found:
+        if head is not None:
+            rest -= head[1] @ fresh @ head[0]
+    return FloatHeads(found, blocks, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
+
+
+def _basis(wide: Array, noise: float) -> tuple[Array, Rank]:
+    """Left singular vectors of a wide matrix, and its rank."""
+    rank = measured_rank(wide, RR, noise)
+    return np.linalg.svd(wide, full_matrices=False)[0], rank
+
+
+def _split_block(
+    source: Slices, left: Array, left_inverse: Array, right: Array, right_inverse: Array, noise: float, seed: int
+) -> tuple[Array, Array] | None:
+    """(A, V) of the head T_h = left · (left⁻ T right⁻) · right; None if the block is no head."""
+    if source.d <= SMALL:
+        k, l = np.triu_indices(source.d)
+        unit = np.eye(source.d)
+        corner = source.block(left_inverse, right_inverse, unit)
+        mixed = source.block(left_inverse, right_inverse, unit[k] + unit[l])
+        # c(kl) = T(e_k + e_l) − T(e_k) − T(e_l), and T(e_k) itself on the diagonal.
+        quadrics = np.where((k == l)[:, None, None], corner[k], mixed - corner[k] - corner[l])
+        table = np.einsum("or,src,cm->oms", left, quadrics, right, optimize=True)
+        split = split_layer_floats(table, max(1e-4, 1e4 * noise), seed)
+        return (split.points[0].A, split.points[0].V) if split.points else None
+    return _from_anchor(source, left, left_inverse, right, right_inverse, np.random.default_rng(seed))
+
+
+def _from_anchor(
+    source: Slices, left: Array, left_inverse: Array, right: Array, right_inverse: Array, rng: np.random.Generator
+) -> tuple[Array, Array] | None:
+    """(A, V) from T(y) = (V y)(Aᵀ y)ᵀ at 2d + 1 points: linear once V y_0 and Aᵀ y_0 are known at one anchor y_0.
+
+    T(y_0, z) = V y_0 (Aᵀ z)ᵀ + V z (Aᵀ y_0)ᵀ gives V z and Aᵀ z up to (c V y_0, −c Aᵀ y_0), and T(z) gives c.
+    """
+    d, v, a = source.d, left.shape[1], right.shape[0]
+    if v == 1 and a == 1:
+        return _from_form(source, left, left_inverse, right, right_inverse, rng)
+    candidates = rng.standard_normal((8, d)) / np.sqrt(d)
+    values = source.block(left_inverse, right_inverse, candidates)
+    anchor = int(np.argmax(np.linalg.norm(values, axis=(1, 2))))
+    y = candidates[anchor]
+    base_left, strength, base_right = np.linalg.svd(values[anchor], full_matrices=False)
+    root = np.sqrt(strength[0])
+    if root == 0:
+        return None
+    u, b = base_left[:, 0], base_right[0]
+    Z = np.linalg.qr(rng.standard_normal((d, d)))[0] * np.linalg.norm(y)
+    squares = source.block(left_inverse, right_inverse, Z.T)
+    mixed = source.block(left_inverse, right_inverse, Z.T + y) - squares - values[anchor]
+    # mixed = root (u (Aᵀz)ᵀ + (V z) bᵀ): the parts across u and b are read off, along them one number is left.
+    across_V = (mixed @ b - np.outer(mixed @ b @ u, u)) / root
+    across_A = (np.swapaxes(mixed, 1, 2) @ u - np.outer(np.swapaxes(mixed, 1, 2) @ u @ b, b)) / root
+    both = np.einsum("krc,r,c->k", mixed, u, b) / root
+    if v > 1:
+        # T(z) across u is across_V (Aᵀ z)ᵀ.
+        along_A = np.einsum("krc,kr,c->k", squares, across_V, b) / np.sum(across_V**2, axis=1)
+        along_V = both - along_A
+    else:
+        along_V = np.einsum("krc,kc,r->k", squares, across_A, u) / np.sum(across_A**2, axis=1)
+        along_A = both - along_V
+    V = (across_V + along_V[:, None] * u).T
+    At = (across_A + along_A[:, None] * b).T
+    inverse = Z.T / np.linalg.norm(y) ** 2
+    return (At @ inverse).T @ right, left @ (V @ inverse)
+
+
+def _from_form(
+    source: Slices, left: Array, left_inverse: Array, right: Array, right_inverse: Array, rng: np.random.Generator
+) -> tuple[Array, Array] | None:
+    """(A, V) = (k q, o w) of a head of width one from its form (w·y)(k·y), a symmetric matrix S of rank two."""
+    d = source.d
+    y = rng.standard_normal((2, d)) / np.sqrt(d)
+
+    def form(points: Array) -> Array:
+        return source.block(left_inverse, right_inverse, points)[:, 0, 0]
+
+    unit = np.eye(d)
+    own = form(unit)
+    columns = np.stack([(form(unit + z) - own - form(z[None])) / 2 for z in y], axis=1)
+    middle = y @ columns
+    S = columns @ np.linalg.pinv((middle + middle.T) / 2) @ columns.T
+    values, vectors = np.linalg.eigh((S + S.T) / 2)
+    if not (values[-1] > 0 > values[0] or abs(values[0]) < 1e-9 * values[-1] or values[-1] < 1e-9 * abs(values[0])):
+        return None
+    plus, minus = np.sqrt(max(values[-1], 0)) * vectors[:, -1], np.sqrt(max(-values[0], 0)) * vectors[:, 0]
+    return np.outer(plus + minus, right[0]), np.outer(left[:, 0], plus - minus)
+
+
+def balanced(A: Array, V: Array) -> tuple[Array, Array]:
+    """The same lightning head with ‖A‖ = ‖V‖."""
+    size_A, size_V = np.linalg.norm(A), np.linalg.norm(V)
+    if size_A == 0 or size_V == 0:
+        return A, V
+    root = np.sqrt(size_V / size_A)
+    return A * root, V / root

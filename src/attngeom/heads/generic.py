@@ -1,0 +1,180 @@
+"""Are the heads of a generic layer unique? Theorem H for direct sums, beyond them the contact locus mod p (Theorem H2).
+
+H heads are drawn mod p. The tangent spaces of the variety of single heads at these points span T; if T has dimension
+H·n, n the dimension of the variety as a cone, and the second derivatives of the equations T^⊥ at one head have rank
+n − 1 along the variety, then the variety is not tangentially weakly defective, and a generic sum of H heads is a sum
+of H heads in one way (Chiantini and Ottaviani). Ranks mod p bound generic ranks from below, so one success is a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import GF, Array, PrimeField
+from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
+from attngeom.exact.multisets import pair_index
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.layer.splitting import quadric_table
+from attngeom.network import Architecture
+from attngeom.results import Result
+
+Contact = Literal["unique", "defective", "positive contact locus", "fills the space"]
+EQUATIONS = 6
+"""Random equations of T^⊥ whose second derivatives are stacked."""
+MAX_ENTRIES = 6 * 10**7
+"""Entries of the matrix that spans T."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GenericHeads(Result):
+    """Whether a generic layer of an architecture has unique heads.
+
+    ``unique`` is True if proven, None if not: a failure proves nothing. ``contact`` is the finding mod ``prime`` with
+    the tangent rank (of ``expected`` = H·n) and the rank of the second derivatives (n − 1 is needed).
+    """
+
+    unique: bool | None
+    theorem: str | None
+    contact: Contact | None = None
+    tangent_rank: int | None = None
+    expected: int | None = None
+    contact_rank: int | None = None
+    prime: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "unique": self.unique,
+            "reason": self.reason,
+            "standing": self.standing,
+            "theorem": self.theorem,
+            "contact": self.contact,
+            "tangent_rank": self.tangent_rank,
+            "expected": self.expected,
+            "contact_rank": self.contact_rank,
+            "prime": self.prime,
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {"generic heads": "unique" if self.unique else "not proven", "reason": self.reason}
+        if self.theorem is not None:
+            lines["by"] = self.theorem
+        if self.contact is not None:
+            lines["tangent rank"] = f"{self.tangent_rank} of {self.expected}, mod {self.prime}"
+        if self.contact_rank is not None:
+            lines["contact rank"] = self.contact_rank
+        return lines
+
+
+def generic_heads(architecture: Architecture, seed: int = 0) -> GenericHeads:
+    """Whether generic lightning layers of an architecture have unique heads, for t ≥ 2.
+
+    >>> generic_heads(Architecture((3, 3), 1, heads=4, value_width=1)).unique
+    True
+    """
+    if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.tokens < 2:
+        raise InputError("another architecture given; one lightning layer with at least two tokens is required")
+    layer = architecture.layers[0]
+    d, d_out, heads = layer.d_in, layer.d_out, layer.heads
+    a = min(layer.attention, d)
+    v = min(d, d_out) if layer.value_width is None else min(layer.value_width, d, d_out)
+    if heads == 1:
+        return GenericHeads(standing="theorem", reason="one head is the layer itself", unique=True, theorem="one head")
+    if heads * v <= d_out and heads * a <= d and not (a == d and v == d):
+        reason = "generic heads form a direct sum, and there is no homomorphism between two of them"
+        return GenericHeads(standing="theorem", reason=reason, unique=True, theorem="Theorem H")
+    return contact_locus(d, d_out, a, v, heads, seed)
+
+
+def contact_locus(d: int, d_out: int, a: int, v: int, heads: int, seed: int = 0) -> GenericHeads:
+    """The criterion of the contact locus for ``heads`` heads of widths a ≤ d, v ≤ min(d, d_out), modulo a prime."""
+    n = a * (2 * d - a) + v * (d + d_out - v) - 1
+    size = d_out * d * d * (d + 1) // 2
+    entries = heads * (2 * a * d + v * (d + d_out)) * size
+    if entries > MAX_ENTRIES:
+        raise SizeError(f"the tangent space of {heads} heads needs {entries:,} numbers; at most {MAX_ENTRIES:,}")
+    field, rng = GF(WORD_PRIME), np.random.default_rng(seed)
+    points = [_draw(d, d_out, a, v, field, rng) for _ in range(heads)]
+    tangents = np.concatenate([_tangent_rows(*point, field) for point in points])
+    rank = rank_mod_p(tangents, field.p)
+    known = {"tangent_rank": rank, "expected": heads * n, "prime": field.p, "seed": seed}
+    if rank == size:
+        return _failed("fills the space", "the sums of heads fill the space of functions: T^⊥ = 0", known)
+    if rank < heads * n:
+        reason = f"the tangent spaces span {rank} of {heads * n} dimensions: the sums are defective mod p"
+        return _failed("defective", reason, known)
+    normals = nullspace_mod_p(tangents, field.p)
+    chosen = field.matmul(field.random((min(EQUATIONS, len(normals)), len(normals)), rng), normals)
+    second = np.concatenate([_second_derivatives(omega.reshape(d_out, d, -1), *points[0], field) for omega in chosen])
+    contact = rank_mod_p(second, field.p)
+    known["contact_rank"] = contact
+    if contact < n - 1:
+        reason = f"the second derivatives have rank {contact}, below n − 1 = {n - 1}: the criterion does not apply"
+        return _failed("positive contact locus", reason, known)
+    reason = f"tangent rank {rank} = H·n and contact rank {contact} = n − 1, mod {field.p}"
+    return GenericHeads(standing="proven", reason=reason, unique=True, theorem="Theorem H2", contact="unique", **known)
+
+
+def _failed(contact: Contact, reason: str, known: Mapping[str, int]) -> GenericHeads:
+    return GenericHeads(standing="undecided", reason=reason, unique=None, theorem=None, contact=contact, **known)  # type: ignore[arg-type]
+
+
+_Point = tuple[Array, Array, Array, Array]
+
+
+def _draw(d: int, d_out: int, a: int, v: int, field: PrimeField, rng: np.random.Generator) -> _Point:
+    """Random O, W, K, Q."""
+    shapes = ((d_out, v), (v, d), (a, d), (a, d))
+    O, W, K, Q = (field.random(shape, rng) for shape in shapes)
+    return O, W, K, Q
+
+
+def _product_rows(left: Array, right: Array, field: PrimeField) -> Array:
+    """The derivatives of left·right along the entries of left, then of right, as rows."""
+    (p, r), q = left.shape, right.shape[1]
+    by_left = np.zeros((p, r, p, q), dtype=np.int64)
+    by_left[np.arange(p), :, np.arange(p), :] = right[None]
+    by_right = np.zeros((r, q, p, q), dtype=np.int64)
+    by_right[:, np.arange(q), :, np.arange(q)] = left.T[None]
+    return np.concatenate([by_left.reshape(p * r, p * q), by_right.reshape(r * q, p * q)])
+
+
+def _tangent_rows(O: Array, W: Array, K: Array, Q: Array, field: PrimeField) -> Array:
+    """The derivatives of the table of quadrics along all entries of O, W, Kᵀ, Q, as rows."""
+    V, A = field.matmul(O, W), field.matmul(K.T, Q)
+    d_out, d = V.shape
+    along_V = _product_rows(O, W, field).reshape(-1, d_out, d)
+    along_A = _product_rows(K.T, Q, field).reshape(-1, d, d)
+    parts = [quadric_table(A, change, field).ravel() for change in along_V]
+    parts += [quadric_table(change, V, field).ravel() for change in along_A]
+    return np.stack(parts)
+
+
+def _second_derivatives(omega: Array, O: Array, W: Array, K: Array, Q: Array, field: PrimeField) -> Array:
+    """The Hessian of Σ ω[n, m, kl] (V_nk A_lm + V_nl A_km) in the entries of O, W, Kᵀ, Q."""
+    V, A = field.matmul(O, W), field.matmul(K.T, Q)
+    d_out, d = V.shape
+    # Ω[n, k; l, m], symmetric in k and l: the form is Σ Ω V_nk A_lm.
+    form = np.transpose(omega[:, :, pair_index(d)], (0, 2, 3, 1)).reshape(d_out * d, d * d)
+    along_V, along_A = _product_rows(O, W, field), _product_rows(K.T, Q, field)
+    cross = field.matmul(field.matmul(along_V, form), along_A.T)
+    on_V = field.matmul(form, A.reshape(-1, 1)).reshape(d_out, d)
+    on_A = field.matmul(V.reshape(1, -1), form).reshape(d, d)
+    left, right = _mixed_block(on_V, O.shape[1]), _mixed_block(on_A, K.shape[0])
+    return np.concatenate([np.concatenate([left, cross], axis=1), np.concatenate([cross.T, right], axis=1)])
+
+
+def _mixed_block(gradient: Array, r: int) -> Array:
+    """The Hessian of ⟨gradient, L R⟩ in the entries of L (p×r) and R (r×q)."""
+    p, q = gradient.shape
+    mixed = np.zeros((p, r, r, q), dtype=np.int64)
+    for j in range(r):
+        mixed[:, j, j, :] = gradient
+    mixed = mixed.reshape(p * r, r * q)
+    zero = np.zeros
+    return np.block([[zero((p * r, p * r), dtype=np.int64), mixed], [mixed.T, zero((r * q, r * q), dtype=np.int64)]])

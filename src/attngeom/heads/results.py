@@ -1,0 +1,88 @@
+"""What the search for heads answers: the heads, whether they are unique, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.results import Result
+
+HeadsOutcome = Literal["found", "conjugate", "none", "undecided"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundHead:
+    """One head: A (d×d) of rank a and V (d_out×d) of rank v over ``domain``, one point of its fiber up to scale."""
+
+    A: Array
+    V: Array
+    a: int
+    v: int
+    domain: Domain
+
+    def to_json(self) -> dict[str, Any]:
+        rows = {name: [[self.domain.format(x) for x in row] for row in array] for name, array in self.matrices.items()}
+        return {"attention": self.a, "value": self.v, "field": self.domain.label, **rows}
+
+    @property
+    def matrices(self) -> dict[str, Array]:
+        return {"A": self.A, "V": self.V}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Heads(Result):
+    """The heads of one layer, found from its function.
+
+    ``outcome``: "found"; "conjugate" (heads exist over a number field and are closed under conjugation only, or their
+    linear factors are complex); "none" (the function is not a direct sum of heads); "undecided". ``unique``: True if
+    every layer with the same Σ rank V_h and Σ rank A_h has these heads (Theorem H), False if others exist, None if it
+    cannot be told. ``ranks`` are the flattening ranks Σ v and Σ a, ``commutant`` the dimension of the commutant
+    (exact input). For floats ``gap`` tells how clearly the heads are separated, ``residual`` is the relative misfit
+    of their sum, and ``amplification`` how much random errors of the function grow in the projectors onto the heads.
+    """
+
+    outcome: HeadsOutcome
+    blocks: tuple[FoundHead, ...] = ()
+    unique: bool | None = None
+    ranks: tuple[int, int] | None = None
+    commutant: int | None = None
+    gap: float | None = None
+    residual: float | None = None
+    amplification: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "standing": self.standing,
+            "num_heads": len(self.blocks) if self.blocks else None,
+            "unique": self.unique,
+            "ranks": None if self.ranks is None else list(self.ranks),
+            "commutant": self.commutant,
+            "gap": self.gap,
+            "residual": self.residual,
+            "amplification": self.amplification,
+            "heads": [block.to_json() for block in self.blocks],
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        words = {True: "yes", False: "no", None: "cannot be told"}
+        lines: dict[str, Any] = {"heads": self.outcome, "reason": self.reason}
+        if self.blocks:
+            lines["number"] = len(self.blocks)
+            lines["widths (a, v)"] = ", ".join(f"({block.a}, {block.v})" for block in self.blocks)
+            fields = sorted({block.domain.label for block in self.blocks})
+            lines["field"] = ", ".join(fields)
+        lines["unique"] = words[self.unique]
+        if self.commutant is not None:
+            lines["commutant"] = f"dimension {self.commutant}"
+        if self.residual is not None:
+            lines["misfit"] = f"{self.residual:.1e}"
+        if self.gap is not None:
+            lines["gap"] = f"{self.gap:.1e}"
+        if self.amplification is not None:
+            lines["amplification of noise"] = f"{self.amplification:.1e}"
+        return lines

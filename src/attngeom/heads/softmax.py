@@ -1,0 +1,85 @@
+"""One softmax layer near zero: φ_j(X) = Σ V_h x̄ + Σ V_h C A_h x_j + O(X⁵), C the covariance of the tokens.
+
+The third-order part is the table of the lightning layer with the same (A_h, V_h), so it gives each head up to
+(λ A, V/λ); the first-order part Σ V_h gives the scales, if the V_h found are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from attngeom.exact.domains import QQ, Array
+from attngeom.heads.results import Heads
+from attngeom.network import Architecture
+
+STEP = 2.0**-4
+ORDERS = 5
+"""Values at ORDERS sizes of the input cancel the parts of degree 5 to 2·ORDERS + 1 of the odd expansion."""
+
+
+def softmax_table(box: Callable[[Array], Array], architecture: Architecture) -> tuple[Array, Array, float]:
+    """The table of quadrics Σ V_h z (A_hᵀ z)ᵀ and the matrix Σ V_h, from values, with their relative accuracy.
+
+    Tokens are y + z, and y for all others: C = c z zᵀ with c = (t − 1)/t². The part of column 1 that is even in y
+    cancels against −y; what is left is V_h z (zᵀ A_h y) at order three.
+    """
+    d, t = architecture.widths[0], architecture.tokens
+    tau = float(architecture.temperature)
+    k, l = np.triu_indices(d)
+    unit = np.eye(d)
+    points = np.where((k == l)[:, None], unit[k], unit[k] + unit[l])
+    # Every pair of a target direction e_m (token y) and a context direction z.
+    y = np.repeat(unit, len(points), axis=0)
+    z = np.tile(points, (d, 1))
+    cubic = _third_order(box, y, z, t) - _third_order(box, -y, z, t)
+    # Σ V C A (y + z at token 0, y at token 1): token 1 has x_j = y; odd in y doubles it.
+    values = cubic.reshape(d, len(points), -1) / 2 * (t * t / (t - 1)) * tau
+    diagonal = {int(a): place for place, (a, b) in enumerate(zip(k, l)) if a == b}
+    mixed = np.flatnonzero(k != l)
+    quadrics = values.copy()
+    ends = [diagonal[int(a)] for a in k[mixed]], [diagonal[int(b)] for b in l[mixed]]
+    quadrics[:, mixed] = values[:, mixed] - values[:, ends[0]] - values[:, ends[1]]
+    equal = np.repeat(unit[:, :, None], t, axis=2)
+    total = np.asarray(box(equal), dtype=np.float64)[:, :, 0].T
+    return np.ascontiguousarray(np.transpose(quadrics, (2, 0, 1))), total, 1e-9
+
+
+def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> Array:
+    """The coefficient of ε³ in column 1 of φ(ε X), X with tokens y + z, y, …, y (causal layers: see token 1)."""
+    X = np.repeat(y[:, :, None], t, axis=2)
+    X[:, :, 0] += z
+    nodes = STEP * np.arange(1, ORDERS + 1)
+    values = np.stack([np.asarray(box(X * node), dtype=np.float64)[:, :, 1] for node in nodes])
+    opposite = np.stack([np.asarray(box(-X * node), dtype=np.float64)[:, :, 1] for node in nodes])
+    odd = (values - opposite) / 2
+    powers = np.stack([nodes ** (2 * order + 1) for order in range(ORDERS)], axis=1)
+    weights = np.linalg.inv(powers)[1]
+    return np.tensordot(weights, odd, axes=1)
+
+
+def scale_heads(found: Heads, total: Array) -> Heads:
+    """The heads with the scales c_h for which Σ c_h V_h is the given matrix; undecided if they are not unique."""
+    if found.outcome != "found" or not found.blocks:
+        return found
+    columns = np.stack([head.V.ravel() for head in found.blocks], axis=1)
+    domain = found.blocks[0].domain
+    if any(head.domain != domain for head in found.blocks):
+        return replace(found, outcome="undecided", standing="undecided", blocks=(), reason="heads over several fields")
+    if domain == QQ:
+        scales = QQ.solve(columns, total.ravel()) if QQ.rank(columns) == columns.shape[1] else None
+    else:
+        values = np.linalg.svd(columns, compute_uv=False)
+        scales = np.linalg.lstsq(columns, total.ravel(), rcond=None)[0] if values[-1] > 1e-8 * values[0] else None
+        if scales is not None:
+            miss = float(np.linalg.norm(columns @ scales - total.ravel()) / max(np.linalg.norm(total), 1e-300))
+            scales = scales if miss < 1e-5 else None
+    if scales is None or any(not s for s in scales.tolist()):
+        reason = "Σ V_h does not give the scales of the heads: the V_h found are dependent, or the sum does not fit"
+        return replace(found, outcome="undecided", standing="undecided", blocks=(), unique=None, reason=reason)
+    blocks = tuple(
+        replace(head, A=head.A * (domain.one / s), V=head.V * s) for head, s in zip(found.blocks, scales.tolist())
+    )
+    return replace(found, blocks=blocks)

@@ -1,0 +1,328 @@
+"""Are the heads of this layer unique? Theorem H for lightning, Theorem D for softmax; else a second set of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.exact.ranks import measured_rank
+from attngeom.heads.factors import HeadFactors, factor, layer_table, reduce_heads
+from attngeom.heads.homs import Homs, find_homs
+from attngeom.layer.splitting import quadric_table
+from attngeom.network import Weights
+from attngeom.network.attention import Softmax
+from attngeom.results import Result
+
+UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
+MAX_SUBSETS = 2**14
+
+
+@dataclass(frozen=True)
+class HeadPair:
+    """Two heads, counted from 0, that can be mixed: the dimension of Hom(source, target) is positive."""
+
+    source: int
+    target: int
+    dimension: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uniqueness(Result):
+    """Whether the functions of the heads of one layer are determined, up to order, by the function of the layer.
+
+    "unique": every layer of this architecture with the same function has the same head functions φ_h, so that its
+    weights differ by the fibers of the single heads. "not_unique": ``witness`` holds weights of the same architecture
+    and function with other head functions (rational weights; None for floats). ``pairs`` are the heads that can be
+    mixed. ``commutant`` is the dimension Σ dim Hom(h, g) over all pairs of heads, lightning only.
+    """
+
+    verdict: UniquenessVerdict
+    theorem: str | None
+    pairs: tuple[HeadPair, ...] = ()
+    commutant: int | None = None
+    witness: Weights | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "standing": self.standing,
+            "theorem": self.theorem,
+            "pairs": [[pair.source, pair.target, pair.dimension] for pair in self.pairs],
+            "commutant": self.commutant,
+            "witness": None,
+        }
+        if self.witness is not None:
+            domain = self.witness.domain
+            record["witness"] = {
+                name: [[domain.format(x) for x in row] for row in array] for name, array in self.witness.tensors()
+            }
+        return record
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {"heads": self.verdict.replace("_", " "), "reason": self.reason}
+        if self.pairs:
+            shown = [f"{p.source + 1} → {p.target + 1}" for p in self.pairs[:12]]
+            lines["heads that mix"] = ", ".join(shown) + (" …" if len(self.pairs) > 12 else "")
+        if self.witness is not None:
+            lines["second set of heads"] = "found and checked; --json shows its weights"
+        return lines
+
+
+def heads_unique(weights: Weights) -> Uniqueness:
+    """Whether the head functions of one layer are unique up to order among all layers of its architecture.
+
+    Lightning, t ≥ 2: by Theorem H, if [O_1 … O_H] and [Q_1; …; Q_H] have full rank; a nonzero homomorphism between
+    two heads gives a second set of heads without any hypothesis. Softmax: by Theorem D. Rational weights are decided
+    exactly, floats by gaps of singular values, as an estimate.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> heads_unique(random_weights(Architecture((4, 4), 2, heads=2), QQ, seed=0)).verdict
+    'unique'
+    """
+    architecture = weights.architecture
+    heads = reduce_heads(weights)
+    exact = weights.domain.is_exact
+    if architecture.heads == 1:
+        return Uniqueness(
+            standing="theorem", reason="one head is the layer itself", verdict="unique", theorem="one head"
+        )
+    if architecture.rule.is_polynomial:
+        found = _decide_lightning(weights, heads)
+    elif architecture.kind == Softmax.name:
+        found = _decide_softmax(weights, heads)
+    else:
+        found = _undecided(f"{architecture.kind} attention: there is no theorem on its heads here")
+    if exact and found.verdict == "not_unique" and found.witness is None:
+        raise ArithmeticError("no second set of heads was found although one must exist; this is a defect")
+    return found
+
+
+def _undecided(reason: str, pairs: tuple[HeadPair, ...] = (), commutant: int | None = None) -> Uniqueness:
+    return Uniqueness(
+        standing="undecided", reason=reason, verdict="undecided", theorem=None, pairs=pairs, commutant=commutant
+    )
+
+
+def _refuted(
+    reason: str,
+    theorem: str,
+    weights: Weights,
+    candidates: Iterator[list[tuple[Array, Array]]],
+    pairs: tuple[HeadPair, ...] = (),
+    commutant: int | None = None,
+) -> Uniqueness:
+    """Not unique: the first candidate that was checked is the witness; floats have none."""
+    exact = weights.domain.is_exact
+    return Uniqueness(
+        standing="proven" if exact else "estimate",
+        reason=reason,
+        verdict="not_unique",
+        theorem=theorem,
+        pairs=pairs,
+        commutant=commutant,
+        witness=_first_witness(weights, candidates) if exact else None,
+    )
+
+
+def _matrices(weights: Weights) -> list[tuple[Array, Array]]:
+    return list(zip(weights.attention_matrices()[0], weights.value_matrices()[0]))
+
+
+def _decide_lightning(weights: Weights, heads: Sequence[HeadFactors]) -> Uniqueness:
+    architecture, domain = weights.architecture, weights.domain
+    if architecture.tokens < 2:
+        return _undecided("one token: Theorem H needs t ≥ 2")
+    zero = [head.index for head in heads if head.is_zero]
+    if zero:
+        reason = f"head {zero[0] + 1} is zero, and φ = 2φ + (−φ) makes use of it"
+        return _refuted(reason, "Theorem H", weights, _double(weights, zero[0]))
+    homs = {(h.index, g.index): find_homs(h, g, domain) for h in heads for g in heads}
+    total = sum(found.dimension for found in homs.values())
+    pairs = tuple(HeadPair(s, t, hom.dimension) for (s, t), hom in homs.items() if s != t and hom.dimension)
+    if pairs and all(homs[p.source, p.target].is_clear for p in pairs):
+        first = pairs[0]
+        reason = f"a homomorphism from head {first.source + 1} to head {first.target + 1} mixes them"
+        return _refuted(reason, "Theorem H", weights, _mixed(heads, homs, pairs, domain), pairs, total)
+    if not all(hom.is_clear for hom in homs.values()):
+        return _undecided("floats do not tell whether spaces of two heads are nested", pairs, total)
+    layer = architecture.layers[0]
+    totals = sum(head.v for head in heads), sum(head.a for head in heads)
+    ranks = (
+        measured_rank(np.concatenate([head.O for head in heads], axis=1), domain),
+        measured_rank(np.concatenate([head.Q for head in heads]), domain),
+    )
+    clear = all(rank.is_clear for rank in ranks) and all(rank.is_clear for head in heads for rank in head.ranks)
+    if not clear:
+        return _undecided("floats do not tell the ranks of the weights", pairs, total)
+    if (ranks[0].value, ranks[1].value) != totals:
+        reason = (
+            f"[O_1 … O_H] has rank {ranks[0].value} of {totals[0]} and [Q_1; …] rank {ranks[1].value} of {totals[1]};"
+            " Theorem H needs full ranks"
+        )
+        return _undecided(reason, pairs, total)
+    value_width = layer.value_width if layer.value_width is not None else min(layer.d_in, layer.d_out)
+    widest = layer.heads * value_width, layer.heads * min(layer.attention, layer.d_in)
+    if totals != widest:
+        reason = (
+            f"proven only among layers with Σ rank V_h ≤ {totals[0]} and Σ rank A_h ≤ {totals[1]} (Theorem H);"
+            f" the architecture allows {widest[0]} and {widest[1]}"
+        )
+        return _undecided(reason, pairs, total)
+    return Uniqueness(
+        standing="theorem" if domain.is_exact else "estimate",
+        reason="[O_1 … O_H] and [Q_1; …] have full rank, and there is no homomorphism between two heads",
+        verdict="unique",
+        theorem="Theorem H",
+        commutant=total,
+    )
+
+
+def _double(weights: Weights, zero: int) -> Iterator[list[tuple[Array, Array]]]:
+    """Heads with φ_h = 2φ_h + (−φ_h) for the first h that is not the given zero head; of a zero layer, φ − φ."""
+    domain = weights.domain
+    heads = _matrices(weights)
+    # A softmax head with A = 0 takes the mean, a lightning head with A = 0 is zero.
+    blind = not weights.architecture.rule.is_polynomial
+    live = [i for i, (A, V) in enumerate(heads) if not domain.is_zero(V) and (blind or not domain.is_zero(A))]
+    other = next((i for i in live if i != zero), None)
+    if other is None:
+        A, V = domain.zeros(heads[0][0].shape), domain.zeros(heads[0][1].shape)
+        A[0, 0], V[0, 0] = domain.one, domain.one
+        yield [(A, V), (A, domain.reduce(-V)), *[(a, domain.zeros(v.shape)) for a, v in heads[2:]]]
+        return
+    A, V = heads[other]
+    heads[zero], heads[other] = (A, domain.reduce(-V)), (A, domain.reduce(V + V))
+    yield heads
+
+
+def _mixed(
+    heads: Sequence[HeadFactors], homs: Mapping[tuple[int, int], Homs], pairs: Sequence[HeadPair], domain: Domain
+) -> Iterator[list[tuple[Array, Array]]]:
+    """Heads with O_h + ε O_g X and Q_g − ε Y Q_h in place of O_h and Q_g, for the homomorphisms (X, Y): h → g."""
+    multiply = domain.matmul
+    for pair in pairs:
+        h, g, hom = heads[pair.source], heads[pair.target], homs[pair.source, pair.target]
+        if hom.X is None or hom.Y is None:
+            continue
+        for step in (1, 2, 3):
+            epsilon = domain.convert([step])
+            changed = [(multiply(x.K.T, x.Q), multiply(x.O, x.W)) for x in heads]
+            O = domain.reduce(h.O + domain.times(multiply(g.O, hom.X), epsilon))
+            Q = domain.reduce(g.Q - domain.times(multiply(hom.Y, h.Q), epsilon))
+            changed[h.index] = changed[h.index][0], multiply(O, h.W)
+            changed[g.index] = multiply(g.K.T, Q), changed[g.index][1]
+            yield changed
+
+
+def _first_witness(weights: Weights, candidates: Iterator[list[tuple[Array, Array]]]) -> Weights | None:
+    """The first candidate with the same layer and other heads, as weights of the architecture."""
+    for heads in candidates:
+        found = _build(weights, heads)
+        if _is_witness(weights, found):
+            return found
+    return None
+
+
+def _build(weights: Weights, heads: Sequence[tuple[Array, Array]]) -> Weights:
+    """Weights of the architecture with these (A, V), whose ranks must fit."""
+    architecture, domain = weights.architecture, weights.domain
+    layer = architecture.layers[0]
+    assert layer.value_width is not None
+    tensors: dict[str, Array] = {}
+    for index, (A, V) in enumerate(heads):
+        Kt, Q, _ = factor(A, domain)
+        O, W, _ = factor(V, domain)
+        for letter, rows in (("Q", Q), ("K", Kt.T), ("V", W), ("O", O.T)):
+            width = layer.attention if letter in "QK" else layer.value_width
+            padded = domain.zeros((width, rows.shape[1]))
+            padded[: len(rows)] = rows
+            tensors[architecture.tensor_name(0, index, letter)] = padded.T if letter == "O" else padded
+    return Weights.from_tensors(architecture, tensors, domain)
+
+
+def _is_witness(weights: Weights, other: Weights) -> bool:
+    """Whether both have one function and other head functions, exactly; lightning with t ≥ 2 and softmax."""
+    domain = weights.domain
+    if weights.architecture.rule.is_polynomial:
+        if not domain.equal(layer_table(weights), layer_table(other)):
+            return False
+        sides = [
+            sorted(str(quadric_table(A, V, domain).tolist()) for A, V in _matrices(side)) for side in (weights, other)
+        ]
+        return sides[0] != sides[1]
+    tokens, rule = weights.architecture.tokens, weights.architecture.rule
+    forms: list[dict[Any, Array]] = []
+    names = []
+    for side in (weights, other):
+        form: dict[Any, Array] = {}
+        for A, V in _matrices(side):
+            for key, W in rule.terms(A, V, tokens, domain):
+                form[key] = domain.reduce(form[key] + W) if key in form else W
+        forms.append({key: W for key, W in form.items() if not domain.is_zero(W)})
+        names.append(sorted(str((A.tolist() if tokens > 1 else 0, V.tolist())) for A, V in _matrices(side)))
+    same = forms[0].keys() == forms[1].keys() and all(domain.equal(W, forms[1][key]) for key, W in forms[0].items())
+    return same and names[0] != names[1]
+
+
+def _decide_softmax(weights: Weights, heads: Sequence[HeadFactors]) -> Uniqueness:
+    """Theorem D: for t ≥ 3 heads with different A and V ≠ 0 are unique; for t = 2 unless signs can be changed."""
+    architecture, domain = weights.architecture, weights.domain
+    if not domain.is_exact:
+        return _undecided("Theorem D compares attention matrices, which floats do not tell apart; give exact weights")
+    matrices = _matrices(weights)
+    dead = next((i for i, (_, V) in enumerate(matrices) if domain.is_zero(V)), None)
+    if dead is not None:
+        reason = f"head {dead + 1} has V = 0, and φ = 2φ + (−φ) makes use of it"
+        return _refuted(reason, "Theorem D", weights, _double(weights, dead))
+    for i, j in combinations(range(len(matrices)), 2):
+        if architecture.tokens == 1 or domain.equal(matrices[i][0], matrices[j][0]):
+            why = "one token does not see A" if architecture.tokens == 1 else "both have the same A"
+            reason = f"a part of V can be moved between heads {i + 1} and {j + 1}: {why}"
+            return _refuted(reason, "Theorem D", weights, _moved(heads, matrices, i, j, domain))
+    if architecture.tokens == 2:
+        return _decide_two_tokens(weights, matrices)
+    reason = "the A_h are pairwise different and no V_h is zero"
+    return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem="Theorem D")
+
+
+def _moved(
+    heads: Sequence[HeadFactors], matrices: list[tuple[Array, Array]], i: int, j: int, domain: Domain
+) -> Iterator[list[tuple[Array, Array]]]:
+    """V_i + o wᵀ and V_j − o wᵀ with o in the image of V_i and w in the rows of V_j: no rank grows."""
+    for step in (1, 2, 3):
+        part = domain.times(heads[i].O[:, :1] * heads[j].W[:1], domain.convert([step]))
+        changed = list(matrices)
+        changed[i] = matrices[i][0], domain.reduce(matrices[i][1] + part)
+        changed[j] = matrices[j][0], domain.reduce(matrices[j][1] - part)
+        yield changed
+
+
+def _decide_two_tokens(weights: Weights, matrices: list[tuple[Array, Array]]) -> Uniqueness:
+    domain = weights.domain
+    for (A, _), (B, _) in combinations(matrices, 2):
+        if domain.is_zero(domain.reduce(A + B)):
+            return _undecided("two tokens and two heads with A_g = −A_h: Theorem D does not cover it")
+    if any(domain.is_zero(A) for A, _ in matrices):
+        return _undecided("two tokens and a head with A = 0: Theorem D does not cover it")
+    if 2 ** len(matrices) > MAX_SUBSETS:
+        return _undecided(f"two tokens: {len(matrices)} heads have too many subsets for the check Σ V_h ≠ 0")
+    indices = range(len(matrices))
+    for chosen in chain.from_iterable(combinations(indices, size) for size in range(1, len(matrices) + 1)):
+        total = matrices[chosen[0]][1]
+        for h in chosen[1:]:
+            total = domain.reduce(total + matrices[h][1])
+        if domain.is_zero(total):
+            changed = [
+                (domain.reduce(-A), domain.reduce(-V)) if h in chosen else (A, V) for h, (A, V) in enumerate(matrices)
+            ]
+            reason = "the values of some heads add up to zero, so that the signs of their A and V can be changed"
+            return _refuted(reason, "Theorem D", weights, iter([changed]))
+    reason = "the A_h are nonzero and different up to sign, and no values of heads add up to zero"
+    return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem="Theorem D")
