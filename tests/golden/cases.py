@@ -449,6 +449,26 @@ LAWS = [
     ),
 ]
 
+HEADS = [
+    one("heads-exact", "heads {in}/heads.json", 3),
+    one("heads-float", "heads {in}/heads.safetensors", 3),
+    one("heads-one", "heads {in}/layer.json"),
+    one("heads-text", "heads {in}/layer.json", json=False),
+    one("heads-deep", "heads {in}/deep.json", 2),
+    one("heads-coefficients", "heads {in}/coefficients_layer.json"),
+    one("heads-coefficients-float", "heads {in}/coefficients_layer_float.json --heads 1"),
+    one("heads-coefficients-none", "heads {in}/coefficients_pencil.json", 1),
+    one("heads-coefficients-complex", "heads {in}/coefficients_closure.json", 3),
+    one("heads-one-token", "heads {in}/coefficients_token.json", 2),
+    one("heads-wrong-number", "heads {in}/coefficients_layer.json --heads 2", 1),
+    one("heads-prove", "heads --widths 3,3 --attention 1 --heads 4 --value-width 1 --prove"),
+    one("heads-prove-defective", "heads --widths 3,3 --attention 3 --heads 2 --value-width 3 --prove", 3),
+    one("heads-prove-text", "heads --widths 4,4 --attention 2 --heads 2 --prove", json=False),
+    one("heads-nothing", "heads --prove", 2),
+    one("heads-both", "heads {in}/layer.json --prove", 2),
+    one("heads-other-file", "heads {in}/certificate_layer.json", 2),
+]
+
 LAYERS = [
     one("coefficients-exact", "coefficients {in}/layer.json --out {out}/c.json", files=("c.json",)),
     one("coefficients-float", "coefficients {in}/layer.safetensors"),
@@ -618,6 +638,7 @@ CASES = [
     *INVARIANTS,
     *IMPLICITIZE,
     *INSPECT,
+    *HEADS,
     *LAMBDA,
     *LAWS,
     *LAYERS,

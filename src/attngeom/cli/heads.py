@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import Heads, Json, Seed, Tokens, ValueWidth, flag, parse_list
+from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.errors import InputError
 from attngeom.files import read_json

@@ -87,4 +87,3 @@ def layer_table(weights: Weights) -> Array:
         total = table if total is None else domain.reduce(total + table)
     assert total is not None
     return total
-

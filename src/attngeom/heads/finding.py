@@ -11,7 +11,8 @@ from attngeom.exact.domains import QQ, RR, Array
 from attngeom.heads.exact_heads import Decomposition, decompose
 from attngeom.heads.factors import layer_table
 from attngeom.heads.float_heads import balanced, find_float_heads
-from attngeom.heads.results import FoundHead, Heads
+from attngeom.heads.pencil import check_exact_size
+from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
 from attngeom.heads.slices import Slices, TableSlices, WeightSlices
 from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.layer.coefficients import Coefficients
@@ -19,6 +20,7 @@ from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
 from attngeom.network import Architecture, Weights
 from attngeom.network.attention import Softmax
+from attngeom.results import Standing
 
 TOLERANCE = 1e-6
 
@@ -76,17 +78,17 @@ def _check_expected(found: Heads, heads: int | None, sizes: Sequence[tuple[int, 
         return found
     shown = sorted((block.a, block.v) for block in found.blocks)
     if heads is not None and len(shown) != heads:
-        reason = f"{len(shown)} heads were found, {heads} were expected"
+        reason = f"as a direct sum the function has {len(shown)} heads, {heads} were expected"
     elif sizes is not None and shown != sorted(tuple(pair) for pair in sizes):
-        reason = f"heads of widths (a, v) = {str(shown)[:80]} were found, others were expected"
+        reason = f"as a direct sum the function has heads of widths (a, v) = {str(shown)[:80]}, others were expected"
     else:
         return found
-    standing = "proven" if found.unique and found.is_proven else "undecided"
+    settled = bool(found.unique) and found.is_proven
     return Heads(
-        standing=standing,
+        standing="proven" if settled else "undecided",
         reason=reason,
         seed=found.seed,
-        outcome="none" if standing == "proven" else "undecided",
+        outcome="none" if settled else "undecided",
         ranks=found.ranks,
         commutant=found.commutant,
         gap=found.gap,
@@ -107,6 +109,7 @@ def _from_weights(
             raise InputError("weights with NaN or infinite entries given; finite numbers are required")
         found = _in_floats(WeightSlices(weights), heads, totals, noise, seed)
     elif domain == QQ:
+        check_exact_size(*architecture.widths)
         found = _exactly(layer_table(weights), seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
@@ -134,13 +137,14 @@ def _from_coefficients(
     domain = coefficients.domain
     obstacle = check_copies(coefficients, looks_causal(coefficients), max(TOLERANCE, 10 * noise))
     if obstacle is not None:
-        standing = "proven" if domain.is_exact else "estimate"
+        standing: Standing = "proven" if domain.is_exact else "estimate"
         return Heads(standing=standing, reason=obstacle, seed=seed, outcome="none")
     table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
     if domain.rounds:
         return _in_floats(TableSlices(np.ascontiguousarray(table)), heads, totals, noise, seed)
     if domain != QQ:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
+    check_exact_size(coefficients.d, coefficients.d_out)
     return _exactly(table, seed)
 
 
@@ -162,13 +166,11 @@ def _from_box(
         found = _in_floats(TableSlices(table), heads, totals, max(noise, accuracy), seed)
         return scale_heads(found, total)
     d, d_out = architecture.widths
-    found = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(TOLERANCE, 10 * noise))
-    return _from_coefficients(found.coefficients, heads, totals, noise, seed)
+    values = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(TOLERANCE, 10 * noise))
+    return _from_coefficients(values.coefficients, heads, totals, noise, seed)
 
 
-def _in_floats(
-    source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
-) -> Heads:
+def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int) -> Heads:
     """The heads as an estimate: nothing is proven, and nothing is given unless the sum of the heads fits."""
     result = find_float_heads(source, heads, totals, noise, seed)
     if isinstance(result, str):
@@ -214,12 +216,14 @@ def describe(found: Decomposition, seed: int) -> Heads:
     """The answer that a decomposition over Q gives."""
     ranks, size = found.pencil.shape, len(found.basis)
 
-    def answer(outcome: str, reason: str, standing: str = "proven", blocks: tuple[FoundHead, ...] = ()) -> Heads:
+    def answer(
+        outcome: HeadsOutcome, reason: str, standing: Standing = "proven", blocks: tuple[FoundHead, ...] = ()
+    ) -> Heads:
         return Heads(
-            standing=standing,  # type: ignore[arg-type]
+            standing=standing,
             reason=reason,
             seed=seed,
-            outcome=outcome,  # type: ignore[arg-type]
+            outcome=outcome,
             blocks=blocks,
             unique=None if not blocks else size == len(blocks),
             ranks=ranks,
@@ -229,9 +233,13 @@ def describe(found: Decomposition, seed: int) -> Heads:
     kinds = {summand.kind for summand in found.summands}
     for number, (summand, split) in enumerate(zip(found.summands, found.splittings), start=1):
         if summand.kind == "brick" and split.status == "none":
-            return answer("none", f"summand {number} is indecomposable and no head: {split.obstructions[0].reason}")
+            return answer(
+                "none", f"no direct sum of heads: summand {number} is indecomposable; {split.obstructions[0].reason}"
+            )
         if summand.kind == "local":
-            return answer("none", f"summand {number} is indecomposable, but more than scalars commute with it")
+            return answer(
+                "none", f"no direct sum of heads: summand {number} is indecomposable, but more than scalars commute"
+            )
     if "field" in kinds:
         degree = max(summand.degree for summand in found.summands)
         return answer("conjugate", f"summands are closed under conjugation only, over a field of degree {degree}",
@@ -245,7 +253,7 @@ def describe(found: Decomposition, seed: int) -> Heads:
         for split in found.splittings
     )
     if size == len(blocks):
-        reason = "only H-fold scalars commute, so these are the heads of every layer with the same rank sums (Theorem H)"
+        reason = "only one scalar for each head commutes: all layers with these rank sums have these heads (Theorem H)"
     else:
         reason = f"the commutant has dimension {size}: the heads are not unique (Theorem H)"
     return answer("found", reason, "theorem" if size == len(blocks) else "proven", blocks)

@@ -153,19 +153,20 @@ def _cluster(couplings: Array, heads: int | None) -> tuple[list[list[int]], floa
     Numbers at which to cut are never fixed: only ratios of couplings count.
     """
     n = len(couplings)
-    if n == 1:
-        return [[0]], float("inf")
+    if n == 1 or (heads is not None and heads > n):
+        return [[index] for index in range(n)], 1.0
     tree = _spanning_tree(couplings)
-    strengths = np.array([strength for strength, _, _ in tree])
+    # The first number stands for a vector with itself: heads of width one have no other coupling.
+    own = float(np.sqrt(np.mean(np.diagonal(couplings) ** 2)))
+    strengths = np.array([max(own, tree[0][0]), *(strength for strength, _, _ in tree)])
     # Rounding cannot resolve anything below ε times the largest coupling.
     strengths = np.maximum(strengths, np.finfo(float).eps * strengths[0])
     steps = strengths[:-1] / strengths[1:]
     if heads is None:
-        place = int(np.argmax(steps)) + 1 if len(steps) and steps.max() > LEAST_GAP else n - 1
+        place = int(np.argmax(steps)) if steps.max() > LEAST_GAP else n - 1
     else:
         place = n - heads
-    # One head, or heads of width one: no coupling to compare with, only the widest ratio among all of them.
-    gap = float(steps[place - 1]) if 0 < place < n - 1 else float(np.max(steps, initial=1.0))
+    gap = float(steps[place]) if place < n - 1 else float(steps.max())
     labels = list(range(n))
     for _, i, j in tree[:place]:
         old, new = labels[i], labels[j]
@@ -194,7 +195,7 @@ def _spanning_tree(couplings: Array) -> list[tuple[float, int, int]]:
 
 
 def _from_kernel(slices: Array, heads: int | None, rng: np.random.Generator) -> _Start | None:
-    """Heads from the pairs (X, Y) of least Σ ‖X T_i − T_i Y‖²: a random one of them has one eigenvalue for each head."""
+    """Heads from the pairs (X, Y) of least Σ ‖X T_i − T_i Y‖²: a random one has one eigenvalue for each head."""
     _, n, m = slices.shape
     normal = np.zeros((n * n + m * m,) * 2)
     # Entries X_ik meet X_jl where i = j, and Y likewise; X meets Y through T_ij T_kl.
@@ -209,7 +210,9 @@ def _from_kernel(slices: Array, heads: int | None, rng: np.random.Generator) -> 
     if heads is None:
         steps = np.maximum(values[1 : 1 + min(n, m)], floor) / np.maximum(values[: min(n, m)], floor)
         heads = int(np.argmax(steps)) + 1
-    gap = float(max(values[heads], floor) / max(values[heads - 1], floor)) if heads < len(values) else float("inf")
+    if heads > min(n, m):
+        return None
+    gap = float(max(values[heads], floor) / max(values[heads - 1], floor))
     kernel = vectors[:, :heads] @ rng.standard_normal(heads)
     X, Y = kernel[: n * n].reshape(n, n), kernel[n * n :].reshape(m, m)
     sides = [_eigenspaces(matrix, heads) for matrix in (X, Y)]
@@ -237,7 +240,13 @@ def _eigenspaces(matrix: Array, heads: int) -> list[tuple[float, Array]] | None:
 
 
 def _refine(
-    slices: Array, B: Array, G: Array, sizes: tuple[tuple[int, int], ...], gap: float, L: Array, rng: np.random.Generator
+    slices: Array,
+    B: Array,
+    G: Array,
+    sizes: tuple[tuple[int, int], ...],
+    gap: float,
+    L: Array,
+    rng: np.random.Generator,
 ) -> Blocks | None:
     """Newton steps for off-diagonal blocks zero, each by least squares over all slices; never worse than before."""
     form = _Form(sizes)
@@ -272,7 +281,6 @@ class _Form:
 
     def blocks_of(self, slices: Array, B: Array, G: Array) -> tuple[Array, float]:
         """C_i with T_i = B C_i G, and the relative size of their off-diagonal blocks."""
-        n, m = self.shape
         left = scipy.linalg.lu_factor(B)
         right = scipy.linalg.lu_factor(G.T)
         C = np.stack([scipy.linalg.lu_solve(right, scipy.linalg.lu_solve(left, T).T).T for T in slices])
@@ -282,26 +290,25 @@ class _Form:
     def _spans(self) -> list[tuple[slice, slice]]:
         return Blocks(np.empty(0), np.empty(0), self.sizes, 0.0, 0.0, 0.0).spans()
 
-    def _apply(self, X: Array, Y: Array, D: list[list[Array]]) -> Array:
-        out = np.zeros((len(D), *self.shape))
-        for i, blocks in enumerate(D):
-            for (rows, columns), block in zip(self._spans(), blocks):
-                out[i][:, columns] += X[:, rows] @ block
-                out[i][rows] += block @ Y[columns]
-        return out * self.off
+    def _apply(self, X: Array, Y: Array, D: list[Array]) -> Array:
+        out = np.zeros((len(D[0]), *self.shape))
+        for (rows, columns), blocks in zip(self._spans(), D):
+            out[:, :, columns] += X[:, rows] @ blocks
+            out[:, rows] += blocks @ Y[columns]
+        out *= self.off
+        return out
 
-    def _adjoint(self, R: Array, D: list[list[Array]]) -> tuple[Array, Array]:
+    def _adjoint(self, R: Array, D: list[Array]) -> tuple[Array, Array]:
         n, m = self.shape
         X, Y = np.zeros((n, n)), np.zeros((m, m))
-        for residue, blocks in zip(R, D):
-            for (rows, columns), block in zip(self._spans(), blocks):
-                X[:, rows] += residue[:, columns] @ block.T
-                Y[columns] += block.T @ residue[rows]
+        for (rows, columns), blocks in zip(self._spans(), D):
+            X[:, rows] += np.tensordot(R[:, :, columns], blocks, axes=((0, 2), (0, 2)))
+            Y[columns] += np.tensordot(blocks, R[:, rows], axes=((0, 1), (0, 1)))
         return X * self.off_rows, Y * self.off_columns
 
     def solve(self, C: Array) -> tuple[Array, Array]:
         """The off-diagonal X, Y of least Σ ‖off(C_i − X D_i − D_i Y)‖², by conjugate gradients."""
-        D = [[c[rows, columns] for rows, columns in self._spans()] for c in C]
+        D = [C[:, rows, columns] for rows, columns in self._spans()]
         n, m = self.shape
         X, Y = np.zeros((n, n)), np.zeros((m, m))
         R = C * self.off
@@ -315,14 +322,15 @@ class _Form:
             step = size / float(np.sum(image**2))
             X, Y, R = X + step * PX, Y + step * PY, R - step * image
             GX, GY = self._adjoint(R, D)
-            last, size = size, float(np.sum(GX**2) + np.sum(GY**2))
+            last = size
+            size = float(np.sum(GX**2) + np.sum(GY**2))
             PX, PY = GX + size / last * PX, GY + size / last * PY
         return X, Y
 
     def amplification(self, B: Array, C: Array, rng: np.random.Generator) -> float:
         """How far the projectors move under a random error of the slices, relative to its relative size."""
         noise = rng.standard_normal(C.shape)
-        noise *= np.linalg.norm(C) / np.linalg.norm(noise)
+        noise *= float(np.linalg.norm(C) / np.linalg.norm(noise))
         D = C * ~self.off + noise * self.off
         X, _ = self.solve(D)
         inverse = np.linalg.inv(B)

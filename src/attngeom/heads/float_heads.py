@@ -61,7 +61,9 @@ def find_float_heads(
         return "the slices show no common block form"
     B, G = U @ blocks.B, blocks.G @ R.T
     found = tuple(
-        _split_block(source, B[:, rows], np.linalg.pinv(B)[rows], G[columns], np.linalg.pinv(G)[:, columns], noise, seed)
+        _split_block(
+            source, B[:, rows], np.linalg.pinv(B)[rows], G[columns], np.linalg.pinv(G)[:, columns], noise, seed
+        )
         for rows, columns in blocks.spans()
     )
     fresh = random_symmetric(2, source.d, rng)

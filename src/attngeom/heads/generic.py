@@ -121,7 +121,7 @@ def contact_locus(d: int, d_out: int, a: int, v: int, heads: int, seed: int = 0)
 
 
 def _failed(contact: Contact, reason: str, known: Mapping[str, int]) -> GenericHeads:
-    return GenericHeads(standing="undecided", reason=reason, unique=None, theorem=None, contact=contact, **known)  # type: ignore[arg-type]
+    return GenericHeads(standing="undecided", reason=reason, unique=None, theorem=None, contact=contact, **known)
 
 
 _Point = tuple[Array, Array, Array, Array]

@@ -7,6 +7,7 @@ representation of the Kronecker quiver. Its endomorphisms are the pairs (X, Y) w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from attngeom.exact.lifting import lift_nullspace
 
 MAX_UNKNOWNS = 2500
 """Entries of (X, Y): beyond, exact commutants take minutes."""
+MAX_TABLE = 300_000
 FEW_SLICES = 3
 
 Endomorphism = tuple[Array, Array]
@@ -34,6 +36,15 @@ class Pencil:
     def shape(self) -> tuple[int, int]:
         """(n, m): sums of the ranks of the V_h and of the A_h, for any heads that form a direct sum."""
         return int(self.C.shape[0]), int(self.C.shape[1])
+
+
+def check_exact_size(d: int, d_out: int) -> None:
+    """SizeError for tables beyond which an exact search for heads would take minutes."""
+    entries = d_out * d * d * (d + 1) // 2
+    if entries > MAX_TABLE:
+        raise SizeError(
+            f"d = {d}, d_out = {d_out} give {entries:,} coefficients; at most {MAX_TABLE:,} for exact heads"
+        )
 
 
 def compress(table: Array) -> Pencil:
@@ -75,7 +86,7 @@ def commutant(C: Array, seed: int = 0) -> list[Endomorphism] | None:
         if few:
             mixed = QQ.convert(rng.integers(-99, 100, size=(FEW_SLICES, S)))
             slices = QQ.matmul(mixed, slices.reshape(S, n * m)).reshape(FEW_SLICES, n, m)
-        lift = lift_nullspace(lambda p, slices=slices: _equations_mod(slices, p), check=lambda b: _commute(b, C))
+        lift = lift_nullspace(partial(_equations_mod, slices), check=lambda basis: _commute(basis, C))
         if lift is not None:
             return [_unpack(row, n, m) for row in lift.value]
     return None

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from attngeom.exact.domains import RR, Array
+from attngeom.exact.domains import Array
 from attngeom.network import Weights
 
 
@@ -73,9 +73,5 @@ class WeightSlices:
 def random_symmetric(count: int, d: int, rng: np.random.Generator) -> Array:
     """Random symmetric matrices of norm about one."""
     Z = rng.standard_normal((count, d, d))
-    return (Z + np.swapaxes(Z, 1, 2)) / np.sqrt(8 * d)
-
-
-def exact_table(table: Array) -> TableSlices:
-    """The slices of an exact table, rounded."""
-    return TableSlices(RR.convert(table))
+    symmetric: Array = (Z + np.swapaxes(Z, 1, 2)) / np.sqrt(8 * d)
+    return symmetric

@@ -57,7 +57,8 @@ def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> A
     odd = (values - opposite) / 2
     powers = np.stack([nodes ** (2 * order + 1) for order in range(ORDERS)], axis=1)
     weights = np.linalg.inv(powers)[1]
-    return np.tensordot(weights, odd, axes=1)
+    found: Array = np.tensordot(weights, odd, axes=1)
+    return found
 
 
 def scale_heads(found: Heads, total: Array) -> Heads:
@@ -74,12 +75,11 @@ def scale_heads(found: Heads, total: Array) -> Heads:
         values = np.linalg.svd(columns, compute_uv=False)
         scales = np.linalg.lstsq(columns, total.ravel(), rcond=None)[0] if values[-1] > 1e-8 * values[0] else None
         if scales is not None:
-            miss = float(np.linalg.norm(columns @ scales - total.ravel()) / max(np.linalg.norm(total), 1e-300))
+            miss = float(np.linalg.norm(columns @ scales - total.ravel()) / max(float(np.linalg.norm(total)), 1e-300))
             scales = scales if miss < 1e-5 else None
     if scales is None or any(not s for s in scales.tolist()):
         reason = "Σ V_h does not give the scales of the heads: the V_h found are dependent, or the sum does not fit"
         return replace(found, outcome="undecided", standing="undecided", blocks=(), unique=None, reason=reason)
-    blocks = tuple(
-        replace(head, A=head.A * (domain.one / s), V=head.V * s) for head, s in zip(found.blocks, scales.tolist())
-    )
+    inverses = domain.invert(scales)
+    blocks = tuple(replace(head, A=head.A * inverses[h], V=head.V * scales[h]) for h, head in enumerate(found.blocks))
     return replace(found, blocks=blocks)

@@ -116,9 +116,7 @@ def _factors(X: Array, Y: Array) -> list[tuple[fmpq_poly, int]]:
     return list(powers.values())
 
 
-def _kernels(
-    X: Array, Y: Array, factors: list[tuple[fmpq_poly, int]]
-) -> Iterator[tuple[Array, Array, Array, Array]]:
+def _kernels(X: Array, Y: Array, factors: list[tuple[fmpq_poly, int]]) -> Iterator[tuple[Array, Array, Array, Array]]:
     """For each factor f^k the kernels of f^k(X) and f^k(Y), as columns, with the rows that project onto them."""
     spaces = []
     for base, power in factors:
@@ -139,14 +137,10 @@ def _evaluate(polynomial: fmpq_poly, matrix: Array) -> Array:
     return from_flint(value)
 
 
-def _restrict(
-    basis: list[Endomorphism], E: Array, F: Array, E_inverse: Array, F_inverse: Array
-) -> list[Endomorphism]:
+def _restrict(basis: list[Endomorphism], E: Array, F: Array, E_inverse: Array, F_inverse: Array) -> list[Endomorphism]:
     """A basis of the endomorphisms of a summand: those of the whole, restricted and projected."""
     r, s = E.shape[1], F.shape[1]
-    pairs = [
-        (QQ.matmul(E_inverse, QQ.matmul(X, E)), QQ.matmul(F_inverse, QQ.matmul(Y, F))) for X, Y in basis
-    ]
+    pairs = [(QQ.matmul(E_inverse, QQ.matmul(X, E)), QQ.matmul(F_inverse, QQ.matmul(Y, F))) for X, Y in basis]
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in pairs])
     rows = QQ.rref(flat).matrix
     return [(row[: r * r].reshape(r, r), row[r * r :].reshape(s, s)) for row in rows]
