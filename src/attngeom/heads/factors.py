@@ -14,7 +14,7 @@ from attngeom.network import Weights
 
 
 @dataclass(frozen=True, eq=False)
-class HeadFactors:
+class ReducedHead:
     """One head φ_h(X) = O W X Xᵀ Kᵀ Q X: O is d_out×v, W is v×d, K and Q are a×d, all of full rank.
 
     ``index`` counts the heads of the layer from 0. ``ranks`` are those of V and of A, with their gaps over floats.
@@ -41,7 +41,7 @@ class HeadFactors:
         return self.v == 0 or self.a == 0
 
 
-def reduce_heads(weights: Weights) -> tuple[HeadFactors, ...]:
+def reduce_heads(weights: Weights) -> tuple[ReducedHead, ...]:
     """The heads of the only layer of a network, in lowest terms; exact over fields, by singular values over floats.
 
     >>> from attngeom.exact import QQ
@@ -58,7 +58,7 @@ def reduce_heads(weights: Weights) -> tuple[HeadFactors, ...]:
     for index, head in enumerate(weights.layers[0]):
         O, W, rank_V = factor(head.value_matrix(domain), domain)
         Kt, Q, rank_A = factor(head.attention_matrix(domain), domain)
-        found.append(HeadFactors(index, O, W, Kt.T, Q, (rank_V, rank_A)))
+        found.append(ReducedHead(index, O, W, Kt.T, Q, (rank_V, rank_A)))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, measured_rank
-from attngeom.heads.factors import HeadFactors
+from attngeom.heads.factors import ReducedHead
 
 NOISE = 1e-9
 """Row spaces of floats count as nested if they are so to this relative accuracy."""
@@ -31,7 +31,7 @@ class Homs:
     is_clear: bool = True
 
 
-def find_homs(h: HeadFactors, g: HeadFactors, domain: Domain) -> Homs:
+def find_homs(h: ReducedHead, g: ReducedHead, domain: Domain) -> Homs:
     """Hom(h, g) for heads in lowest terms.
 
     (ii) If v_g = a_h = 1 and W_g = λ K_h: the elements are p in row W_h ∩ row K_g, with X W_h = p and Yᵀ K_g = p/λ.
@@ -70,7 +70,7 @@ def _solve_rows(rows: Array, wanted: Array, domain: Domain) -> tuple[Array | Non
     return (X if miss < NOISE else None), clear
 
 
-def _common_rows(h: HeadFactors, g: HeadFactors, scale: object, domain: Domain, clear: bool) -> Homs:
+def _common_rows(h: ReducedHead, g: ReducedHead, scale: object, domain: Domain, clear: bool) -> Homs:
     """The homomorphisms of case (ii), where W_g = λ K_h: one for each p in row W_h ∩ row K_g."""
     stacked = np.concatenate([h.W, g.K])
     if not domain.is_exact:

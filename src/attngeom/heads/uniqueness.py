@@ -11,7 +11,7 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import measured_rank
-from attngeom.heads.factors import HeadFactors, factor, layer_table, reduce_heads
+from attngeom.heads.factors import ReducedHead, factor, layer_table, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
 from attngeom.layer.splitting import quadric_table
 from attngeom.network import Weights
@@ -135,7 +135,7 @@ def _matrices(weights: Weights) -> list[tuple[Array, Array]]:
     return list(zip(weights.attention_matrices()[0], weights.value_matrices()[0]))
 
 
-def _decide_lightning(weights: Weights, heads: Sequence[HeadFactors]) -> Uniqueness:
+def _decide_lightning(weights: Weights, heads: Sequence[ReducedHead]) -> Uniqueness:
     architecture, domain = weights.architecture, weights.domain
     if architecture.tokens < 2:
         return _undecided("one token: Theorem H needs t ≥ 2")
@@ -203,7 +203,7 @@ def _double(weights: Weights, zero: int) -> Iterator[list[tuple[Array, Array]]]:
 
 
 def _mixed(
-    heads: Sequence[HeadFactors], homs: Mapping[tuple[int, int], Homs], pairs: Sequence[HeadPair], domain: Domain
+    heads: Sequence[ReducedHead], homs: Mapping[tuple[int, int], Homs], pairs: Sequence[HeadPair], domain: Domain
 ) -> Iterator[list[tuple[Array, Array]]]:
     """Heads with O_h + ε O_g X and Q_g − ε Y Q_h in place of O_h and Q_g, for the homomorphisms (X, Y): h → g."""
     multiply = domain.matmul
@@ -271,7 +271,7 @@ def _is_witness(weights: Weights, other: Weights) -> bool:
     return same and names[0] != names[1]
 
 
-def _decide_softmax(weights: Weights, heads: Sequence[HeadFactors]) -> Uniqueness:
+def _decide_softmax(weights: Weights, heads: Sequence[ReducedHead]) -> Uniqueness:
     """Theorem D: for t ≥ 3 heads with different A and V ≠ 0 are unique; for t = 2 unless signs can be changed."""
     architecture, domain = weights.architecture, weights.domain
     if not domain.is_exact:
@@ -293,7 +293,7 @@ def _decide_softmax(weights: Weights, heads: Sequence[HeadFactors]) -> Uniquenes
 
 
 def _moved(
-    heads: Sequence[HeadFactors], matrices: list[tuple[Array, Array]], i: int, j: int, domain: Domain
+    heads: Sequence[ReducedHead], matrices: list[tuple[Array, Array]], i: int, j: int, domain: Domain
 ) -> Iterator[list[tuple[Array, Array]]]:
     """V_i + o wᵀ and V_j − o wᵀ with o in the image of V_i and w in the rows of V_j: no rank grows."""
     for step in (1, 2, 3):
