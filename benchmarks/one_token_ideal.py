@@ -1,6 +1,6 @@
 """[I] Example 19 in all degrees: for d = 3, t = 1 the maximal minors of the Lie flattening generate the ideal.
 
-The proof is in docs/papers.md (I-example-19): R/I ⊂ B, and C = B/(R/I) is presented by the relations of B in degrees 2
+The proof is in docs/reference/papers.md (I-example-19): R/I ⊂ B, and C = B/(R/I) is presented by relations in degrees 2
 and 3. This script finds the presentation by linear algebra mod p and asks Macaulay2 for two Hilbert series, of C and of
 R/J. It ends with exit code 1 if they do not add up to that of B.
 

@@ -12,7 +12,7 @@ from attngeom.files import parse_json
 from attngeom.layer.files import coefficients_from_json
 from attngeom.verification import verify
 
-PAGE = (Path(__file__).parents[2] / "docs" / "certify.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "certify.md").read_text()
 BLOCKS = re.findall(r"### (\w+)[^\n]*\n.*?```json\n(.*?)```", PAGE, flags=re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""What docs/heads.md shows is what the package answers."""
+"""What docs/how-to/heads.md shows is what the package answers."""
 
 import doctest
 import re

@@ -1,4 +1,4 @@
-"""What docs/training.md shows is what the commands print and the code returns."""
+"""What docs/how-to/training.md shows is what the commands print and the code returns."""
 
 from __future__ import annotations
 

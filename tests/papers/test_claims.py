@@ -107,7 +107,7 @@ def test_unknown_claim_is_refused():
 
 def test_documents_name_every_claim_and_every_function_exists():
     docs = Path(__file__).parents[2] / "docs"
-    papers, differences = (docs / "papers.md").read_text(), (docs / "differences.md").read_text()
+    papers, differences = (docs / "reference/papers.md").read_text(), (docs / "explanation/differences.md").read_text()
     for paper in PAPERS:
         assert "\n".join(claims_table(paper)) in papers
     for claim in CLAIMS:
@@ -117,13 +117,13 @@ def test_documents_name_every_claim_and_every_function_exists():
 
 def test_every_proven_claim_has_its_proof_in_the_documents():
     docs = Path(__file__).parents[2] / "docs"
-    proofs = (docs / "papers.md").read_text().split("## Proofs")[1]
+    proofs = (docs / "reference/papers.md").read_text().split("## Proofs")[1]
     for claim in CLAIMS:
         if claim.proof is None:
             assert f"**`{claim.id}`" not in proofs
             continue
         assert f"`{claim.id}`" in proofs, claim.id
-        if not claim.proof.startswith("docs/papers.md"):
+        if not claim.proof.startswith("docs/reference/papers.md"):
             page, theorem = claim.proof.split(", ")
             text = (docs.parent / page).read_text()
             assert f"## {theorem}" in text, claim.id

@@ -15,7 +15,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def make_record(name="one", outcome="proven", expected=None, **more):
     fields = {
         "id": f"G-{name}", "paper": "G", "place": f"Lemma <{name}>", "statement": "a < b & c",
-        "kind": "exact arithmetic", "strength": "proven", "proof": "docs/papers.md, G-one",
+        "kind": "exact arithmetic", "strength": "proven", "proof": "docs/reference/papers.md, G-one",
         "expected": expected or outcome, "outcome": outcome, "evidence": "counted", "values": {"n": [1, 2]},
         "checks": (Check("x < y", True), Check("y < x", outcome == "proven"), Check("z", True, "correction")),
         "counterexample": "d = 1", "correction": "the other way", "primes": (7,), "error_bound": 1e-9, "seconds": 0.25,
@@ -78,7 +78,7 @@ def test_reports_say_nothing_of_the_machine(report):
 def test_what_is_false_as_printed_says_what_holds(report):
     for text in (to_html(report), to_markdown(report)):
         assert "false as printed, corrected and proven" in text
-        assert "docs/papers.md, G-one" in text
+        assert "docs/reference/papers.md, G-one" in text
 
 
 def test_summary_counts(report):

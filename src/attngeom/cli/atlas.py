@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run_command(
-    sweep: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep: a TOML file, see docs/atlas.md.")],
+    sweep: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep: a TOML file, see docs/how-to/atlas.md.")],
     store: StorePath = Path("atlas.db"),
     workers: Annotated[int | None, typer.Option("--workers", help="Local processes; default: all cores.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,

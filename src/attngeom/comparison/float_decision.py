@@ -1,4 +1,4 @@
-"""Same function, in floats: what weights known to a relative accuracy τ can tell. The definition: docs/comparison.md.
+"""Same function, in floats: what weights known to a relative accuracy τ can tell (docs/theorems/comparison.md).
 
 Same: what is seen of both networks agrees up to the noise that errors of size τ in the given weights cause, and up to
 10,000 τ in every direction. Different: something that the function determines differs by 30 times that noise.

@@ -80,7 +80,7 @@ class Dimension(Result):
     def samples(self) -> tuple[int, int] | None:
         """D and D + 1: how many random numbers ⟨C, φ(X)⟩ leave finitely many functions, and how many leave one.
 
-        Theorem N of docs/theorems-training.md; as strong as the dimension, and None where that is undecided.
+        Theorem N of docs/theorems/training.md; as strong as the dimension, and None where that is undecided.
         """
         if self.dimension is None or self.standing == "undecided":
             return None

@@ -1,4 +1,4 @@
-"""Theorems that give the dimension at every size, with their hypotheses; proofs are in docs/theorems-dimension.md.
+"""Theorems that give the dimension at every size, with their hypotheses; proofs are in docs/theorems/dimension.md.
 
 Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank at most α and O V of rank at most ν.
 """

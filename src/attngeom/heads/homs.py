@@ -1,7 +1,7 @@
 """Homomorphisms between two heads: matrices (X, Y) ≠ 0 with X B_h(z) = B_g(z) Y for all z, B_h(z) = (W_h z)(K_h z)ᵀ.
 
 The entries are products of linear forms, (X W_h z)_i (K_h z)_j = (W_g z)_i (Yᵀ K_g z)_j, so unique factorization
-leaves two cases; docs/theorems-heads.md has the proof.
+leaves two cases; docs/theorems/heads.md has the proof.
 """
 
 from __future__ import annotations

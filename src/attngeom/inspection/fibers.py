@@ -53,7 +53,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     """The fiber of the function in (M, L); None for several heads or a skip connection, which have no (M, L).
 
     Theorem A (softmax): L and M_1..M_j are determined, j the first blind index below l, and M_{j+1}..M_l are free.
-    Theorem A' (causal softmax), Theorem F (lightning), Theorem S (sigmoid): docs/comparison.md.
+    Theorem A' (causal softmax), Theorem F (lightning), Theorem S (sigmoid): docs/theorems/comparison.md.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights

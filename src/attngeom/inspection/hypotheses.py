@@ -1,4 +1,4 @@
-"""The hypotheses of the theorems on fibers, checked for given weights. The theorems: docs/comparison.md."""
+"""The hypotheses of the theorems on fibers, checked for given weights. The theorems: docs/theorems/comparison.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.network import Weights
 
 FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
-"""The theorem on fibers in (M, L) of each kind of attention: docs/comparison.md."""
+"""The theorem on fibers in (M, L) of each kind of attention: docs/theorems/comparison.md."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Theorem B (any network): two ranks at a point, of the differential in Θ and of the symmetries on Θ, that add up.
 
-The proofs, also of Theorem R and of the two bounds for λ that are left otherwise, are in docs/theorems-learning.md.
+The proofs, also of Theorem R and of the two bounds for λ that are left otherwise, are in docs/theorems/learning.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conservation laws of gradient flow: the moments of the symmetries, and the proof that there are no others.
 
 For a loss of the function, gradient flow ẇ = −∇ℓ(w) conserves h if and only if dh annihilates ∇⟨C, φ(X)⟩ for all X, C,
-and then all brackets of these fields. Statements and proofs: docs/training.md.
+and then all brackets of these fields. Statements and proofs: docs/how-to/training.md.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _symmetric(size: int, i: int, j: int, domain: Domain) -> Array:
 def count_independent(architecture: Architecture, laws: tuple[Law, ...], seed: int) -> tuple[int | None, str]:
     """How many of the listed numbers are independent at generic weights, and why.
 
-    All of them by Lemma I of docs/training.md, if a_i ≤ 2 d_{i−1}, v ≤ d_{i−1}, and without a skip connection the
+    All of them by Lemma I of docs/theorems/training.md if a_i ≤ 2 d_{i−1}, v ≤ d_{i−1}, and without skips the
     outputs of every layer but the last can span its width; else the rank of their differentials mod p at one point.
 
     >>> a = Architecture((2, 2), 5)

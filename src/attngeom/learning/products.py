@@ -1,4 +1,4 @@
-"""Theorem A0: the learning coefficient of a product of two matrices at every point (docs/theorems-learning.md)."""
+"""Theorem A0: the learning coefficient of a product of two matrices at every point (docs/theorems/learning.md)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from attngeom.network.architecture import Architecture
 def samples_needed(architecture: Architecture, *, seed: int = 0) -> tuple[int, int]:
     """(D, D + 1) for the dimension D: random numbers ⟨C_n, φ(X_n)⟩ that leave finitely many functions, and only one.
 
-    Theorem N of docs/theorems-training.md. For samples (X_n, C_n) from a density on an open set D + 1 of them determine
+    Theorem N of docs/theorems/training.md. For samples (X_n, C_n) from a density on an open set D + 1 of them determine
     every function of the architecture, almost surely; D leave finitely many; D − 1 leave infinitely many for a
     generic function. 2D + 1 do for all functions at once. The numbers are as strong as the dimension is.
 

@@ -1,6 +1,6 @@
 """One layer at every point: Theorems A1 (a lightning head), A2 (softmax), A3 (sigmoid) and D (softmax heads).
 
-The proofs are in docs/theorems-learning.md. A skip connection adds X to both functions, so it changes nothing here.
+The proofs are in docs/theorems/learning.md. A skip connection adds X to both functions, so it changes nothing here.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Redundancy:
 
 
 def redundancy(spec: TransformerSpec) -> Redundancy:
-    """parameters − dimension of the functions of a transformer, for generic weights (docs/models-theory.md).
+    """parameters − dimension of the functions of a transformer, for generic weights (docs/theorems/models.md).
 
     A kind of block for which no formula is proved is refused with InputError.
 

@@ -15,7 +15,7 @@ from attngeom.papers import (
 )
 from attngeom.papers.records import Claim
 
-THEOREMS = "docs/theorems-dimension.md"
+THEOREMS = "docs/theorems/dimension.md"
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -24,7 +24,7 @@ CLAIMS: tuple[Claim, ...] = (
         " whatever the number of parameters is.",
         "double precision", "proven", samples.run_samples,
         "attngeom dim --widths 2,2 --attention 1 --tokens 2", "attngeom.learning.samples.samples_needed",
-        page="docs/theorems-training.md, Theorem N",
+        page="docs/theorems/training.md, Theorem N",
     ),
     Claim(
         "G-definition-3", "G", "Definition 3",

@@ -6,7 +6,7 @@ from attngeom.papers import cross_column, expansion, figures, ideals, remarks, r
 from attngeom.papers.records import Claim
 
 INVARIANTS = "attngeom invariants --d 3 --a 3"
-THEOREM_6 = "docs/completeness.md, Theorem 6"
+THEOREM_6 = "docs/theorems/completeness.md, Theorem 6"
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(

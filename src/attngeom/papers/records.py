@@ -22,7 +22,7 @@ Evidence = Literal[
 Part = Literal["claim", "printed proof", "correction", "support"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-PAGE = "docs/papers.md"
+PAGE = "docs/reference/papers.md"
 """Where the proofs at all sizes stand that are not on a page of their own."""
 PAPERS: Mapping[Paper, str] = {
     "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025)",

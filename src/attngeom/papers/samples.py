@@ -127,7 +127,7 @@ def run_samples(work: Work) -> Finding:
     )
     return Finding(
         f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and are"
-        f" the truth: {shown}. Theorem N (docs/theorems-training.md) proves the threshold for every architecture",
+        f" the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture",
         checks,
         {"rows": rows},
         data={"rows": rows},

@@ -116,7 +116,7 @@ def run_low_rank_slice(work: Work) -> Finding:
 
 
 OCTIC_SERIES = {0: 1, 8: -35, 9: 70, 10: -45, 11: 8, 12: 1}
-"""The Hilbert series of the ring of d = 3, t = 1 times (1 − T)^10 (docs/papers.md, I-example-19)."""
+"""The Hilbert series of the ring of d = 3, t = 1 times (1 − T)^10 (docs/reference/papers.md, I-example-19)."""
 
 
 @cache

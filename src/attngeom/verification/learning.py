@@ -1,6 +1,6 @@
 """Recheck a claim about a learning coefficient: ranks over Q, the theorem that a witness names, and its sum.
 
-Written independently of :mod:`attngeom.learning`, from the statements in docs/theorems-learning.md. Pairs (λ, m) are
+Written independently of :mod:`attngeom.learning`, from the statements in docs/theorems/learning.md. Pairs (λ, m) are
 plain tuples (2λ, m) here, so that all numbers but one, the (d − 1)/2 of an aligned head, are integers.
 """
 

@@ -1,6 +1,6 @@
 """Recheck a dimension that a theorem gives: its hypotheses and its value, from the architecture alone.
 
-The statements and proofs are in docs/theorems-dimension.md. The values are computed here by counting the pieces of the
+The statements and proofs are in docs/theorems/dimension.md. The values are computed here by counting the pieces of the
 parametrization one after another; the code that answers uses closed formulas.
 """
 

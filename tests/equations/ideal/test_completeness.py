@@ -1,4 +1,4 @@
-"""Completeness in all degrees: the theorems of docs/completeness.md against computation, and the finite check."""
+"""Completeness in all degrees: docs/theorems/completeness.md against computation, and the finite check."""
 
 import shutil
 from itertools import permutations, product
@@ -99,7 +99,7 @@ def polar(v, a):
 
 
 def values(v, A):
-    """f_j and g_j of docs/completeness.md, as functions of j."""
+    """f_j and g_j of docs/theorems/completeness.md, as functions of j."""
 
     def f(j):
         return int(v[0]) ** j * round(np.linalg.det(A[:j, :j].T))
@@ -203,7 +203,7 @@ def test_more_directions_than_rows_change_no_candidate():
 
 @pytest.mark.parametrize("l", [2, 3, 4])
 def test_modules_with_three_more_rows_do_not_occur(l):
-    """The multiplicities that docs/completeness.md needs for ℓ(λ) ≤ ℓ(μ) + 2 in Theorem 5."""
+    """The multiplicities that docs/theorems/completeness.md needs for ℓ(λ) ≤ ℓ(μ) + 2 in Theorem 5."""
     assert (l + 1, *(1,) * (l - 1)) not in plethysm(strip((2, *(1,) * (l - 2))), l + 1)
     cubic = plethysm((3, *(1,) * (l - 2)), l + 1)
     assert (l + 2, *(1,) * l) not in cubic and (l + 1, 2, *(1,) * (l - 1)) not in cubic

@@ -175,7 +175,7 @@ def test_singular_reads_our_generators(tmp_path) -> None:
 
 @needs_macaulay2
 def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
-    """docs/completeness.md: for d = 3, m = 2 the layer l = 2 of N gives R/I the regularity 5 and one trivial syzygy."""
+    """docs/theorems/completeness.md: for d = 3, m = 2 layer l = 2 of N gives regularity 5 and one trivial syzygy."""
     model = Variety(3, 3, targets=2)
     text = to_program(model, implicitize(model, 4).vectors, SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")

@@ -32,7 +32,7 @@ class CompletenessCheck:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompletenessResult(Result):
-    """All minimal generators of one ideal, in all degrees: docs/completeness.md, Theorem 6, for every d, a and targets.
+    """All minimal generators of one ideal, for every d, a and targets: docs/theorems/completeness.md, Theorem 6.
 
     ``dimension`` and ``variety_degree`` are those of the affine cone and of the projective variety; the degree is None
     where it is too long a product.

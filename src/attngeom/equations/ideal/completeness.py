@@ -1,4 +1,4 @@
-"""Completeness in all degrees: Theorem 6 of docs/completeness.md, and a finite check beside it.
+"""Completeness in all degrees: Theorem 6 of docs/theorems/completeness.md, and a finite check beside it.
 
 Theorem 6 lists all minimal generators for every d, a and number of targets; :func:`complete` states it for given
 sizes. Its own finite part is in :mod:`~attngeom.equations.ideal.koszul` and in one run of all modules up to degree 6.
@@ -137,7 +137,7 @@ def complete(d: int, a: int, targets: int) -> CompletenessResult:
     """
     return CompletenessResult(
         standing="theorem",
-        reason="docs/completeness.md, Theorem 6: these modules are all minimal generators, in all degrees",
+        reason="docs/theorems/completeness.md, Theorem 6: these modules are all minimal generators, in all degrees",
         modules=tuple((degree, m) for degree, modules in generator_modules(d, a, targets).items() for m in modules),
         dimension=cone_dimension(d, a, targets),
         variety_degree=variety_degree(d, a, targets),
@@ -208,7 +208,7 @@ def check_complete(
         seconds=time.process_time() - start,
     )
     if found.is_proven and found.new:
-        raise ArithmeticError(f"new generators {found.new}; Theorem 6 of docs/completeness.md says that there are none")
+        raise ArithmeticError(f"new generators {found.new}; Theorem 6 of docs/theorems/completeness.md excludes them")
     return replace(complete(d, a, targets), check=found, seed=keeper.seed)
 
 

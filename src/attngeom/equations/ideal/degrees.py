@@ -39,7 +39,7 @@ def choose_method(variety: Variety) -> Method:
 
 
 def has_theory(variety: Variety) -> bool:
-    """Whether the theorems of docs/completeness.md are about this variety: t ≥ 2, one output row, one head."""
+    """Whether the theorems of docs/theorems/completeness.md are about this variety: t ≥ 2, one output row, one head."""
     return variety.tokens is None and variety.d_out == 1 and variety.heads == 1
 
 
@@ -198,13 +198,13 @@ class Run:
             if self.method == "highest" and not agrees_with_theory(self.variety, result):
                 raise FormatError(
                     f"{self.state}: degree {result.degree}, {result.weight} contradicts the theorems of"
-                    " docs/completeness.md; remove the file and start again"
+                    " docs/theorems/completeness.md; remove the file and start again"
                 )
             self.results[result.degree, result.weight] = result
 
 
 def agrees_with_theory(variety: Variety, result: WeightResult) -> bool:
-    """Whether the multiplicities of one module are those of the theorems of docs/completeness.md, by character theory.
+    """Whether the multiplicities of one module are those of docs/theorems/completeness.md, by character theory.
 
     >>> agrees_with_theory(Variety(2, 2), WeightResult(4, ((4, 4), (2, 2)), 1, 0, 0))
     True

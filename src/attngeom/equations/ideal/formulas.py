@@ -1,4 +1,4 @@
-"""Closed formulas for the cross-column ideal, t ≥ 2, one output row: theorems, proven in docs/completeness.md.
+"""Closed formulas for the cross-column ideal, t ≥ 2, one output row: theorems, proven in docs/theorems/completeness.md.
 
 V = C^d holds the context directions, U = C^targets the target directions, α = min(a, d, targets) is the effective rank.
 """
@@ -31,7 +31,7 @@ def hilbert_function(d: int, a: int, targets: int, n: int) -> int:
 
     The coordinate ring is the multiplicity-free sum of S_λV ⊗ S_μU with λ/μ a horizontal n-strip, without
     λ = (2n-k, k), μ = (n), k odd, and without the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2: a theorem, see
-    docs/completeness.md.
+    docs/theorems/completeness.md.
 
     >>> [hilbert_function(3, 2, 3, n) for n in range(1, 5)]
     [18, 171, 1110, 5400]

@@ -1,4 +1,4 @@
-"""The finite part of Theorem 6 in docs/completeness.md: Tor of the modules M(x), and the bound that follows from them.
+"""The finite part of Theorem 6 in docs/theorems/completeness.md: Tor of the modules M(x), and the bound from it.
 
 M(x) = ⊕_{k,t≥0} S^{2k+t+x}(C³) ⊗ S^k(C³), in degree k+t, is spanned by the monomials v^α u^κ s^t with
 |α| = 2|κ| + t + x. The 21 variables of S_0 act on it by the products v_i v_j u_k and v_i s. Each multidegree (α, κ, t)

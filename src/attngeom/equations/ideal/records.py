@@ -125,7 +125,7 @@ class DegreeSummary:
             else {
                 "hilbert_function": self.formula[0],
                 "minimal_generators": self.formula[1],
-                "status": "theorem: docs/completeness.md, Theorems 1 and 6",
+                "status": "theorem: docs/theorems/completeness.md, Theorems 1 and 6",
             },
             "unexplained": [
                 {"shapes": [list(s) for s in shapes], "highest_weight_vector": text}

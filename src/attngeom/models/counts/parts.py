@@ -1,7 +1,7 @@
 """Redundant dimensions of attention and of MLPs: parameters minus visible ones, part by part, with the group that acts.
 
 Each count is a theorem for generic weights: the group acts with orbits of this dimension (upper bound of the
-dimension), and lemmas L1 to L6 of docs/models-theory.md say that nothing else is lost.
+dimension), and lemmas L1 to L6 of docs/theorems/models.md say that nothing else is lost.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tup
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
     ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
-    else the length does not fix each form, and the fiber can be larger (docs/models-theory.md, section 7).
+    else the length does not fix each form, and the fiber can be larger (docs/theorems/models.md, section 7).
     """
     require(qk_norm.norm.kind == "rms", "a QK-norm of kind layer given; the formula is known for rms only")
     still, turning = frequencies(attention.rotary)

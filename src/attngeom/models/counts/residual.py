@@ -1,7 +1,7 @@
 """Redundant dimensions that only a whole model has: rotations of the residual stream, its mean, shifts of tables.
 
 The function is the logits of all token sequences (the final hidden states if there is no head). Counted for tables
-of generic vectors that span the stream; a tiny vocabulary can have more (docs/models-theory.md, section 6). Weights
+of generic vectors that span the stream; a tiny vocabulary can have more (docs/theorems/models.md, section 6). Weights
 of front ends (``other_parameters``) are held fixed.
 """
 

@@ -1,7 +1,7 @@
 """Activations as formal functions: a free value per argument, with the derivative relation of the true function.
 
 Piecewise functions take a pattern instead: which pieces the hidden units of a sample are in. Only patterns are drawn
-that occur together on an open set of weights and inputs (docs/models-theory.md, section 5): for ReLU the units that
+that occur together on an open set of weights and inputs (docs/theorems/models.md, section 5): for ReLU the units that
 are on form the beginning or the end of the list; for a clamp at most one bound of the layer is reached.
 """
 

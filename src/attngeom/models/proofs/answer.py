@@ -18,7 +18,7 @@ class RedundancyProof:
     """Proofs by rank for a small model of the same kind: one per kind of block, and one of the whole.
 
     ``whole`` None: not tried, ``whole_reason`` says why. What is proven is the formula at the small sizes; at the
-    sizes of the model it is the theorem of docs/models-theory.md.
+    sizes of the model it is the theorem of docs/theorems/models.md.
     """
 
     small: TransformerSpec

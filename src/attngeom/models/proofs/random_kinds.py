@@ -82,7 +82,7 @@ class KindSampler:
         return Kind(name=name, block=block, width=self._wide(block), buckets=self.between(2, 5) if table else 0)
 
     def _wide(self, block: TransformerBlock) -> int:
-        """A norm over all heads has a larger fiber at tiny width (docs/models-theory.md, section 7)."""
+        """A norm over all heads has a larger fiber at tiny width (docs/theorems/models.md, section 7)."""
         over_all = any(
             own is not None and own.qk_norm is not None and own.qk_norm.scope == "all_heads"
             for own in (block.attention, block.cross)

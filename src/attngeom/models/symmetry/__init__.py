@@ -1,6 +1,6 @@
 """Symmetries of a layer: elementary parts, each with its action and its inverse; a symmetry is a sequence of parts.
 
-Every part leaves the function of the layer unchanged for every input, by the lemmas of docs/models-theory.md. A part
+Every part leaves the function of the layer unchanged for every input, by the lemmas of docs/theorems/models.md. A part
 acts on `LayerWeights` as they are stored, not only on folded ones. `compose` is concatenation, `inverse` reverses.
 """
 
