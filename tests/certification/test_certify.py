@@ -29,7 +29,8 @@ from tests.certification.cases import (
 def checked(coefficients: Coefficients, attention: int | None = None) -> Certification:
     """The decision, after its certificate was verified through JSON."""
     result = certify(coefficients, attention)
-    assert result.certificate is not None
+    assert result.certificate is not None and result.standing == "proven"
+    assert str(result).startswith(f"verdict  {result.verdict}\nreason   {result.reason}")
     verdict = verify(result.certificate.to_json())
     assert verdict.valid, verdict.reason
     return result
@@ -88,14 +89,14 @@ def test_conjugate_pairs_are_closure_only() -> None:
         assert result.verdict == "closure_only"
         assert result.rank == 1
         assert expands_to(result, coefficients)
-        assert "-" in result.points[0].field_name
+        assert "-" in result.points[0].domain.written
 
 
 def test_real_quadratic_factors_give_weights_in_their_field() -> None:
     # x² − 2y² for the first target.
     result = checked(from_table(table(2, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): -2}), 2))
     assert result.verdict == "realizable"
-    assert result.points[0].field_name == "Q(sqrt(2))"
+    assert result.points[0].domain.written == "Q(sqrt(2))"
     assert len(result.points) == 2
 
 
@@ -259,7 +260,7 @@ def test_float_noise_near_the_tolerance_is_undecided() -> None:
     distance = certify(noisy, tolerance=1e-15).residual
     assert distance is not None
     result = certify(noisy, tolerance=distance / 1.05)
-    assert result.verdict == "undecided"
+    assert result.verdict == result.standing == "undecided"
     assert certify(noisy, tolerance=distance * 2).verdict == "realizable"
     assert certify(noisy, tolerance=distance / 1e4).verdict == "not_realizable"
 

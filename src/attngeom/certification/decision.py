@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
-from attngeom.certification.results import Certification, LayerPoint, LayerVerdict
+from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
@@ -33,10 +33,11 @@ def certify(
         raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
+    question = LayerQuestion(coefficients, attention, seed)
     if coefficients.domain.rounds:
         from attngeom.certification.floats import certify_float
 
-        return certify_float(coefficients, attention, seed, tolerance)
+        return certify_float(question, tolerance)
     if coefficients.domain != QQ:
         raise DomainError(
             f"coefficients over {coefficients.domain.name} given; rational numbers or floats are required"
@@ -44,12 +45,12 @@ def certify(
     violated = find_linear_violation(coefficients)
     if violated is not None:
         reason = f"the linear relation {violated.family} ({violated.label}) has value {violated.value}, not 0"
-        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
+        return question.answer("not_realizable", reason, violated=violated)
     if coefficients.t == 1:
         from attngeom.certification.single_token import certify_single_token
 
-        return certify_single_token(coefficients, attention, seed)
-    return _certify_table(coefficients, attention, seed)
+        return certify_single_token(question)
+    return _certify_table(question)
 
 
 def find_linear_violation(coefficients: Coefficients) -> Violation | None:
@@ -105,26 +106,24 @@ def _find_symmetrization(coefficients: Coefficients) -> Violation | None:
     return Violation("symmetrization", label, 1, {"row": i, "column": 0, "R": list(R)}, str(difference[i, r]))
 
 
-def _certify_table(coefficients: Coefficients, attention: int | None, seed: int) -> Certification:
+def _certify_table(question: LayerQuestion) -> Certification:
     """The decision for t ≥ 2 when the linear relations hold."""
+    coefficients, attention = question.coefficients, question.attention
     d = coefficients.d
     table = np.swapaxes(coefficients.cross[:, 0, 0], 1, 2)
     splitting = split_layer(table, QQ)
     if splitting.status == "zero":
-        zero = LayerPoint(QQ.zeros((d, d)), QQ.zeros((coefficients.d_out, d)), QQ)
-        reason = "the zero function, which A = 0 computes"
-        return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
+        return question.zero()
     broken = attention is not None and splitting.rank_A > attention
     if splitting.status == "none" or broken:
         y = coefficients.cross[:, 0, 0] / pair_orbits(d)[:, None]
-        violated = find_violation(y, d, attention, np.random.default_rng(seed))
+        violated = find_violation(y, d, attention, np.random.default_rng(question.seed))
         reason = f"{violated.family} ({violated.label}) has value {violated.value[:80]}, not 0"
         if broken:
             reason += f"; the only weights have rank A = {splitting.rank_A}, above the attention width {attention}"
-        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
+        return question.answer("not_realizable", reason, violated=violated)
     verdict, reason = _describe(splitting)
-    points = tuple(LayerPoint(point.A, point.V, splitting.domain) for point in splitting.points)
-    return Certification(verdict, reason, coefficients, attention, seed, splitting.rank_A, points)
+    return question.answer(verdict, reason, rank=splitting.rank_A, points=splitting.points)
 
 
 def _describe(splitting: LayerSplitting) -> tuple[LayerVerdict, str]:

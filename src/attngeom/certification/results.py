@@ -8,39 +8,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 from attngeom.certification.refutation import Violation
-from attngeom.exact.domains import Array, Domain
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_to_json
-from attngeom.network.factorization import factor_attention
+from attngeom.layer.matrices import LayerMatrices
+from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
 
 LayerVerdict = Literal["realizable", "closure_only", "not_realizable", "undecided"]
 
 
-@dataclass(frozen=True, eq=False)
-class LayerPoint:
-    """Weights (A, V) of one layer over ``domain``: A is d×d, V is d_out×d."""
-
-    A: Array
-    V: Array
-    domain: Domain
-
-    @property
-    def field_name(self) -> str:
-        """Q, Q(sqrt(D)) or RR."""
-        return self.domain.written
-
-    def to_json(self, attention: int | None = None) -> dict[str, Any]:
-        """A and V row by row; with ``attention``, also Q and K of that width with Kᵀ Q = A."""
-        arrays = {"A": self.A, "V": self.V}
-        if attention is not None:
-            arrays["Q"], arrays["K"] = factor_attention(self.A, attention, self.domain)
-        return {name: [[self.domain.format(x) for x in row] for row in array] for name, array in arrays.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Certification:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certification(Result):
     """The decision whether one attention layer computes given coefficients, over the reals.
 
     ``verdict``: "realizable" (``points`` hold weights: all of the fiber up to scale for t ≥ 2), "closure_only"
@@ -50,12 +29,10 @@ class Certification:
     """
 
     verdict: LayerVerdict
-    reason: str
     coefficients: Coefficients
     attention: int | None
-    seed: int
     rank: int | None = None
-    points: tuple[LayerPoint, ...] = ()
+    points: tuple[LayerMatrices, ...] = ()
     violated: Violation | None = None
     witness: Mapping[str, Any] = field(default_factory=dict)
     residual: float | None = None
@@ -79,7 +56,7 @@ class Certification:
         }
         witness = dict(self.witness)
         if self.points:
-            witness["field"] = self.points[0].field_name
+            witness["field"] = self.points[0].domain.written
             witness["points"] = [point.to_json() for point in self.points]
         if self.violated is not None:
             witness["violated"] = {key: value for key, value in self.violated.to_json().items() if key != "label"}
@@ -98,7 +75,7 @@ class Certification:
             width = max(self.attention or self.rank or 1, 1)
             fits = self.rank is not None and self.rank <= width
             shown = [point.to_json(width if fits else None) for point in self.points]
-            record["field"] = self.points[0].field_name
+            record["field"] = self.points[0].domain.written
             record["weights"] = shown[0]
             record["fiber"] = shown
         if self.violated is not None:
@@ -108,3 +85,39 @@ class Certification:
         if self.residual is not None:
             record["residual"], record["tolerance"] = self.residual, self.tolerance
         return record
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {"verdict": self.verdict, "reason": self.reason}
+        if self.rank is not None:
+            lines["rank A"] = self.rank
+        if self.residual is not None:
+            lines["distance"] = f"{self.residual:.3e} relative, tolerance {self.tolerance:.1e}"
+        return lines
+
+
+@dataclass(frozen=True, eq=False)
+class LayerQuestion:
+    """Whether a real layer with rank A ≤ ``attention`` (None: any rank) has these coefficients."""
+
+    coefficients: Coefficients
+    attention: int | None
+    seed: int
+
+    def answer(self, verdict: LayerVerdict, reason: str, **found: Any) -> Certification:
+        """The record of a verdict: proven for exact coefficients, an estimate for floats."""
+        exact = self.coefficients.domain.is_exact
+        standing: Standing = "undecided" if verdict == "undecided" else "proven" if exact else "estimate"
+        return Certification(
+            standing=standing,
+            verdict=verdict,
+            reason=reason,
+            coefficients=self.coefficients,
+            attention=self.attention,
+            seed=self.seed,
+            **found,
+        )
+
+    def zero(self, **found: Any) -> Certification:
+        """The answer for the zero function."""
+        point = LayerMatrices.zero(self.coefficients.d, self.coefficients.d_out, self.coefficients.domain)
+        return self.answer("realizable", "the zero function, which A = 0 computes", rank=0, points=(point,), **found)

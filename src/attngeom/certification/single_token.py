@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.certification.refutation import Violation
-from attngeom.certification.results import Certification, LayerPoint
+from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.equations.families.single_column import lie_matrix
 from attngeom.exact.domains import QQ, Array, CubicNumber
 from attngeom.exact.modular import echelon_mod_p
@@ -26,63 +26,62 @@ from attngeom.layer.cubic_splitting import (
     split_independent,
     split_multiples,
 )
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
 
 
-def certify_single_token(coefficients: Coefficients, attention: int | None, seed: int) -> Certification:
+def certify_single_token(question: LayerQuestion) -> Certification:
     """The decision for t = 1: real weights exist iff F_n = ν_n q with q of signature (p, n), max(p, n) ≤ attention.
 
     A real A of rank a with symmetric part B satisfies p, n ≤ a, and pairs of a positive and a negative square are
     products of two linear forms; over C only rank B ≤ 2a is needed. If max(p, n) > 1 then q is irreducible over the
     reals, so the splitting is the only one.
     """
-    rng = np.random.default_rng(seed)
-    d, d_out = coefficients.d, coefficients.d_out
+    coefficients, rng = question.coefficients, np.random.default_rng(question.seed)
     tensors = cubic_tensors(coefficients)
     matrix = coefficients.single[:, 0]
     size = QQ.rank(matrix)
     if size == 0:
-        zero = LayerPoint(QQ.zeros((d, d)), QQ.zeros((d_out, d)), QQ)
-        reason = "the zero function, which A = 0 computes"
-        return Certification("realizable", reason, coefficients, attention, seed, 0, (zero,))
+        return question.zero()
     splitting = split_multiples(tensors, matrix, rng) if size == 1 else split_independent(tensors)
     if splitting is None:
         violated = _refute_one(tensors, matrix, rng) if size == 1 else _refute_many(coefficients, rng)
         reason = f"{violated.family} ({violated.label[:120]}) has value {violated.value[:80]}, not 0"
-        return Certification("not_realizable", reason, coefficients, attention, seed, violated=violated)
-    return _decide_rank(coefficients, attention, seed, splitting)
+        return question.answer("not_realizable", reason, violated=violated)
+    return _decide_rank(question, splitting)
 
 
-def _decide_rank(coefficients: Coefficients, attention: int | None, seed: int, splitting: Splitting) -> Certification:
+def _decide_rank(question: LayerQuestion, splitting: Splitting) -> Certification:
+    attention = question.attention
     p, n = inertia(splitting.B)
     size, needed = p + n, max(p, n)
     signature = f"the quadratic form has signature ({p}, {n})"
     if splitting.field is None:
         if attention is None or size <= attention:
-            point = LayerPoint(splitting.B, splitting.V, QQ)
+            point = LayerMatrices(splitting.B, splitting.V, QQ)
             reason = f"each row is a linear form times one quadratic form, of rank {size}"
-            return Certification("realizable", reason, coefficients, attention, seed, size, (point,))
+            return question.answer("realizable", reason, rank=size, points=(point,))
         if (p, n) == (1, 1):
             point = _factored_point(splitting)
             reason = "each row is a product of three real linear forms"
-            return Certification("realizable", reason, coefficients, attention, seed, 1, (point,))
+            return question.answer("realizable", reason, rank=1, points=(point,))
     witness = {"form": _form_json(splitting)}
     bound = size if attention is None else attention
     field = "" if splitting.field is None else ", over the field of a real root of the cubic in the witness"
     if needed <= bound:
         found = size if size <= bound else needed
         reason = f"{signature}{field}, so a real A of rank {found} has it as symmetric part"
-        return Certification("realizable", reason, coefficients, attention, seed, found, witness=witness)
+        return question.answer("realizable", reason, rank=found, witness=witness)
     if size <= 2 * bound:
         reason = (
             f"{signature}{field} and is the only quadratic factor: real weights need rank {needed}, complex {bound}"
         )
-        return Certification("closure_only", reason, coefficients, attention, seed, (size + 1) // 2, witness=witness)
+        return question.answer("closure_only", reason, rank=(size + 1) // 2, witness=witness)
     reason = f"{signature} and is the only quadratic factor: even complex weights need rank {(size + 1) // 2}"
-    return Certification("not_realizable", reason, coefficients, attention, seed, witness=witness)
+    return question.answer("not_realizable", reason, witness=witness)
 
 
-def _factored_point(splitting: Splitting) -> LayerPoint:
+def _factored_point(splitting: Splitting) -> LayerMatrices:
     """A = k vᵀ with the two real linear factors of an indefinite form of rank 2, over Q or Q(√D)."""
     d = splitting.B.shape[0]
     table = QQ.zeros((1, d, d * (d + 1) // 2))
@@ -90,7 +89,7 @@ def _factored_point(splitting: Splitting) -> LayerPoint:
     found = split_layer(table, QQ)
     point, domain = found.points[0], found.domain
     A = domain.matmul(point.A[:, :1], point.V)
-    return LayerPoint(A, domain.convert(splitting.V), domain)
+    return LayerMatrices(A, domain.convert(splitting.V), domain)
 
 
 def _form_json(splitting: Splitting) -> dict[str, Any]:

@@ -53,16 +53,9 @@ def certify_command(
 
 
 def _print(result: Certification, out: Path | None) -> None:
-    rows: dict[str, object] = {"verdict": result.verdict, "reason": result.reason}
-    if result.rank is not None:
-        rows["rank A"] = result.rank
-    if result.residual is not None:
-        rows["distance"] = f"{result.residual:.3e} relative, tolerance {result.tolerance:.1e}"
-    if out is not None:
-        rows["certificate"] = out
-    print_pairs("certify", rows)
+    print_pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
     for number, point in enumerate(result.points):
-        title = f"weights over {point.field_name}" + (f", point {number + 1}" if len(result.points) > 1 else "")
+        title = f"weights over {point.domain.written}" + (f", point {number + 1}" if len(result.points) > 1 else "")
         if max(point.A.shape + point.V.shape) > SHOWN:
             print_line(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
             continue

@@ -12,7 +12,8 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.precise import null_vector
-from attngeom.layer.splitting import LayerMatrices, quadric_table
+from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import quadric_table
 
 SWEEPS = 30
 
@@ -79,7 +80,7 @@ def _normalised(A: Array, V: Array) -> LayerMatrices:
     """Scaled so that the first entry of V that is not small is 1, as in the exact splitting."""
     flat = V.ravel()
     lead = flat[np.argmax(np.abs(flat) > 1e-8 * np.abs(flat).max())]
-    return LayerMatrices(A * lead, V / lead)
+    return LayerMatrices(A * lead, V / lead, RR)
 
 
 def _outer_products(table: Array, y: Array) -> Array:

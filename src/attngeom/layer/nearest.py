@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from attngeom.exact import lapack
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.matrices import LayerMatrices
 
 STARTS = 12
 ITERATIONS = 60
@@ -216,8 +217,7 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
 class Nearest:
     """A layer near given coefficients; ``distance`` is an upper bound on its distance, rounding errors included."""
 
-    A: Array
-    V: Array
+    point: LayerMatrices
     distance: float
 
 
@@ -243,8 +243,8 @@ def nearest_layer(
     rng = np.random.default_rng(seed)
     d, t = problem.d, coefficients.t
     width = d if attention is None else min(attention, d)
-    best = Nearest(np.zeros((d, d)), np.zeros((len(problem.single), d)), np.inf)
-    best = Nearest(best.A, best.V, enclose_distance(problem, best.A, best.V, t))
+    zero = LayerMatrices.zero(d, len(problem.single), RR)
+    best = Nearest(zero, enclose_distance(problem, zero.A, zero.V, t))
     for number in range(starts):
         if best.distance <= goal:
             break
@@ -252,7 +252,7 @@ def nearest_layer(
         if problem.cross_weight:
             A, V = _alternate(problem, A, V)
         A, V = _balance(*_refine(problem, A, V, width))
-        found = Nearest(A, V, enclose_distance(problem, A, V, t))
+        found = Nearest(LayerMatrices(A, V, RR), enclose_distance(problem, A, V, t))
         if found.distance < best.distance:
             best = found
     return best

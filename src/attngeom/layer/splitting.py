@@ -16,6 +16,7 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain, QuadraticField
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
@@ -27,14 +28,6 @@ from attngeom.layer.quadrics import (
 )
 
 Status = Literal["zero", "rational", "real", "complex", "none"]
-
-
-@dataclass(frozen=True, eq=False)
-class LayerMatrices:
-    """A point (A, V) of weight space up to the query-key symmetry: A is d×d, V is d_out×d."""
-
-    A: Array
-    V: Array
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Arr
         failed = _first_difference(table[row], multiply_forms(A.T, V[row : row + 1], domain), domain)
         if failed is not None:
             return _obstruction("product", table, domain, (row, failed), anchor)
-    return LayerMatrices(A, V)
+    return LayerMatrices(A, V, domain)
 
 
 def _first_difference(given: Array, expected: Array, domain: Domain) -> int | None:
@@ -200,5 +193,5 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         lead = v[first_nonzero(v)]
         A = (k * (lead * scale))[:, None] * q[None, :]
         V = h[:, None] * (v * lead.inverse())[None, :]
-        points.append(LayerMatrices(A, V))
+        points.append(LayerMatrices(A, V, field))
     return LayerSplitting("real" if D > 0 else "complex", field, tuple(points), 1, 1)

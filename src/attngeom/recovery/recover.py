@@ -14,8 +14,9 @@ from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.scaling import scale_to_one
-from attngeom.layer.splitting import LayerMatrices, split_layer
+from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
@@ -127,8 +128,8 @@ def _recover_unit(
 
 
 def _zero(coefficients: Coefficients, architecture: Architecture | None, causal: bool, seed: int) -> Recovery:
-    domain, d = coefficients.domain, coefficients.d
-    point = LayerMatrices(domain.zeros((d, d)), domain.zeros((coefficients.d_out, d)))
+    domain = coefficients.domain
+    point = LayerMatrices.zero(coefficients.d, coefficients.d_out, domain)
     built = _build(coefficients, architecture, causal, domain, (point,), 0.0, seed, None, 0)
     reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
     return Recovery(built.outcome, reason, built.weights, 0.0, 0, seed, domain, is_exact=domain.is_exact)

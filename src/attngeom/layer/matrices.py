@@ -1,0 +1,34 @@
+"""The weights of one layer up to the query-key symmetry: the one record of a pair (A, V)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.factorization import factor_attention
+
+
+@dataclass(frozen=True, eq=False)
+class LayerMatrices:
+    """A point (A, V) of weight space over ``domain``, with A = Kᵀ Q: A is d×d, V is d_out×d.
+
+    >>> from attngeom.exact import QQ
+    >>> LayerMatrices.zero(1, 2, QQ).to_json()
+    {'A': [['0']], 'V': [['0'], ['0']]}
+    """
+
+    A: Array
+    V: Array
+    domain: Domain
+
+    @classmethod
+    def zero(cls, d: int, d_out: int, domain: Domain) -> LayerMatrices:
+        return cls(domain.zeros((d, d)), domain.zeros((d_out, d)), domain)
+
+    def to_json(self, attention: int | None = None) -> dict[str, Any]:
+        """A and V row by row; with ``attention``, also Q and K of that width with Kᵀ Q = A."""
+        arrays = {"A": self.A, "V": self.V}
+        if attention is not None:
+            arrays["Q"], arrays["K"] = factor_attention(self.A, attention, self.domain)
+        return {name: [[self.domain.format(x) for x in row] for row in array] for name, array in arrays.items()}
