@@ -31,6 +31,7 @@ class Certification(Result):
     verdict: LayerVerdict
     coefficients: Coefficients
     attention: int | None
+    seed: int
     rank: int | None = None
     points: tuple[LayerMatrices, ...] = ()
     violated: Violation | None = None

@@ -161,14 +161,14 @@ def show_result(result: Certification, state: State) -> Html:
 def _weights(result: Certification) -> list[Node]:
     shown: list[Node] = []
     for number, point in enumerate(result.points):
-        title = f"over {point.field_name}" + (
+        title = f"over {point.domain.written}" + (
             f", point {number + 1} of {len(result.points)}" if result.points[1:] else ""
         )
         shown.append(tag("h3", title))
         matrices: list[tuple[str, Array]] = [("A", point.A), ("V", point.V)]
         if max(*point.A.shape, *point.V.shape) > MAX_SHOWN:
             shown.append(tag("p", "too large to be drawn; take the certificate", class_="reason"))
-        elif point.field_name in ("Q", "RR"):
+        elif point.domain.written in ("Q", "RR"):
             maps = (heat_map(name, [[float(x) for x in row] for row in m], name) for name, m in matrices)
             shown.append(tag("div", *maps, class_="panels"))
         else:

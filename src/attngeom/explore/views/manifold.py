@@ -114,7 +114,7 @@ def _weights(result: Certification) -> Node:
     rows: list[list[Node]] = []
     for point in result.points:
         shown = ["; ".join(" ".join(map(str, map(point.domain.format, row))) for row in m) for m in (point.V, point.A)]
-        if point.field_name == "Q" and result.verdict == "realizable":
+        if point.domain.written == "Q" and result.verdict == "realizable":
             stratum = layer_stratum(point.A, point.V, 2, 2, QQ)
             weights = weights_from_matrices(ARCHITECTURE, [point.A], [point.V], QQ)
             found = learning_coefficient(weights)
@@ -123,7 +123,7 @@ def _weights(result: Certification) -> Node:
             place = f"{stratum.name}, rank A = {stratum.rank_A.value}"
         else:
             place, learned = "irrational weights", "asked for rational weights only"
-        rows.append([shown[0], shown[1], point.field_name, place, learned])
+        rows.append([shown[0], shown[1], point.domain.written, place, learned])
     return table(("V", "A, row by row", "over", "stratum", "local λ"), rows)
 
 
