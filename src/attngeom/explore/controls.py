@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from attngeom.errors import InputError
 from attngeom.explore.markup import Html, Node, tag
-from attngeom.explore.shelf import Shelf
+from attngeom.explore.shelf import FOLDER, Shelf
 
 DECIMAL = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,6})?")
 State = dict[str, Any]
@@ -163,9 +163,9 @@ class File(Control):
         options = [tag("option", "none", value="")]
         options += [tag("option", entry.name, value=entry.key, selected=entry.key == given) for entry in held]
         choice = tag("select", *options, name=self.name, aria_label=self.label)
-        drop = tag(
-            "input", type="file", data_upload=self.name, accept=",".join(self.suffixes), aria_label="open a file"
-        )
+        accepted = ",".join(suffix for suffix in self.suffixes if suffix != FOLDER)
+        words = f"open a file: {self.label}"
+        drop = tag("input", type="file", data_upload=self.name, accept=accepted, aria_label=words)
         box: dict[str, Any] = {"class_": "drop", "data_drop": self.name, "data_only": self.only or None}
         return tag("div", tag("label", tag("span", self.label), choice, class_="control"), drop, **box)
 

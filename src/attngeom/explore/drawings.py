@@ -109,3 +109,43 @@ def young_diagram(shape: Sequence[int], label: str) -> Html:
         "svg", *boxes, viewBox=f"-1 -1 {width + 2} {height + 2}", width=width + 2, height=height + 2, role="img",
         aria_label=label, class_="young",
     )  # fmt: skip
+
+
+def head_map(rows: Sequence[Sequence[tuple[float | None, str]]], label: str) -> Html:
+    """Layers × heads as cells from white to dark; each names its number, which is written in where there is room.
+
+    A cell is (size between 0 and 1 or None where there is nothing to tell, text).
+    """
+    most = max(len(row) for row in rows)
+    side = 44 if most <= 16 else 22
+    shapes: list[Node] = []
+    for i, row in enumerate(rows):
+        middle = side * (i + 0.5) + 5
+        shapes.append(tag("text", f"layer {i}", x=-6, y=middle, text_anchor="end", font_size=12, fill=DARK))
+        for j, (size, words) in enumerate(row):
+            fill = "#ffffff" if size is None else _shade(size)
+            title = tag("title", f"layer {i}, head {j}: {words}")
+            place: dict[str, object] = {"x": side * j, "y": side * i, "width": side, "height": side}
+            shapes.append(tag("rect", title, **place, fill=fill, stroke=DARK, stroke_width=0.6))
+            if side == 44:
+                ink = "#ffffff" if size is not None and size > 0.55 else DARK
+                shapes.append(
+                    tag("text", words, x=side * (j + 0.5), y=middle, text_anchor="middle", font_size=12, fill=ink)
+                )
+    shapes += [
+        tag("text", j, x=side * (j + 0.5), y=-5, text_anchor="middle", font_size=12 if side == 44 else 9, fill=DARK)
+        for j in range(most)
+    ]
+    width, height = side * most + 62, side * len(rows) + 22
+    drawn = tag(
+        "svg", *shapes, viewBox=f"-60 -20 {width} {height}", width=width, height=height, class_="matrix", role="img",
+        aria_label=label,
+    )  # fmt: skip
+    return tag("div", drawn, class_="scroll", tabindex=0, role="group", aria_label=label)
+
+
+def _shade(size: float) -> str:
+    """From white to the dark colour."""
+    share = min(1.0, max(0.0, size))
+    channels = (int(DARK[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)

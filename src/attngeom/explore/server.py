@@ -63,8 +63,7 @@ class Explorer(ThreadingHTTPServer):
     def warm(self) -> None:
         """Load the engine while the first page is being looked at."""
         for name in VIEWS:
-            with self.engine:
-                find_view(name)
+            find_view(name)
 
     def server_close(self) -> None:
         super().server_close()

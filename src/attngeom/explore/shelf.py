@@ -17,6 +17,8 @@ from attngeom.errors import InputError, SizeError
 
 MAX_UPLOAD = 64 * 2**20
 """Bytes of a dropped file; larger ones are named on the command line, where nothing is copied."""
+FOLDER = "/"
+"""Stands among suffixes for folders."""
 MAX_DROPPED = 64
 """Dropped files that are kept; the oldest goes first."""
 
@@ -33,6 +35,10 @@ class ShelfItem:
     def size(self) -> int:
         """The bytes of the file."""
         return Path(self.path).stat().st_size
+
+    @property
+    def is_folder(self) -> bool:
+        return Path(self.path).is_dir()
 
 
 def named(file: ShelfItem | None, other: str) -> str:
@@ -80,8 +86,12 @@ class Shelf:
 
     def listed(self, suffixes: Sequence[str], chosen: str) -> list[ShelfItem]:
         """Entries of these suffixes to choose from; a dropped file is offered to the window that dropped it only."""
+
+        def fits(item: ShelfItem) -> bool:
+            return item.name.endswith(tuple(suffixes)) or (FOLDER in suffixes and item.is_folder)
+
         held = list(self.entries.values())
-        return [e for e in held if e.key == chosen or (e.key.isdigit() and e.name.endswith(tuple(suffixes)))]
+        return [item for item in held if item.key == chosen or (item.key.isdigit() and fits(item))]
 
     def drop(self, name: str, content: bytes) -> ShelfItem:
         """Keep a dropped file; its name is shown and never used as a path, but for a known suffix."""

@@ -15,6 +15,10 @@ VIEWS = {
     "layer": ("Is this an attention layer?", "Edit coefficients or drop a file: verdict, violated equation, distance."),
     "equations": ("Equations", "What holds on all attention layers: families, formulas, the ideal by degree."),
     "certificate": ("Certificate viewer", "Drop a certificate: each step of its recheck, with the result."),
+    "checkpoint": (
+        "Checkpoint",
+        "Weights or a model folder: heads, stratum, what is not modelled; two compared.",
+    ),
 }
 """Name in the address: title and one line."""
 

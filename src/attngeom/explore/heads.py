@@ -1,0 +1,102 @@
+"""What a page tells of each head of a checkpoint: rank, gap, condition, λ of its matrices, a head that it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, log10
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.ranks import measured_rank
+from attngeom.explore.drawings import head_map
+from attngeom.explore.markup import Html, Node, tag
+from attngeom.learning.blocks import head_blocks
+from attngeom.models.findings import HeadRow
+from attngeom.network import Weights
+
+MEASURES = {
+    "condition": "condition of A (log₁₀ of the largest by the least singular value that counts)",
+    "rank": "rank of A",
+    "gap": "gap of the singular values at that rank (log₁₀)",
+    "coincidence": "heads that repeat another head of their layer",
+}
+SAME = 1e-9
+"""Heads whose matrices A and value maps differ by less than this, relative to their norm, are shown as repeated."""
+
+
+@dataclass(frozen=True)
+class HeadFacts:
+    """One head; ``gap`` is None where nothing lies below the rank, ``twin`` the head of its layer that it repeats."""
+
+    layer: int
+    head: int
+    rank: int
+    gap: float | None
+    condition: float
+    twin: int | None
+    learned: str
+
+    def cell(self, measure: str, width: int) -> tuple[float | None, str]:
+        """The size between 0 and 1 and the text of a cell of the map."""
+        if measure == "rank":
+            return self.rank / max(width, 1), str(self.rank)
+        if measure == "coincidence":
+            return (0.0, "–") if self.twin is None else (1.0, f"= {self.twin}")
+        value = self.condition if measure == "condition" else self.gap
+        if value is None or not isfinite(value) or value <= 0:
+            return None, "–"
+        size = log10(value)
+        return min(1.0, size / 16), f"{size:.1f}"
+
+
+def _matrix_facts(A: Array, rank: int) -> tuple[float | None, float]:
+    """Gap and condition at a rank, from singular values in floats."""
+    values = np.linalg.svd(A, compute_uv=False)
+    if rank == 0:
+        return None, 1.0
+    below = values[rank] if rank < len(values) else 0.0
+    gap = float(values[rank - 1] / below) if below > 0 else None
+    return gap, float(values[0] / values[rank - 1]) if values[rank - 1] > 0 else float("inf")
+
+
+def facts_of_weights(weights: Weights) -> list[HeadFacts]:
+    """The heads of a network; ranks are exact over Q and measured over floats."""
+    blocks = head_blocks(weights)
+    found = []
+    for index, heads in enumerate(weights.layers):
+        matrices = [
+            [RR.convert(m) for m in (h.attention_matrix(weights.domain), h.value_matrix(weights.domain))] for h in heads
+        ]
+        for place, head in enumerate(heads):
+            rank = measured_rank(head.attention_matrix(weights.domain), weights.domain, 0.0).value
+            gap, condition = _matrix_facts(matrices[place][0], rank)
+            twin = next((k for k in range(place) if _repeats(matrices[k], matrices[place])), None)
+            learned = ", ".join(f"{block.name}: {block.pair.value}" for block in blocks[index][place])
+            found.append(HeadFacts(index, place, rank, gap, condition, twin, learned))
+    return found
+
+
+def _repeats(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    return all(np.linalg.norm(a - b) <= SAME * np.linalg.norm(a) for a, b in zip(one, other, strict=True))
+
+
+def facts_of_model(rows: Sequence[HeadRow]) -> list[HeadFacts]:
+    """The heads of a transformer, its self-attention; λ is not proven for these blocks."""
+    found = []
+    for row in rows:
+        if row.part == "attention":
+            values, rank = row.query_key, row.key_rank
+            gap = values[rank - 1] / values[rank] if 0 < rank < len(values) and values[rank] > 0 else None
+            found.append(HeadFacts(row.layer, row.head, rank, gap, row.condition, row.twin, "not proven"))
+    return found
+
+
+def draw_heads(facts: Sequence[HeadFacts], measure: str) -> list[Node]:
+    """The map of layers × heads for one measure."""
+    layers = sorted({fact.layer for fact in facts})
+    width = max((fact.rank for fact in facts), default=1)
+    rows = [[fact.cell(measure, width) for fact in facts if fact.layer == layer] for layer in layers]
+    words: Html = tag("p", f"Shown: {MEASURES[measure]}.", class_="reason")
+    return [words, head_map(rows, MEASURES[measure])]
