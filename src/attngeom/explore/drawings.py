@@ -149,3 +149,49 @@ def _shade(size: float) -> str:
     share = min(1.0, max(0.0, size))
     channels = (int(DARK[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
+
+
+MARKS = ("circle", "square", "diamond", "cross")
+
+
+def _mark(kind: int, x: float, y: float) -> Html:
+    """A small mark; shapes differ as well as colours."""
+    shape = MARKS[kind % len(MARKS)]
+    fill = (DARK, WARM, MIDDLE, LIGHT)[kind % 4]
+    if shape == "circle":
+        return tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=4, fill=fill, stroke=DARK)
+    paths = {"square": "m-4-4h8v8h-8z", "diamond": "m0-5 5 5-5 5-5-5z", "cross": "m-4-4 8 8m0-8-8 8"}
+    return tag("path", d=f"M{x:.1f} {y:.1f}{paths[shape]}", fill=fill, stroke=DARK)
+
+
+def scatter(points: Sequence[tuple[float, float, str, str]], x_name: str, y_name: str) -> Html:
+    """Points (x, y, group, words) between axes; groups have their own marks, listed below."""
+    groups = list(dict.fromkeys(group for _, _, group, _ in points))
+    left, right = _ends([x for x, _, _, _ in points])
+    low, high = _ends([y for _, y, _, _ in points])
+    shapes: list[Node] = [tag("path", d="M60 10V290H600", fill="none", stroke=DARK)]
+    style: dict[str, object] = {"font_size": 13, "fill": DARK}
+    for part in (0.0, 0.5, 1.0):
+        x, y = 60 + 540 * part, 290 - 280 * part
+        shapes.append(tag("text", shorten(left + part * (right - left)), x=x, y=308, text_anchor="middle", **style))
+        shapes.append(tag("text", shorten(low + part * (high - low)), x=54, y=y + 4, text_anchor="end", **style))
+    shapes.append(tag("text", x_name, x=330, y=330, text_anchor="middle", font_size=14, fill=DARK))
+    shapes.append(tag("text", y_name, x=66, y=16, font_size=14, fill=DARK))
+    for x, y, group, words in points:
+        u = 60 + 540 * (x - left) / (right - left)
+        v = 290 - 280 * (y - low) / (high - low)
+        shapes.append(tag("g", tag("title", words), _mark(groups.index(group), u, v)))
+    drawn = tag(
+        "svg", *shapes, viewBox="0 0 620 340", width=620, height=340, class_="matrix", role="img",
+        aria_label=f"{y_name} against {x_name}",
+    )  # fmt: skip
+    legend = (
+        tag("li", tag("svg", _mark(k, 9, 8), viewBox="0 0 18 16", class_="plain"), tag("span", group))
+        for k, group in enumerate(groups)
+    )
+    return join((drawn, tag("ul", *legend, class_="marks")))
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 1, high + 1)

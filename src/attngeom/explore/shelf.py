@@ -37,6 +37,11 @@ class ShelfItem:
         return Path(self.path).stat().st_size
 
     @property
+    def changed(self) -> float:
+        """When the file was last written."""
+        return Path(self.path).stat().st_mtime
+
+    @property
     def is_folder(self) -> bool:
         return Path(self.path).is_dir()
 
@@ -100,7 +105,7 @@ class Shelf:
         with self._lock:
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="attngeom-explore-")
-            suffix = ".safetensors" if name.lower().endswith(".safetensors") else ".json"
+            suffix = next((known for known in (".safetensors", ".db") if name.lower().endswith(known)), ".json")
             key = f"d{secrets.token_hex(12)}"
             path = Path(self._folder.name) / f"{key}{suffix}"
             path.write_bytes(content)

@@ -19,6 +19,7 @@ VIEWS = {
         "Checkpoint",
         "Weights or a model folder: heads, stratum, what is not modelled; two compared.",
     ),
+    "atlas": ("Atlas", "Browse a store of facts: filter, pivot, plot, open a fact and its evidence."),
 }
 """Name in the address: title and one line."""
 
