@@ -9,7 +9,7 @@ import pytest
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.explore.controls import Choice, Number, Slider, Switch, read_state, read_texts, write_query
-from attngeom.explore.frame import start_page
+from attngeom.explore.frame import answer, start_page
 from attngeom.explore.jobs import MOST_AT_ONCE
 from attngeom.explore.markup import Html, tag
 from attngeom.explore.server import MAX_QUERY
@@ -134,3 +134,13 @@ def test_command_line_refuses_what_it_cannot_serve(server, capsys):
     assert run(["explore", "--no-browser", "--port", str(server.server_address[1])]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and "does not exist" in lines[0] and "cannot be used" in lines[1]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_answers_within_200_ms_of_cpu_time(name):
+    view = find_view(name)
+    answer(view, {}, Shelf())
+    started = time.process_time()
+    shown = answer(view, {}, Shelf())
+    assert time.process_time() - started < 0.2
+    assert 'id="link"' in shown and "internal error" not in shown

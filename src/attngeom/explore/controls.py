@@ -161,7 +161,9 @@ class File(Control):
     def draw(self, given: str, shelf: Shelf) -> Html:
         held = shelf.listed(self.suffixes, given)
         options = [tag("option", "none", value="")]
-        options += [tag("option", entry.name, value=entry.key, selected=entry.key == given) for entry in held]
+        options += [
+            tag("option", item.short, value=item.key, selected=item.key == given, title=item.name) for item in held
+        ]
         choice = tag("select", *options, name=self.name, aria_label=self.label)
         accepted = ",".join(suffix for suffix in self.suffixes if suffix != FOLDER)
         words = f"open a file: {self.label}"

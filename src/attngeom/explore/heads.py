@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite, log10
 
 import numpy as np
@@ -20,6 +21,7 @@ MEASURES = {
     "condition": "condition of A (log₁₀ of the largest by the least singular value that counts)",
     "rank": "rank of A",
     "gap": "gap of the singular values at that rank (log₁₀)",
+    "lambda": "learning coefficient λ of the matrix A of the head in its weights",
     "coincidence": "heads that repeat another head of their layer",
 }
 SAME = 1e-9
@@ -28,7 +30,10 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """One head; ``gap`` is None where nothing lies below the rank, ``twin`` the head of its layer that it repeats."""
+    """One head; ``gap`` is None for exact ranks and where nothing lies below, ``twin`` the head that it repeats.
+
+    ``coefficient`` is the learning coefficient of its matrix A in its weights, None where it is not proven.
+    """
 
     layer: int
     head: int
@@ -37,6 +42,7 @@ class HeadFacts:
     condition: float
     twin: int | None
     learned: str
+    coefficient: Fraction | None
 
     def cell(self, measure: str, width: int) -> tuple[float | None, str]:
         """The size between 0 and 1 and the text of a cell of the map."""
@@ -44,21 +50,22 @@ class HeadFacts:
             return self.rank / max(width, 1), str(self.rank)
         if measure == "coincidence":
             return (0.0, "–") if self.twin is None else (1.0, f"= {self.twin}")
-        value = self.condition if measure == "condition" else self.gap
-        if value is None or not isfinite(value) or value <= 0:
+        if measure == "lambda":
+            value = self.coefficient
+            return (None, "–") if value is None else (float(value) / (width * width), str(value))
+        ratio = self.condition if measure == "condition" else self.gap
+        if ratio is None or not isfinite(ratio) or ratio <= 0:
             return None, "–"
-        size = log10(value)
+        size = log10(ratio)
         return min(1.0, size / 16), f"{size:.1f}"
 
 
-def _matrix_facts(A: Array, rank: int) -> tuple[float | None, float]:
-    """Gap and condition at a rank, from singular values in floats."""
+def _condition(A: Array, rank: int) -> float:
+    """The largest by the least singular value that counts, in floats."""
     values = np.linalg.svd(A, compute_uv=False)
     if rank == 0:
-        return None, 1.0
-    below = values[rank] if rank < len(values) else 0.0
-    gap = float(values[rank - 1] / below) if below > 0 else None
-    return gap, float(values[0] / values[rank - 1]) if values[rank - 1] > 0 else float("inf")
+        return 1.0
+    return float(values[0] / values[rank - 1]) if values[rank - 1] > 0 else float("inf")
 
 
 def facts_of_weights(weights: Weights) -> list[HeadFacts]:
@@ -70,11 +77,12 @@ def facts_of_weights(weights: Weights) -> list[HeadFacts]:
             [RR.convert(m) for m in (h.attention_matrix(weights.domain), h.value_matrix(weights.domain))] for h in heads
         ]
         for place, head in enumerate(heads):
-            rank = measured_rank(head.attention_matrix(weights.domain), weights.domain, 0.0).value
-            gap, condition = _matrix_facts(matrices[place][0], rank)
+            rank = measured_rank(head.attention_matrix(weights.domain), weights.domain)
+            condition = _condition(matrices[place][0], rank.value)
             twin = next((k for k in range(place) if _repeats(matrices[k], matrices[place])), None)
             learned = ", ".join(f"{block.name}: {block.pair.value}" for block in blocks[index][place])
-            found.append(HeadFacts(index, place, rank, gap, condition, twin, learned))
+            coefficient = next((block.pair.value for block in blocks[index][place] if block.name.startswith("A")), None)
+            found.append(HeadFacts(index, place, rank.value, rank.gap, condition, twin, learned, coefficient))
     return found
 
 
@@ -89,7 +97,7 @@ def facts_of_model(rows: Sequence[HeadRow]) -> list[HeadFacts]:
         if row.part == "attention":
             values, rank = row.query_key, row.key_rank
             gap = values[rank - 1] / values[rank] if 0 < rank < len(values) and values[rank] > 0 else None
-            found.append(HeadFacts(row.layer, row.head, rank, gap, row.condition, row.twin, "not proven"))
+            found.append(HeadFacts(row.layer, row.head, rank, gap, row.condition, row.twin, "not proven", None))
     return found
 
 

@@ -32,6 +32,11 @@ class ShelfItem:
     path: str
 
     @property
+    def short(self) -> str:
+        """The name without its folders."""
+        return Path(self.name).name or self.name
+
+    @property
     def size(self) -> int:
         """The bytes of the file."""
         return Path(self.path).stat().st_size

@@ -64,7 +64,7 @@ def show_weights(weights: Weights, measure: str) -> Html:
     about["λ"] = join((tag("span", value, id="lambda"), " ", badge(learned.standing), f" {learned.reason}"))
     rows: list[list[Node]] = [
         [
-            str(fact.layer), str(fact.head), str(fact.rank), "none below" if fact.gap is None else f"{fact.gap:.1e}",
+            str(fact.layer), str(fact.head), str(fact.rank), "–" if fact.gap is None else f"{fact.gap:.1e}",
             f"{fact.condition:.3g}", "–" if fact.twin is None else f"repeats head {fact.twin}", fact.learned,
         ]
         for fact in facts[:MAX_LISTED]
