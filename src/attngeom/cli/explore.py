@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import webbrowser
@@ -31,6 +32,8 @@ def register(app: typer.Typer) -> None:
         from attngeom.explore.server import Explorer
         from attngeom.explore.views import VIEWS
 
+        # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with Explorer(files or [], port) as server:
             if json:
                 print_json({"address": server.address, "views": list(VIEWS)})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import draw_form, read_state, read_texts, write_query
+from attngeom.explore.emblems import emblem
 from attngeom.explore.markup import Html, Node, code, join, refusal, section, tag
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.view import View
@@ -32,7 +33,7 @@ def page(title: str, *body: Node) -> Html:
 def start_page() -> Html:
     """One card for each view."""
     cards = (
-        tag("li", tag("a", tag("h2", title), tag("p", summary), href=f"/{name}", class_="card"))
+        tag("li", tag("a", emblem(name), tag("h2", title), tag("p", summary), href=f"/{name}", class_="card"))
         for name, (title, summary) in VIEWS.items()
     )
     words = "Exact questions about attention networks, answered by the engine of attngeom on this machine."

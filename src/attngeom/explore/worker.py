@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from typing import Any
 
+from attngeom.atlas.worker import limit_resources
 from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import read_state
+from attngeom.explore.jobs import BUDGET_SECONDS
 from attngeom.explore.markup import refusal
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
@@ -24,7 +25,8 @@ def main() -> None:
     # What the engine prints must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    # The server ends a job by its clock; the limit of CPU time ends one that has outlived its server.
+    limit_resources(BUDGET_SECONDS, MEMORY_BYTES / 2**20, 0)
 
     def say(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")

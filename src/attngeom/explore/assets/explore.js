@@ -36,8 +36,8 @@
     const address = query();
     stopWork();
     answer.setAttribute("aria-busy", "true");
-    const reply = await fetch(`/${name}/answer?${address}`);
-    const shown = await reply.text();
+    const reply = await fetch(`/${name}/answer?${address}`).catch(() => null);
+    const shown = reply ? await reply.text() : "<p class='refusal' role='alert'>The server was stopped.</p>";
     if (mine !== asked) return; // a later change has asked again
     show(shown);
     history.replaceState(null, "", `/${name}?${address}`);

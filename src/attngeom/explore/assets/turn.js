@@ -16,7 +16,7 @@
       const [a, b] = [Math.cos(angle), Math.sin(angle)];
       const [u, v] = [a * x - b * y, b * x + a * y];
       const [c, s] = [Math.cos(tilt), Math.sin(tilt)];
-      const size = Math.min(canvas.width, canvas.height) * 0.34 * zoom;
+      const size = Math.min(canvas.width, canvas.height) * 0.31 * zoom;
       const height = z - scene.middle;
       return [canvas.width / 2 + size * u, canvas.height / 2 - size * (c * height + s * v), s * height - c * v];
     }

@@ -105,7 +105,7 @@ def scene(state: State) -> dict[str, Any]:
         {"point": [0, 0, 0], "fill": "#ffffff", "edge": DARK, "size": 5},
         {"point": here, "fill": DARK, "edge": WARM, "size": 7},
     ]
-    shared = {"middle": 0.2, "edge": MIDDLE, "axes": axes}
+    shared = {"middle": 0.28, "edge": MIDDLE, "axes": axes}
     return {**shared, "sheets": sheets, "lines": parts, "dots": dots, "picks": picks}
 
 
