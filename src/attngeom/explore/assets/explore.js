@@ -150,7 +150,7 @@
     if (event.target.type === "file") return;
     if (event.target.type === "range") echo(event.target);
     clearTimeout(later);
-    later = setTimeout(refresh, event.target.type === "text" || event.target.tagName === "TEXTAREA" ? 120 : 0);
+    later = setTimeout(refresh, event.target.type === "text" || event.target.tagName === "TEXTAREA" ? 60 : 0);
   });
   form.addEventListener("submit", (event) => { event.preventDefault(); refresh(); });
   form.addEventListener("change", (event) => {
