@@ -1,5 +1,6 @@
 """The frame of the command line: exit codes, encodings, closed pipes, full devices, crashes, files to write."""
 
+import io
 import json
 import os
 import subprocess
@@ -103,17 +104,31 @@ def test_closed_pipe_exits_like_other_tools():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8"])
-def test_any_encoding_of_stdout(encoding, weights):
-    for arguments in (["dim", "--widths", "2,2", "--attention", "1"], ["inspect", weights]):
-        done = program(*arguments, env={"PYTHONIOENCODING": encoding}, capture_output=True)
-        assert done.returncode == 0
-        assert b"Traceback" not in done.stderr
-        assert done.stdout.decode(encoding)
-    done = program("inspect", weights, "--json", env={"PYTHONIOENCODING": encoding}, capture_output=True)
-    assert json.loads(done.stdout.decode(encoding)) == json.loads(
-        program("inspect", weights, "--json", capture_output=True).stdout
-    )
+ENCODINGS = ("ascii", "cp1252", "latin-1", "utf-8")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_any_encoding_of_stdout(encoding):
+    dim = ["dim", "--widths", "2,2", "--attention", "1"]
+    done = program(*dim, env={"PYTHONIOENCODING": encoding}, capture_output=True)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert done.stdout.decode(encoding)
+
+
+def test_json_is_the_same_in_every_encoding(weights, monkeypatch):
+    found = []
+    for encoding in ENCODINGS:
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert app.run(["inspect", str(weights)]) == 0
+        size = stream.tell()
+        assert app.run(["inspect", str(weights), "--json"]) == 0
+        stream.flush()
+        text = stream.buffer.getvalue()
+        assert size and text[:size].decode(encoding)
+        found.append(json.loads(text[size:].decode(encoding)))
+    assert all(record == found[0] for record in found)
 
 
 def test_plain_text_replaces_signs():
