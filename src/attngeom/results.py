@@ -21,6 +21,18 @@ error probability. ``estimate``: floats. ``undecided``: cannot be told; ``reason
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a search ended without what it looked for: at which stage, and one sentence.
+
+    ``is_hypothesis``: a hypothesis of the method fails, so that what was given does not determine the answer.
+    """
+
+    stage: str
+    reason: str
+    is_hypothesis: bool = False
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result(ABC):
     """What every answer says of itself: its standing, one sentence of reason, the seed of every random choice."""

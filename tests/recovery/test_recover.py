@@ -357,3 +357,16 @@ def test_tiny_and_huge_float_layers_are_recovered(exponent):
         (A, V), (B, U) = ((w.attention_matrices()[0][0], w.value_matrices()[0][0]) for w in (mine, theirs))
         sizes = [int(np.frexp(np.abs(x).max())[1]) for x in (A, V, B, U)]
         assert sizes[0] + sizes[1] == sizes[2] + sizes[3] + exponent
+
+
+def test_answers_say_how_strong_they_are_and_where_they_ended():
+    weights = random_weights(Architecture((2, 2), 1, tokens=2), QQ, seed=0)
+    exact = recover(attngeom.coefficients(weights))
+    assert (exact.standing, exact.stage) == ("proven", None)
+    assert list(exact.rows()) == ["recovered", "reason", "exact", "A (1)", "V (1)"]
+    narrow = recover(
+        attngeom.coefficients(random_weights(Architecture((2, 2), 2), QQ, seed=0)), Architecture((2, 2), 1)
+    )
+    assert (narrow.outcome, narrow.standing, narrow.stage) == ("failed", "proven", "attention width")
+    softmax = recover(lambda X: X, Architecture((2, 2, 2), 1, kind="softmax"))
+    assert (softmax.outcome, softmax.standing, softmax.stage) == ("not identifiable", "undecided", "architecture")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
 from attngeom.network import Architecture, Weights
-from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
@@ -94,28 +93,11 @@ def _report(found: Recovery, out: Path | None, json: bool) -> None:
             path = out if index == 0 else out.with_name(f"{out.stem}-{index + 1}{out.suffix}")
             write_weights(_storable(weights, path), path)
             paths.append(str(path))
-    record: dict[str, Any] = {**found.to_json(), "out": paths}
-    if found.weights and found.weights[0].architecture.num_layers == 1:
-        record["points"] = [
-            {
-                "A": matrix_to_json(weights.attention_matrices()[0][0], weights.domain),
-                "V": matrix_to_json(weights.value_matrices()[0][0], weights.domain),
-            }
-            for weights in found.weights
-        ]
     if json:
-        print_json(record)
+        print_json({**found.to_json(), "out": paths})
         return
-    lines: dict[str, Any] = {"reason": found.reason, "exact": "yes" if found.is_exact else "no"}
-    if found.error_estimate is not None and not found.is_exact:
-        lines["error estimate"] = f"{found.error_estimate:.1e}"
-    if found.domain.degree > 1:
-        lines["field"] = found.domain.label
-    for index, point in enumerate(record.get("points", [])):
-        lines[f"A ({index + 1})"], lines[f"V ({index + 1})"] = point["A"], point["V"]
-    if paths:
-        lines["written to"] = ", ".join(paths)
-    print_pairs(found.outcome, lines)
+    (outcome, _), *lines = found.rows().items()
+    print_pairs(outcome, dict(lines) | ({"written to": ", ".join(paths)} if paths else {}))
 
 
 def _storable(weights: Weights, path: Path) -> Weights:

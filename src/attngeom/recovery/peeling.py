@@ -20,6 +20,7 @@ from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.layer_inverse import CAUSAL_MASK, FULL_MASK, invert_layer, refine_inverse
+from attngeom.results import Failure
 
 MIN_SEPARATION = 1e-9
 OVERSAMPLING = 3
@@ -33,13 +34,13 @@ class Peeled:
     separation: float
 
 
-@dataclass(frozen=True)
-class NotPeeled:
-    """Which stage failed and why; ``is_hypothesis``: the function itself does not determine its weights."""
+def layer_failure(layer: int, reason: str, is_hypothesis: bool = False) -> Failure:
+    """The failure of a search at a layer, counted from 0."""
+    return Failure(stage=f"layer {layer + 1}", reason=f"layer {layer + 1}: {reason}", is_hypothesis=is_hypothesis)
 
-    layer: int
-    reason: str
-    is_hypothesis: bool = True
+
+def _undetermined(layer: int, reason: str) -> Failure:
+    return layer_failure(layer, reason, is_hypothesis=True)
 
 
 class Peeler:
@@ -63,12 +64,12 @@ class Peeler:
         self.known: list[Array] = []
         self.separation = 1.0
 
-    def run(self) -> Peeled | NotPeeled:
+    def run(self) -> Peeled | Failure:
         for layer in range(self.layers):
             found = self._first_layer() if layer == 0 else self._next_layer(layer)
-            if isinstance(found, NotPeeled) and 0 < layer == self.layers - 1:
+            if isinstance(found, Failure) and 0 < layer == self.layers - 1:
                 found = found if (last := self._last_layer()) is None else last
-            if isinstance(found, NotPeeled):
+            if isinstance(found, Failure):
                 return found
             self.known.append(found)
         return self._values()
@@ -111,7 +112,7 @@ class Peeler:
         rows = products * values[lead] - products[lead][None, :] * values[:, None]
         return domain.reduce(np.delete(rows, lead, axis=0))
 
-    def _first_layer(self) -> Array | NotPeeled:
+    def _first_layer(self) -> Array | Failure:
         """M_1 from the linear part in x at small x, at the points y where that part is largest."""
         domain, d = self.domain, self.d
         count = OVERSAMPLING * (2 * d + 4)
@@ -126,14 +127,14 @@ class Peeler:
         G = midpoints(self._odd_linear(answers, nodes))
         sizes = np.linalg.norm(to_float(G).reshape(count, -1), axis=1)
         if not np.all(np.isfinite(sizes)) or not np.any(sizes):
-            return NotPeeled(0, "the linear part of the function vanishes: L or some M_i is zero or skew-symmetric")
+            return _undetermined(0, "the linear part of the function vanishes: L or some M_i is zero or skew-symmetric")
         rows = []
         for index in np.argsort(-sizes)[: 2 * d + 4]:
             column = int(np.argmax(np.linalg.norm(to_float(G[index]), axis=0)))
             if sizes[index] > 0:
                 rows.append(self._equations(y[index], x, G[index][:, column]))
         M = self._solve(np.concatenate(rows))
-        return NotPeeled(0, "M_1 is not determined by the linear part: its rank is below 2") if M is None else M
+        return _undetermined(0, "M_1 is not determined by the linear part: its rank is below 2") if M is None else M
 
     def _forward(self, X: Array) -> Array:
         """X pushed through the known virtual layers."""
@@ -144,7 +145,7 @@ class Peeler:
             X = self.domain.matmul(X, scores)
         return X
 
-    def _next_layer(self, layer: int) -> Array | NotPeeled:
+    def _next_layer(self, layer: int) -> Array | Failure:
         """M of a later layer, by undoing the known ones on spans of two vectors."""
         domain, d = self.domain, self.d
         count = (3 ** (self.layers - layer) + 1) // 2
@@ -159,7 +160,7 @@ class Peeler:
             if len(jobs) == wanted:
                 break
         if len(jobs) < d + 2:
-            return NotPeeled(layer, "the known layers could not be undone at enough points", False)
+            return layer_failure(layer, "the known layers could not be undone at enough points")
         batch = np.concatenate([inputs for _, _, inputs in jobs])
         answers = self._ask(batch[:, :, 0], batch[:, :, 1])
         systems, start = [], 0
@@ -174,7 +175,7 @@ class Peeler:
         # Interpolation loses as many digits as the linear part is smaller than the values: keep the best points.
         systems.sort(key=lambda system: system[0])
         M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
-        return NotPeeled(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
+        return _undetermined(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
 
     def _invert_around(self, nodes: Array) -> tuple[Array, Array, Array] | None:
         """A point y, vectors x and the inputs whose image under the known layers is (ε x, y), for each x and node ε."""

@@ -64,7 +64,7 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
     """
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
-        raise InputError(f"not identifiable from values: {obstacle}")
+        raise InputError(f"not identifiable from values: {obstacle.reason}")
     table = QueryTable(architecture, seed, ())
     if architecture.num_layers > 1:
         found = continue_queries(table)

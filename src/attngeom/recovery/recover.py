@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.results import Failure, Standing
 
 
 def recover(
@@ -51,23 +53,16 @@ def recover(
         return recover_deep(box, architecture, seed, tolerance)
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
-        return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
+        return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
     d, d_out = architecture.widths
     found = interpolate(box, d, d_out, architecture.tokens, box.domain, seed, tolerance=tolerance)
     result = recover_layer(found.coefficients, architecture, seed, tolerance)
     error = found.residual if found.residual is not None else result.error_estimate
-    return Recovery(
-        result.outcome,
-        result.reason,
-        result.weights,
-        error if result.error_estimate is None or error is None else max(error, result.error_estimate),
-        found.queries,
-        seed,
-        result.domain,
-        None,
-        result.separation,
-        result.is_exact,
-    )
+    if result.error_estimate is not None and error is not None:
+        error = max(error, result.error_estimate)
+    # That the values are those of a layer is not proven, exact as they may be.
+    standing: Standing = "estimate" if result.weights else "undecided"
+    return replace(result, standing=standing, error_estimate=error, queries=found.queries)
 
 
 def recover_layer(
@@ -96,34 +91,37 @@ def _recover_unit(
     coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float
 ) -> Recovery:
     domain = coefficients.domain
+    known: dict[str, Any] = {"standing": _standing(domain), "seed": seed, "domain": domain}
     if coefficients.t < 2:
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
-        return Recovery("not identifiable", reason, (), None, 0, seed, domain)
+        failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
+        return Recovery.stopped(failure, seed=seed, domain=domain)
     causal = architecture.causal if architecture is not None else looks_causal(coefficients)
     # Token 1 attends to token 0 with and without causal mask.
     table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
     obstacle = check_copies(coefficients, causal, tolerance)
     if obstacle is not None:
-        return Recovery("failed", obstacle, (), None, 0, seed, domain)
+        return Recovery.stopped(Failure(stage="coefficients", reason=obstacle), **known)
     if domain.rounds:
         floats = split_layer_floats(np.ascontiguousarray(table), tolerance, seed)
         if floats.status == "zero":
             return _zero(coefficients, architecture, causal, seed)
+        known |= {"error_estimate": floats.residual, "separation": floats.separation}
         if floats.status == "complex":
             reason = "the quadrics have definite common factors: only complex weights give them"
-            return Recovery("closure_only", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
+            return Recovery(outcome="closure_only", reason=reason, stage="splitting", **known)
         if floats.status == "none":
             reason = f"the closest layer misses the coefficients by {floats.residual:.1e}, more than {tolerance:.0e}"
-            return Recovery("failed", reason, (), floats.residual, 0, seed, domain, separation=floats.separation)
+            return Recovery.stopped(Failure(stage="splitting", reason=reason), **known)
         return _build(coefficients, architecture, causal, RR, floats.points, floats.residual, seed, floats.separation)
     split = split_layer(table, domain)
     if split.status == "zero":
         return _zero(coefficients, architecture, causal, seed)
     if split.status == "none":
-        return Recovery("failed", split.obstructions[0].reason, (), None, 0, seed, domain)
+        return Recovery.stopped(Failure(stage="splitting", reason=split.obstructions[0].reason), **known)
     if split.status == "complex":
         reason = f"the factors are conjugate over {split.domain.label}: there are no real weights"
-        return Recovery("closure_only", reason, (), None, 0, seed, split.domain)
+        return Recovery(outcome="closure_only", reason=reason, stage="splitting", **known | {"domain": split.domain})
     return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
 
 
@@ -132,7 +130,7 @@ def _zero(coefficients: Coefficients, architecture: Architecture | None, causal:
     point = LayerMatrices.zero(coefficients.d, coefficients.d_out, domain)
     built = _build(coefficients, architecture, causal, domain, (point,), 0.0, seed, None, 0)
     reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
-    return Recovery(built.outcome, reason, built.weights, 0.0, 0, seed, domain, is_exact=domain.is_exact)
+    return replace(built, reason=reason)
 
 
 def _build(
@@ -157,13 +155,18 @@ def _build(
         raise InputError(
             f"coefficients of a map {d}×{t} → {d_out}×{t} given; one unfactored layer of that size is required"
         )
+    known: dict[str, Any] = {"standing": _standing(domain), "seed": seed, "domain": domain}
+    known |= {"error_estimate": error, "separation": separation}
     if rank_A > architecture.attention[0]:
         reason = f"A has rank {rank_A}, attention width {architecture.attention[0]} is too small"
-        return Recovery("failed", reason, (), error, 0, seed, domain, separation=separation)
+        return Recovery.stopped(Failure(stage="attention width", reason=reason), **known)
     weights = tuple(_weights(architecture, point, domain) for point in points)
-    exact = domain.is_exact
     count = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
-    return Recovery("recovered", count, weights, error, 0, seed, domain, separation=separation, is_exact=exact)
+    return Recovery(outcome="recovered", reason=count, weights=weights, **known)
+
+
+def _standing(domain: Domain) -> Standing:
+    return "proven" if domain.is_exact else "estimate"
 
 
 def _weights(architecture: Architecture, point: LayerMatrices, domain: Domain) -> Weights:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -13,11 +14,12 @@ from attngeom.exact.precise import dyadic, to_float
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.peeling import NotPeeled, Peeled, Peeler, held_out_error
+from attngeom.recovery.peeling import Peeled, Peeler, held_out_error, layer_failure
 from attngeom.recovery.polish import polish, relative_residual
 from attngeom.recovery.recover_field import recover_field
-from attngeom.recovery.results import Outcome, Recovery
+from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.results import Failure
 
 FLOAT_ATTEMPTS = 8
 PRECISIONS = (192, 384, 768, 1536)
@@ -26,56 +28,53 @@ EXACT_CHECKS = 4
 HELD_OUT = 32
 
 
-def check_identifiable(architecture: Architecture) -> str | None:
+def check_identifiable(architecture: Architecture) -> Failure | None:
     """Why the peeling algorithm does not apply to an architecture, or None if it does."""
     if not architecture.rule.is_polynomial:
-        return f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
-    if not architecture.has_virtual_weights:
-        return "several heads or a skip connection: the function does not depend on (M, L) alone"
-    if architecture.tokens < 2:
-        return "t = 1: only the symmetric parts of the attention matrices are visible ([G] Theorem 3.7 needs t ≥ 3)"
-    return None
+        reason = f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
+    elif not architecture.has_virtual_weights:
+        reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
+    elif architecture.tokens < 2:
+        reason = "t = 1: only the symmetric parts of the attention matrices are visible ([G] Theorem 3.7 needs t ≥ 3)"
+    else:
+        return None
+    return Failure(stage="architecture", reason=reason, is_hypothesis=True)
 
 
 def recover_floats(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
     """Peeling in double precision and a least squares fit, with several random starts; checked at held-out inputs."""
-    best: Recovery | None = None
-    reasons = []
+    best: tuple[float, Weights, float] | None = None
+    failures = []
     for attempt in range(FLOAT_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         with np.errstate(all="ignore"):
             try:
                 found = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)]).run()
-            except (SingularError, ValueError):
-                reasons.append(NotPeeled(0, "the linear systems are singular in double precision", False))
+            except (np.linalg.LinAlgError, SingularError, ValueError):
+                failures.append(layer_failure(0, "the linear systems are singular in double precision"))
                 continue
-        if isinstance(found, NotPeeled):
-            reasons.append(found)
+        if isinstance(found, Failure):
+            failures.append(found)
             if found.is_hypothesis and attempt >= 2:
                 break
             continue
         weights, error = _fit(found, box, architecture, rng)
-        if best is None or best.error_estimate is None or error < best.error_estimate:
-            best = Recovery("recovered", "", (weights,), error, box.queries, seed, RR, separation=found.separation)
+        if best is None or error < best[0]:
+            best = error, weights, found.separation
         if error <= min(tolerance, 1e-10):
             break
-    if best is not None and best.error_estimate is not None and best.error_estimate <= tolerance:
-        reason = f"held-out outputs agree to {best.error_estimate:.1e}"
-        return Recovery(
-            "recovered", reason, best.weights, best.error_estimate, box.queries, seed, RR, separation=best.separation
-        )
+    known: dict[str, Any] = {"queries": box.queries, "seed": seed, "domain": RR}
     if best is None:
-        reason = f"layer {reasons[-1].layer + 1}: {reasons[-1].reason}"
-        return Recovery(_outcome(reasons[-1]), reason, (), None, box.queries, seed, RR)
+        return Recovery.stopped(failures[-1], **known)
+    error, weights, separation = best
+    if error <= tolerance:
+        reason = f"held-out outputs agree to {error:.1e}"
+        return _recovered(weights, reason, error, queries=box.queries, seed=seed, separation=separation)
     reason = (
-        f"held-out outputs differ by {best.error_estimate:.1e}, more than {tolerance:.0e}: double precision does not"
+        f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not"
         " suffice, or the function is not of this architecture"
     )
-    return Recovery("failed", reason, (), best.error_estimate, box.queries, seed, RR)
-
-
-def _outcome(failure: NotPeeled) -> Outcome:
-    return "not identifiable" if failure.is_hypothesis else "failed"
+    return Recovery.stopped(Failure(stage="check", reason=reason), error_estimate=error, **known)
 
 
 def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> tuple[Weights, float]:
@@ -106,8 +105,9 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
     Boxes over Q are asked at dyadic numbers; the result is then rounded to rationals and checked exactly.
     """
     exact = box.domain.is_exact
-    failure: NotPeeled | None = None
+    failure: Failure | None = None
     error = np.inf
+    known: dict[str, Any] = {"seed": seed}
     for place, precision in enumerate(PRECISIONS):
         domain = Balls(precision)
         rng = np.random.default_rng([seed, precision])
@@ -116,19 +116,18 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
             try:
                 found = Peeler(asked, architecture, domain, rng, CONDITIONS[place]).run()
             except SingularError:
-                failure = NotPeeled(0, "the linear systems are singular at this precision", False)
+                failure = layer_failure(0, "the linear systems are singular at this precision")
                 continue
-            if isinstance(found, NotPeeled):
+            if isinstance(found, Failure):
                 failure = found
                 continue
             failure = None
+            known |= {"precision": precision, "separation": found.separation}
             if exact:
                 rational = _rationalise(found.virtual, box, architecture, precision, rng)
                 if rational is not None:
                     reason = f"rational weights, equal outputs at {EXACT_CHECKS} random inputs ({precision} bits used)"
-                    return Recovery(
-                        "recovered", reason, (rational,), 0.0, box.queries, seed, QQ, precision, found.separation, True
-                    )
+                    return _recovered(rational, reason, 0.0, queries=box.queries, **known)
                 continue
             error = held_out_error(found.virtual, asked, architecture.tokens, rng)
             if error < min(tolerance, 1e-12):
@@ -143,15 +142,24 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 weights, error = _fit(rounded, _as_floats(asked, domain), architecture, rng)
                 if error <= tolerance:
                     reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
-                    return Recovery(
-                        "recovered", reason, (weights,), error, box.queries, seed, RR, precision, found.separation
-                    )
+                    return _recovered(weights, reason, error, queries=box.queries, **known)
+    known = {"queries": box.queries, "seed": seed, "domain": box.domain, "precision": PRECISIONS[-1]}
     if failure is not None:
-        reason = f"layer {failure.layer + 1}: {failure.reason}"
-        return Recovery(_outcome(failure), reason, (), None, box.queries, seed, box.domain, PRECISIONS[-1])
-    reason = f"no weights of this architecture fit up to {PRECISIONS[-1]} bits"
+        return Recovery.stopped(failure, **known)
+    failure = Failure(stage="check", reason=f"no weights of this architecture fit up to {PRECISIONS[-1]} bits")
+    return Recovery.stopped(failure, error_estimate=None if exact else float(error), **known)
+
+
+def _recovered(weights: Weights, reason: str, error: float, **known: Any) -> Recovery:
+    """The answer with weights that were checked at inputs that were not used."""
     return Recovery(
-        "failed", reason, (), None if exact else float(error), box.queries, seed, box.domain, PRECISIONS[-1]
+        standing="estimate",
+        outcome="recovered",
+        reason=reason,
+        weights=(weights,),
+        domain=weights.domain,
+        error_estimate=error,
+        **known,
     )
 
 
@@ -207,7 +215,7 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
     """Weights of a deep lightning network from values, over floats, balls (any precision), Q or GF(p)."""
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
-        return Recovery("not identifiable", obstacle, (), None, 0, seed, box.domain)
+        return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
     domain: Domain = box.domain
     if domain.rounds:
         return recover_floats(box, architecture, seed, tolerance)

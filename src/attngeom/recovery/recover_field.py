@@ -13,12 +13,15 @@ from flint import nmod_poly
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, PrimeField
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.results import Outcome, Recovery
+from attngeom.recovery.peeling import layer_failure
+from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.results import Failure
 
 CHECKS = 4
 MAX_LAYERS = 5
@@ -164,7 +167,7 @@ class _Field:
         right = self.field.matmul(first, self.known[-1].T)
         return np.stack([self.field.reduce(self.field.reduce(y * right).sum(axis=1)) for y in (first, second)])
 
-    def last_layer(self) -> tuple[Array, Array] | str:
+    def last_layer(self) -> LayerMatrices | Failure:
         """(M_l, L) from the table of quadrics of the last layer, which enters linearly."""
         field, d, t = self.field, self.d, self.architecture.tokens
         pairs = d * (d + 1) // 2
@@ -180,37 +183,42 @@ class _Field:
                 right.append(answer[:, i])
         table = field.solve(np.stack(rows), np.stack(right))
         if table is None:
-            return "the last layer is no table of quadrics: the function is not of this architecture"
+            return _foreign("last layer", "the last layer is no table of quadrics")
         split = split_layer(table.T.reshape(-1, d, pairs), field)
         if not split.points:
-            return "the quadrics of the last layer do not split: the function is not of this architecture"
-        return split.points[0].A, split.points[0].V
+            return _foreign("last layer", "the quadrics of the last layer do not split")
+        return split.points[0]
 
-    def finish(self) -> Weights | str:
+    def finish(self) -> Weights | Failure:
         """The weights that go on from the known layers, or why there are none."""
         last = self.last_layer()
-        if isinstance(last, str):
+        if isinstance(last, Failure):
             return last
-        virtual = VirtualWeights((*self.known, last[0]), last[1], self.field, self.architecture.rule)
+        virtual = VirtualWeights((*self.known, last.A), last.V, self.field, self.architecture.rule)
         X = self.random(CHECKS, self.d, self.architecture.tokens)
         if not self.field.equal(forward_virtual(virtual, X), self.box(X)):
-            return "the outputs at held-out inputs differ: the function is not of this architecture"
+            return _foreign("check", "the outputs at held-out inputs differ")
         try:
             return lift_virtual(virtual, self.architecture)
         except InputError as error:
-            return str(error)
+            return Failure(stage="weights", reason=str(error))
 
-    def search(self, known: list[Array]) -> Weights | str:
+    def search(self, known: list[Array]) -> Weights | Failure:
         """The weights that go on from known layers, or the last reason why there are none, depth first."""
         self.known = known
         if len(known) == self.architecture.num_layers - 1:
             return self.finish()
-        found: Weights | str = f"layer {len(known) + 1}: the values do not determine M_{len(known) + 1}"
+        reason = f"the values do not determine M_{len(known) + 1}"
+        found: Weights | Failure = layer_failure(len(known), reason, is_hypothesis=True)
         for M in self.next_matrix():
             found = self.search([*known, M])
-            if not isinstance(found, str):
+            if isinstance(found, Weights):
                 break
         return found
+
+
+def _foreign(stage: str, reason: str) -> Failure:
+    return Failure(stage=stage, reason=f"{reason}: the function is not of this architecture")
 
 
 def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> Recovery:
@@ -223,13 +231,20 @@ def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> R
     if not isinstance(field, PrimeField) or field.p <= 3**layers:
         raise DomainError(f"a box over {field.name} given; GF(p) with p above the degree {3**layers} is required")
 
-    def stop(outcome: Outcome, reason: str) -> Recovery:
-        return Recovery(outcome, reason, (), None, box.queries, seed, field)
-
     if layers > MAX_LAYERS or (layers > 2 and architecture.widths[0] < 3):
-        return stop("failed", "over GF(p) two layers are recovered, and three to five if d ≥ 3; use a box over Q")
-    found = _Field(box, architecture, field, seed).search([])
-    if isinstance(found, str):
-        return stop("not identifiable" if "do not determine" in found else "failed", found)
-    shown = f"equal outputs at {CHECKS} random inputs over GF({field.p})"
-    return Recovery("recovered", shown, (found,), 0.0, box.queries, seed, field, is_exact=True)
+        reason = "over GF(p) two layers are recovered, and three to five if d ≥ 3; use a box over Q"
+        found: Weights | Failure = Failure(stage="architecture", reason=reason)
+    else:
+        found = _Field(box, architecture, field, seed).search([])
+    if isinstance(found, Failure):
+        return Recovery.stopped(found, queries=box.queries, seed=seed, domain=field)
+    return Recovery(
+        standing="probabilistic",
+        outcome="recovered",
+        reason=f"equal outputs at {CHECKS} random inputs over GF({field.p})",
+        weights=(found,),
+        error_estimate=0.0,
+        queries=box.queries,
+        seed=seed,
+        domain=field,
+    )

@@ -1,39 +1,54 @@
-"""The answer of a recovery: weights, or the reason why there are none."""
+"""The answer of a recovery: weights, or the stage at which it ended and the reason why there are none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from attngeom.exact.domains import Domain
 from attngeom.network import Weights
+from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.results import Failure, Result
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
 
 
-@dataclass(frozen=True, eq=False)
-class Recovery:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recovery(Result):
     """Weights that give a function, up to its fiber: both points of a two-point fiber, none unless they were checked.
 
     ``outcome``: "recovered"; "not identifiable" (a hypothesis fails, ``reason`` says which); "closure_only" (complex
     weights exist, real ones do not); "failed" (no weights of this architecture fit, or not to the tolerance).
-    ``error_estimate`` is the largest relative error at inputs that were not used. ``is_exact`` weights reproduce the
-    given coefficients, or all outputs that were checked, exactly.
+    ``stage`` is where a recovery without weights ended. ``error_estimate`` is the largest relative error at inputs
+    that were not used. ``standing``: "proven" for exact coefficients; "probabilistic" if the outputs at random inputs
+    over GF(p) agree; else "estimate", or "undecided" where a search from values found nothing.
     """
 
     outcome: Outcome
-    reason: str
-    weights: tuple[Weights, ...]
-    error_estimate: float | None
-    queries: int
-    seed: int
     domain: Domain
+    weights: tuple[Weights, ...] = ()
+    stage: str | None = None
+    error_estimate: float | None = None
+    queries: int = 0
     precision: int | None = None
     separation: float | None = None
-    is_exact: bool = False
+
+    @classmethod
+    def stopped(cls, failure: Failure, **known: Any) -> Recovery:
+        """The answer of a search that failed; undecided unless ``known`` says more."""
+        outcome: Outcome = "not identifiable" if failure.is_hypothesis else "failed"
+        return cls(
+            **{"standing": "undecided", "outcome": outcome, "reason": failure.reason, "stage": failure.stage, **known}
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the weights reproduce the given coefficients, or all outputs that were checked, exactly."""
+        return self.outcome == "recovered" and self.domain.is_exact
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        record = {
             "outcome": self.outcome,
             "reason": self.reason,
             "num_points": len(self.weights),
@@ -45,3 +60,22 @@ class Recovery:
             "separation": self.separation,
             "seed": self.seed,
         }
+        if self.weights and self.weights[0].architecture.num_layers == 1:
+            record["points"] = [
+                {
+                    "A": matrix_to_json(weights.attention_matrices()[0][0], weights.domain),
+                    "V": matrix_to_json(weights.value_matrices()[0][0], weights.domain),
+                }
+                for weights in self.weights
+            ]
+        return record
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {self.outcome: "", "reason": self.reason, "exact": "yes" if self.is_exact else "no"}
+        if self.error_estimate is not None and not self.is_exact:
+            lines["error estimate"] = f"{self.error_estimate:.1e}"
+        if self.domain.degree > 1:
+            lines["field"] = self.domain.label
+        for index, point in enumerate(self.to_json().get("points", [])):
+            lines[f"A ({index + 1})"], lines[f"V ({index + 1})"] = point["A"], point["V"]
+        return lines
