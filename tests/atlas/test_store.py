@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
 from attngeom.atlas.store import FactStore
 from attngeom.cli.app import run
 from attngeom.errors import FormatError, InputError
@@ -77,19 +77,19 @@ def test_a_contradiction_keeps_the_first_answer_and_is_recorded(path):
 def test_a_fact_ends_its_failure_and_failures_count_attempts(path):
     fact = make_fact(1)
     with FactStore(path) as store:
-        store.add(failures=[Failure(fact.task, "time", "slow")])
-        store.add(failures=[Failure(fact.task, "memory", "large")])
+        store.add(failures=[TaskFailure(fact.task, "time", "slow")])
+        store.add(failures=[TaskFailure(fact.task, "memory", "large")])
         (failure,) = store.failures()
         assert (failure.reason, failure.attempts) == ("memory", 2)
         assert store.failed_keys([fact.task.key]) == {fact.task.key}
         store.add([fact])
         assert store.failures() == []
-        store.add(failures=[Failure(fact.task, "time", "slow")])
+        store.add(failures=[TaskFailure(fact.task, "time", "slow")])
         assert store.failures() == []
 
 
 def test_a_transaction_is_all_or_nothing(path):
-    bad = Failure(make_fact(2).task, "error", "x")
+    bad = TaskFailure(make_fact(2).task, "error", "x")
     object.__setattr__(bad, "detail", None)
     with FactStore(path) as store:
         with pytest.raises(FormatError):
@@ -267,7 +267,7 @@ def test_altered_texts_are_one_line(tmp_path, text, column, capfd):
     path = tmp_path / "a.db"
     with FactStore(path) as store:
         store.add([make_fact(1)])
-        store.add(failures=[Failure(make_fact(2).task, "time", "slow")])
+        store.add(failures=[TaskFailure(make_fact(2).task, "time", "slow")])
     for table in ("facts", "failures"):
         # Not every table has the column, and not every column takes NULL.
         with suppress(sqlite3.IntegrityError, sqlite3.OperationalError):

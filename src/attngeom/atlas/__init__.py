@@ -2,7 +2,7 @@
 
 from attngeom.atlas.children import Budget
 from attngeom.atlas.executors import dask_executor, local_executor
-from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
 from attngeom.atlas.runner import Progress, RunReport, run_sweep
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.sweep import Sweep, parse_sweep, read_sweep
@@ -12,11 +12,11 @@ __all__ = [
     "Budget",
     "Fact",
     "FactStore",
-    "Failure",
     "Progress",
     "RunReport",
     "Sweep",
     "Task",
+    "TaskFailure",
     "dask_executor",
     "local_executor",
     "parse_sweep",

@@ -141,7 +141,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     """A task that has no fact yet, and why; ``attempts`` counts how often it was tried."""
 
     task: Task

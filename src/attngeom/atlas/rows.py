@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attngeom.atlas.records import Answer, Fact, Failure, Task, canonical_json, seal, sha256
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
 
 Row = tuple[Any, ...]
 
@@ -54,13 +54,13 @@ def read_fact(row: Row) -> Fact | None:
         return None
 
 
-def read_failure(row: Row) -> Failure | None:
+def read_failure(row: Row) -> TaskFailure | None:
     """The failure of a row; None if the row does not match its key."""
     key, question, architecture, parameters, seed, reason, detail, attempts, version, cpu = row
     try:
         if sha256(make_line(question, architecture, parameters, seed)) != key:
             return None
         task = read_task(question, architecture, parameters, seed)
-        return Failure(task, reason, detail, float(cpu), str(version), int(attempts))
+        return TaskFailure(task, reason, detail, float(cpu), str(version), int(attempts))
     except (ValueError, TypeError, RecursionError):
         return None

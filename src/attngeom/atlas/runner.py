@@ -14,7 +14,7 @@ from typing import Any
 
 from attngeom.atlas.children import Budget, run_batch
 from attngeom.atlas.questions import get_question
-from attngeom.atlas.records import Answer, Fact, Failure, Task
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.sweep import Pending, Sweep, make_plan
 from attngeom.errors import AttnGeomError
@@ -182,7 +182,7 @@ def _store_batch(
     for item, outcome in zip(batch, outcomes):
         task, seconds = Task.from_line(item.line), round(outcome["cpu_seconds"], 6)
         if "reason" in outcome:
-            failures.append(Failure(task, outcome["reason"], outcome["detail"], seconds))
+            failures.append(TaskFailure(task, outcome["reason"], outcome["detail"], seconds))
         else:
             result = Answer(outcome["answer"], outcome["evidence"], outcome["prime"], outcome["certificate"])
             facts.append(Fact(task, result, seconds, outcome["version"]))

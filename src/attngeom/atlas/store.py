@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from attngeom.atlas.records import Fact, Failure, Task
+from attngeom.atlas.records import Fact, Task, TaskFailure
 from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure, task_columns
 from attngeom.errors import FormatError, InputError
 
@@ -48,7 +48,7 @@ class Added:
 
     new: int
     repeated: int
-    contradictions: tuple[Failure, ...]
+    contradictions: tuple[TaskFailure, ...]
 
 
 class FactStore:
@@ -99,7 +99,7 @@ class FactStore:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def add(self, facts: Sequence[Fact] = (), failures: Sequence[Failure] = ()) -> Added:
+    def add(self, facts: Sequence[Fact] = (), failures: Sequence[TaskFailure] = ()) -> Added:
         """Write facts and failures in one transaction: all of them or none.
 
         A fact that is there already stays as it is; if the new answer differs, the contradiction is recorded among the
@@ -122,7 +122,7 @@ class FactStore:
                     repeated += 1
                 else:
                     detail = f"stored {known[:400]}, found {str(row[5])[:400]} with version {fact.version}"
-                    contradictions.append(Failure(fact.task, "contradiction", detail, fact.cpu_seconds))
+                    contradictions.append(TaskFailure(fact.task, "contradiction", detail, fact.cpu_seconds))
             for failure in (*failures, *contradictions):
                 self._add_failure(database, failure)
         return Added(new, repeated, tuple(contradictions))
@@ -134,7 +134,7 @@ class FactStore:
             yield self.add(chunk)
         yield self.add(failures=other.failures())
 
-    def _add_failure(self, database: sqlite3.Connection, failure: Failure) -> None:
+    def _add_failure(self, database: sqlite3.Connection, failure: TaskFailure) -> None:
         columns = task_columns(failure.task)
         key = columns[0]
         known = database.execute("SELECT 1 FROM facts WHERE key = ?", (key,)).fetchone()
@@ -191,7 +191,7 @@ class FactStore:
             for row in rows:
                 yield self._fact(row)
 
-    def failures(self) -> list[Failure]:
+    def failures(self) -> list[TaskFailure]:
         """All failures, in the order in which they first occurred."""
         with self._translated():
             rows = self._database.execute(f"SELECT {FAILURE_COLUMNS} FROM failures ORDER BY rowid").fetchall()
