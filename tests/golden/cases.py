@@ -426,6 +426,12 @@ LAMBDA = [
         (Step("lambda {in}/deep.json --certificate {out}/c.json"), Step("verify {out}/c.json")),
         ("c.json",),
     ),
+    one(
+        "lambda-benchmark",
+        "lambda {in}/stratum_zero.json --export-benchmark {out}/b",
+        files=("b/benchmark.json", "b/weights.safetensors"),
+    ),
+    one("lambda-bad-benchmark", "lambda {in}/stratum_boundary.json --export-benchmark {out}/b", 2),
     one("lambda-bad-certificate", "lambda {in}/layer.safetensors --certificate {out}/c.json", 2, files=("c.json",)),
     one("lambda-bad-nothing", "lambda", 2),
     one("lambda-bad-both", "lambda {in}/layer.json --widths 2,2 --table", 2),

@@ -26,6 +26,7 @@ from attngeom.cli.options import (
 from attngeom.cli.output import print_json, print_line, print_pairs, print_table
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
+from attngeom.interop.learning_benchmark import write_benchmark
 from attngeom.learning import LearningTable, global_learning_coefficient, learning_coefficient, learning_table
 from attngeom.network import Architecture
 from attngeom.verification import write_certificate
@@ -39,6 +40,10 @@ AsTable = Annotated[bool, flag("--table", "One row for each rank stratum of the 
 Global = Annotated[bool, flag("--global", "The least pair over all weights of the same function.")]
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", "Write a certificate for attngeom verify to this file.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--export-benchmark", metavar="DIR", help="Write weights, λ, m and a torch module for estimators."),
 ]
 
 
@@ -60,6 +65,7 @@ def lambda_command(
     causal: Causal = False,
     temperature: Temperature = "1",
     certificate: CertificateFile = None,
+    export_benchmark: Folder = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -71,8 +77,8 @@ def lambda_command(
     """
     if (weights is None) != table or table != (widths is not None):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
-    if certificate is not None and (table or everywhere):
-        raise InputError("--certificate given with --table or --global; certificates are about given weights")
+    if (certificate is not None or export_benchmark is not None) and (table or everywhere):
+        raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:
         sizes = parse_list(str(widths), "widths")
         given = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
@@ -84,6 +90,8 @@ def lambda_command(
         if found.certificate is None:
             raise InputError(f"no certificate can be written: {found.standing}, by Theorem {found.theorem}; see docs")
         write_certificate(found.certificate, certificate)
+    if export_benchmark is not None:
+        write_benchmark(found, export_benchmark)
     if json:
         print_json(found.to_json())
     else:

@@ -1,0 +1,96 @@
+"""A point with a proven learning coefficient, as files for estimators of other libraries (devinterp, lambda_hat).
+
+A folder holds the weights (safetensors, float64), a JSON record with λ and m, and a torch module with the network, a
+sampler of inputs and the loss K. The truth is the network at these weights, without noise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import RR
+from attngeom.files import check_target, make_folder, parse_json, to_json, write_atomic
+from attngeom.interop.weights import read_weights, write_weights
+from attngeom.learning.answer import LearningCoefficient
+
+MODULE = '''"""An attention network at a point with known learning coefficient: see benchmark.json beside this file."""
+import json, pathlib
+import torch
+from safetensors.torch import load_file
+
+HERE = pathlib.Path(__file__).parent
+RECORD = json.loads((HERE / "benchmark.json").read_text())
+ARCHITECTURE = RECORD["architecture"]
+
+class Network(torch.nn.Module):
+    """X of shape (batch, d, t), tokens are columns; column i of a head is sum_j P_ji V x_j, P from x_j^T K^T Q x_i."""
+    def __init__(self):
+        super().__init__()
+        tensors = load_file(HERE / "weights.safetensors")
+        for name, tensor in tensors.items():
+            self.register_parameter(name.replace(".", "_"), torch.nn.Parameter(tensor))
+        self.prefixes = sorted({name.rpartition(".")[0].replace(".", "_") for name in tensors})
+    def forward(self, X):
+        for layer in range(len(ARCHITECTURE["attention"])):
+            total = X if ARCHITECTURE["residual"] else 0
+            for prefix in (p for p in self.prefixes if (p + "_").startswith(f"layers_{layer}_")):
+                Q, K, V, O = (getattr(self, f"{prefix}_{letter}", None) for letter in "QKVO")
+                S = torch.einsum("akj,aki->aji", K @ X, Q @ X) / float(RECORD["temperature"])
+                hidden = torch.tril(torch.ones(S.shape[-2:]), -1).bool() & ARCHITECTURE["causal"]
+                if ARCHITECTURE["kind"] == "softmax":
+                    S = torch.softmax(S.masked_fill(hidden, -torch.inf), dim=-2)
+                elif ARCHITECTURE["kind"] == "sigmoid":
+                    S = torch.sigmoid(S)
+                part = V @ X @ S.masked_fill(hidden, 0.0)
+                total = total + (part if O is None else O @ part)
+            X = total
+        return X
+
+def sample_inputs(batch, generator=None):
+    """Independent standard normal tokens: a density on an open set with finite moments."""
+    shape = (batch, ARCHITECTURE["widths"][0], ARCHITECTURE["tokens"])
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+def loss(network, truth, X):
+    """K(w) = E |phi_w(X) - phi_truth(X)|^2 / 2: volumes {K <= e} are of order e^lambda log(1/e)^(m-1)."""
+    return 0.5 * ((network(X) - truth(X).detach()) ** 2).sum(dim=(1, 2)).mean()
+'''
+
+
+def write_benchmark(found: LearningCoefficient, folder: str | Path) -> list[Path]:
+    """Write weights.safetensors, benchmark.json and network.py; InputError unless the pair is proven at float weights.
+
+    Entries that are no floats would be rounded, and rounded weights lie in another stratum.
+    """
+    if not found.is_proven:
+        raise InputError(f"a pair that is not proven ({found.standing}) given; benchmarks need a proven one")
+    weights = found.weights.to(RR)
+    if not weights.to(found.weights.domain).equals(found.weights):
+        raise InputError("weights that are no float numbers given; rounding would move the point, scale them first")
+    record: dict[str, Any] = {
+        "format": "attngeom/learning-benchmark",
+        "version": 1,
+        "lambda": str(found.value),
+        "multiplicity": found.multiplicity,
+        "theorem": found.theorem,
+        "stratum": found.stratum,
+        "architecture": found.weights.architecture.to_json(),
+        "temperature": float(found.weights.architecture.temperature),
+        "inputs": {"law": "independent standard normal entries", "shape": ["batch", "d", "t"]},
+        "loss": "E |phi_w(X) - phi_truth(X)|^2 / 2, the truth at these weights, no noise",
+        "files": {"weights": "weights.safetensors", "network": "network.py"},
+    }
+    folder = make_folder(folder)
+    paths = [folder / name for name in ("weights.safetensors", "benchmark.json", "network.py")]
+    for path in paths:
+        check_target(path)
+    text = to_json(record) + "\n"
+    parse_json(text, "benchmark.json")
+    write_weights(weights, paths[0])
+    write_atomic(paths[1], text)
+    write_atomic(paths[2], MODULE)
+    if not read_weights(paths[0]).equals(weights):
+        raise InputError(f"{paths[0]} does not read back; the folder is not complete")
+    return paths
