@@ -39,6 +39,7 @@ WEIGHTS = (
     "teleport {file} --objective norm --out {out}/w.safetensors",
     "coefficients {file} --out {out}/c.json",
     "dim --from-checkpoint {file}",
+    "lambda {file}",
 )
 TARGETS = (
     Target("weights-json", "[a-z]*[a-z].json", WEIGHTS, (mutate_json, mutate_bytes)),

@@ -29,7 +29,7 @@ def searchers(modules: set[str], more: set[str] = frozenset()) -> set[str]:  # t
     return {name for name in modules if name.split(".")[0] not in VERIFIERS and name not in allowed}
 
 
-@pytest.mark.parametrize("name", ["layer", "dimension"])
+@pytest.mark.parametrize("name", ["layer", "dimension", "learning"])
 def test_the_command_loads_no_searcher(name: str) -> None:
     path = INPUTS / f"certificate_{name}.json"
     modules = loaded_by(f"from attngeom.cli.app import run\nrun(['verify', {str(path)!r}, '--json'])")
