@@ -21,8 +21,8 @@ from attngeom.exact.modular import rref_mod_p, solve_mod_p
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, module_dimension
 
-MAX_TERMS = 400
-MAX_CANDIDATES = 40
+MAX_TERMS = 60
+MAX_CANDIDATES = 12
 
 
 def translation_matrix(g: Array, targets: Array, p: int) -> Array:
