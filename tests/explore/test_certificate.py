@@ -52,3 +52,19 @@ def test_browser_shows_each_step(visit, expect):
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")
     expect(page.locator("#steps tbody tr").last).to_contain_text("digest")
     expect(page.locator("code").first).to_contain_text("<u>x</u>.json")
+
+
+DROP = """(place, [name, text]) => {
+  const held = new DataTransfer();
+  held.items.add(new File([text], name));
+  place.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: held }));
+}"""
+
+
+def test_browser_takes_files_that_are_dropped_anywhere(visit, expect):
+    page = visit("certificate")
+    text = (INPUTS / "certificate_closure.json").read_text()
+    page.locator("h1").evaluate(DROP, ["dropped.json", text])
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
+    page.locator("h1").evaluate(DROP, ["other.json", "[" * 5000])
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")

@@ -1,15 +1,17 @@
 """The view of checkpoints: heads, strata, λ and comparisons are those of the library, for files and model folders."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import attngeom
 from attngeom.errors import AttnGeomError
 from attngeom.exact import QQ, RR
 from attngeom.explore.controls import read_state
-from attngeom.explore.heads import facts_of_weights
+from attngeom.explore.heads import MEASURES, facts_of_weights
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
 from attngeom.explore.views.checkpoint import head_misfits
@@ -66,19 +68,37 @@ def test_different_functions_come_with_an_input():
     assert 'data-verdict="different"' in page and "tells them apart" in page
 
 
-@pytest.mark.parametrize("measure", ["condition", "rank", "gap", "coincidence"])
-def test_model_folders_are_opened_by_a_job(measure):
-    state = state_of(MODELS / "llama", MODELS / "llama", measure=measure)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_measure_has_a_map(measure):
+    assert MEASURES[measure] in VIEW.show(state_of(INPUTS / "heads.json", measure=measure))
+
+
+def test_model_folders_are_opened_by_a_job():
+    state = state_of(MODELS / "llama", MODELS / "llama")
     assert 'data-job="open"' in VIEW.show(state) and 'data-job="compare"' in VIEW.show(state)
     told = []
     page = VIEW.jobs["open"](state, lambda done, total: told.append((done, total)))
     found = inspect_model(open_model(MODELS / "llama"))
     assert f"{found.redundancy.total:,}" in page and told[-1] == (found.spec.layers, found.spec.layers)
-    assert page.count("<rect") == len(found.heads)
+    assert page.count("<rect") == 4 * len(found.heads)
 
 
-def test_model_folders_are_compared_by_a_job():
+def changed_model(folder, target):
+    """A copy whose first value projection has one wrong entry."""
+    copy = shutil.copytree(folder, target / "changed")
+    tensors = load_file(copy / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("h.0.attn.c_attn.weight"))
+    tensors[name] = tensors[name].copy()
+    tensors[name][0, -1] += 1
+    save_file(tensors, copy / "model.safetensors")
+    return copy
+
+
+def test_model_folders_are_compared_by_a_job(tmp_path):
     assert 'data-verdict="same"' in VIEW.jobs["compare"](state_of(MODELS / "gpt2", MODELS / "gpt2"), print)
+    state = state_of(MODELS / "gpt2", changed_model(MODELS / "gpt2", tmp_path))
+    page = VIEW.jobs["compare"](state, print)
+    assert 'data-verdict="different"' in page and "rounding does not explain" in page
     with pytest.raises(AttnGeomError, match="two of one kind"):
         VIEW.jobs["compare"](state_of(MODELS / "gpt2", INPUTS / "deep.json"), print)
 

@@ -42,7 +42,7 @@ def start_page() -> Html:
 
 
 def answer(view: View, query: Mapping[str, str], shelf: Shelf) -> Html:
-    """What a view shows for an address: the answer or one line that refuses, then what to copy."""
+    """What a view shows for an address: the answer or one line that refuses, room for long work, what to copy."""
     try:
         state = read_state(view.controls, query, shelf)
         shown = view.show(state)
@@ -50,7 +50,8 @@ def answer(view: View, query: Mapping[str, str], shelf: Shelf) -> Html:
     except AttnGeomError as error:
         shown, copied = refusal(error), None
     link = f"/{view.name}?{write_query(read_texts(view.controls, query))}"
-    return join((shown, tag("footer", copied, tag("p", tag("a", "Link to what you see", href=link, id="link")))))
+    work = tag("section", id="job", aria_live="polite")
+    return join((shown, work, tag("footer", copied, tag("p", tag("a", "Link to what you see", href=link, id="link")))))
 
 
 def _copied(command: str, python: str) -> Html:
@@ -73,8 +74,7 @@ def view_page(view: View, query: Mapping[str, str], shelf: Shelf) -> Html:
     )
     buttons = tag("div", *map(_button, view.actions), class_="buttons wide") if view.actions else None
     form = draw_form(view.controls, query, shelf, buttons)
-    work = tag("section", id="job", aria_live="polite")
-    main = tag("main", tag("div", answer(view, query, shelf), id="answer", aria_live="polite"), work)
+    main = tag("main", tag("div", answer(view, query, shelf), id="answer", aria_live="polite"))
     return page(title, header, tag("div", form, main, class_="view", data_view=view.name))
 
 

@@ -7,7 +7,8 @@
   const name = view.dataset.view;
   const form = document.getElementById("controls");
   const answer = document.getElementById("answer");
-  const work = document.getElementById("job");
+  const place = () => document.getElementById("job"); // each answer brings a new one
+  const STOPPED = "<p class='refusal' role='alert'>The server was stopped.</p><section id='job'></section>";
   const OWN = { "X-Attngeom": "1" };
   let asked = 0;
   let running = null;
@@ -37,7 +38,7 @@
     stopWork();
     answer.setAttribute("aria-busy", "true");
     const reply = await fetch(`/${name}/answer?${address}`).catch(() => null);
-    const shown = reply ? await reply.text() : "<p class='refusal' role='alert'>The server was stopped.</p>";
+    const shown = reply ? await reply.text() : STOPPED;
     if (mine !== asked) return; // a later change has asked again
     show(shown);
     history.replaceState(null, "", `/${name}?${address}`);
@@ -70,17 +71,17 @@
   async function act(action) {
     const reply = await fetch(`/${name}/action/${encodeURIComponent(action)}?${query()}`);
     if (reply.ok) await set(await reply.json());
-    else work.innerHTML = await reply.text();
+    else place().innerHTML = await reply.text();
   }
 
   async function upload(field, file) {
-    work.textContent = "";
+    place().textContent = "";
     const reply = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, {
       method: "POST", headers: OWN, body: file,
     }).catch(() => null);
     if (!reply || !reply.ok) {
-      work.innerHTML = reply ? await reply.text() : "";
-      if (!reply) work.textContent = "The file could not be sent: it is too large, or the server was stopped.";
+      place().innerHTML = reply ? await reply.text() : "";
+      if (!reply) place().textContent = "The file could not be sent: it is too large, or the server was stopped.";
       return;
     }
     const entry = await reply.json();
@@ -91,6 +92,7 @@
 
   async function startWork(job) {
     stopWork();
+    const work = place();
     const started = await fetch(`/${name}/job/${job}?${query()}`, { method: "POST", headers: OWN, body: "" });
     if (!started.ok) {
       work.innerHTML = await started.text();
@@ -130,8 +132,8 @@
   function stopWork() {
     if (running) fetch(`/job/${running}/cancel`, { method: "POST", headers: OWN, body: "", keepalive: true });
     running = null;
-    delete work.dataset.stage;
-    work.replaceChildren();
+    delete place().dataset.stage;
+    place().replaceChildren();
   }
 
   function copyLine(event) {
@@ -167,8 +169,8 @@
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
-    const place = event.target.closest("[data-drop]") || form.querySelector("[data-drop]");
-    if (place && event.dataTransfer.files.length) upload(place.dataset.drop, event.dataTransfer.files[0]);
+    const box = event.target.closest("[data-drop]") || form.querySelector("[data-drop]");
+    if (box && event.dataTransfer.files.length) upload(box.dataset.drop, event.dataTransfer.files[0]);
   });
   addEventListener("pagehide", stopWork);
   settle();

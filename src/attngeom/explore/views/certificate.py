@@ -100,7 +100,7 @@ def show_recheck(file: ShelfItem) -> Html:
     rows = [[str(place), step.title, marks[step.passed], step.found[:LONGEST]] for place, step in enumerate(steps, 1)]
     parts: list[Node] = [
         section("Verdict", *_verdict(verdict)),
-        section("The steps", table(("", "step", "result", "what was found"), rows, id="steps")),
+        section("The steps", table(("", "step", "result", "what was found"), rows, id="steps", class_="short")),
     ]
     if certificate is not None:
         held = {

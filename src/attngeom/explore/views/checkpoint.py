@@ -80,14 +80,14 @@ def show_weights(weights: Weights, measure: str) -> Html:
     )
 
 
-def show_model(found: ModelInspection, measure: str) -> Html:
+def show_model(found: ModelInspection) -> Html:
     """The heads, the redundancy, the remarks and the unread tensors of a transformer."""
     facts = facts_of_model(found.heads)
     about: dict[str, Node] = {
         "family": found.spec.family,
         "layers": str(found.spec.layers),
         "parameters": f"{found.spec.parameters:,}",
-        **{name: str(value) for name, value in kind_of(found.spec).items() if value not in (None, [], False)},
+        **{name.replace("_", " "): _plain(value) for name, value in kind_of(found.spec).items() if value},
     }
     if found.redundancy is not None:
         about["redundant parameters"] = join((f"{found.redundancy.total:,} ", badge(found.redundancy.standing)))
@@ -97,12 +97,20 @@ def show_model(found: ModelInspection, measure: str) -> Html:
         for remark in found.findings[:MAX_LISTED]
     ]
     unread = [[name[:120], reason[:120]] for name, reason in list(found.unread.items())[:MAX_LISTED]]
-    parts: list[Node] = [tag("h2", "The model"), *draw_heads(facts, measure), pairs(about, id="model")]
+    maps = [node for measure in MEASURES if measure != "lambda" for node in draw_heads(facts, measure)]
+    parts: list[Node] = [tag("h2", "The model"), *maps, pairs(about, id="model")]
     parts += [tag("h3", "Remarks"), table(("layer", "part", "remark"), remarks)] if remarks else []
     words = "What is not modelled" if unread else "Every tensor is modelled."
     parts += [tag("h3", words)]
     parts += [table(("tensor", "why it is not read"), unread)] if unread else []
     return join(parts)
+
+
+def _plain(value: Any) -> str:
+    """A value of a configuration without the marks of Python."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def head_misfits(one: Weights, other: Weights, symmetry: Symmetry) -> list[list[float]]:
@@ -182,6 +190,11 @@ def show_model_comparison(found: ModelComparison) -> Html:
         expected = "–" if worst is None else f"{worst.expected:.1e}"
         rows.append([str(layer.layer), ANSWERS[layer.same], place[:120], misfit, expected, f"{layer.condition:.3g}"])
     columns = ("layer", "same", "worst head or unit", "misfit", "expected from rounding", "condition")
+    heads = [
+        [str(layer.layer), name[:120], "–" if misfit.index is None else str(misfit.index), f"{misfit.value:.1e}"]
+        for layer in found.layers
+        for name, misfit in (*layer.wrong, *layer.suspects)
+    ]
     differences = [f"{key}: {a!r} and {b!r}"[:200] for key, (a, b) in found.config_differences.items()]
     return join(
         (
@@ -189,6 +202,8 @@ def show_model_comparison(found: ModelComparison) -> Html:
             tag("p", SAME[found.same_function], class_="verdict", id="verdict", data_verdict=marked),
             tag("p", badge(found.standing), f" {found.level}: {found.reason[:400]}", class_="reason"),
             table(columns, rows) if rows else None,
+            tag("h3", "Tensors that rounding does not explain") if heads else None,
+            table(("layer", "tensor", "head or unit", "misfit"), heads[:MAX_LISTED]) if heads else None,
             tag("ul", *(tag("li", line) for line in differences)) if differences else None,
         )
     )
@@ -214,7 +229,7 @@ class CheckpointView(View):
             return tag("p", words, tag("code", "attngeom explore model-folder weights.safetensors"))
         if not _is_instant(file, other):
             look = tag("button", "Look at it", type="button", class_="main", data_job="open")
-            both = tag("button", "Compare", type="button", class_="main", data_job="compare") if other else None
+            both = tag("button", "Compare them", type="button", class_="main", data_job="compare") if other else None
             return tag("p", "This checkpoint is opened in a process of its own. ", look, " ", both)
         weights = read_weights(file.path)
         compared = None if other is None else show_comparison(weights, read_weights(other.path))
@@ -224,7 +239,7 @@ class CheckpointView(View):
         """A larger checkpoint or a model folder, layer by layer."""
         file: ShelfItem = state["file"]
         if file.is_folder:
-            return show_model(inspect_model(open_model(file.path), progress), state["measure"])
+            return show_model(inspect_model(open_model(file.path), progress))
         return show_weights(read_weights(file.path), state["measure"])
 
     def compare(self, state: State, progress: Progress) -> Html:

@@ -246,7 +246,7 @@ class FiberView(View):
     def _moments(self, weights: Weights) -> list[Node]:
         words = (
             "Gradient flow on any loss of the function keeps these matrices; moving along the fiber changes them. At"
-            " the least norm all of them are 0."
+            " the least norm all of them are 0, to rounding."
         )
         tensors = tensors_of(weights)
         maps = []

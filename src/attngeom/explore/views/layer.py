@@ -22,6 +22,7 @@ from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
 from attngeom.layer.coefficients import Coefficients, array_shapes, count_entries, expand_matrices, symmetrize
 from attngeom.layer.files import coefficients_to_json, read_coefficients
+from attngeom.results import Standing
 from attngeom.verification import verify
 
 MAX_D = 4
@@ -121,15 +122,21 @@ def _sub(index: int) -> str:
     return "₀₁₂₃₄₅₆₇₈₉"[index]
 
 
+def standing_of(result: Certification) -> Standing:
+    """How strong a verdict is: exact coefficients give proofs, floats estimates."""
+    if result.verdict == "undecided":
+        return "undecided"
+    return "proven" if result.is_exact else "estimate"
+
+
 def show_result(result: Certification, state: State) -> Html:
     """Verdict, weights or violated equation, distance, certificate."""
     coefficients = result.coefficients
-    standing = "undecided" if result.verdict == "undecided" else "proven" if result.is_exact else "estimate"
     parts: list[Node] = [
         section(
             "Verdict",
             tag("p", VERDICTS[result.verdict], class_="verdict", id="verdict", data_verdict=result.verdict),
-            tag("p", badge(standing), " ", result.reason[:400], class_="reason"),
+            tag("p", badge(standing_of(result)), " ", result.reason[:400], class_="reason"),
         )
     ]
     broken = None

@@ -13,7 +13,7 @@ from attngeom.explore.controls import State, Text
 from attngeom.explore.lists import parse_numbers
 from attngeom.explore.markup import Html, Node, badge, join, section, table, tag
 from attngeom.explore.view import View
-from attngeom.explore.views.layer import VERDICTS
+from attngeom.explore.views.layer import VERDICTS, standing_of
 from attngeom.files import to_json
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.files import coefficients_to_json
@@ -164,7 +164,7 @@ class ManifoldView(View):
         on = "on" if y * y == w * x * x else "off"
         verdict: list[Node] = [
             tag("p", VERDICTS[result.verdict], class_="verdict", id="verdict", data_verdict=result.verdict),
-            tag("p", badge("proven"), " ", result.reason, class_="reason"),
+            tag("p", badge(standing_of(result)), " ", result.reason, class_="reason"),
             tag("p", f"The point ({x}, {y}, {w}) lies {on} the surface y² = w x²."),
         ]
         if result.points:
