@@ -14,11 +14,12 @@ SEED ?= 0
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test browser-test docs-check wheel lint fuzz bench torch models-test clean
+.PHONY: help reproduce test browser-test docs docs-check wheel lint fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
+	@echo "make docs        build the documentation site (build/site)"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
@@ -65,6 +66,10 @@ wheel: $(READY)
 	cd build/wheel && empty/bin/attngeom --help >/dev/null
 	cd build/wheel && empty/bin/attngeom dim --widths 3,3,3 --attention 2,2 --tokens 3 --prove
 	cd build/wheel && empty/bin/attngeom demo demo >/dev/null && empty/bin/attngeom compare demo/a.json demo/b.json
+
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "the site: build/site/index.html"
 
 docs-check: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.docs

@@ -8,6 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
     {"errors", "files", "palette", "results", "version"},
+    {"drawing"},
     {"exact"},
     {"network"},
     {"layer"},

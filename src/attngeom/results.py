@@ -19,6 +19,16 @@ witness was checked. ``certified``: proven, and the certificate was rechecked. `
 error probability. ``estimate``: floats. ``undecided``: cannot be told; ``reason`` says why.
 """
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
+BADGES: Mapping[Standing, str] = {
+    "theorem": "#1b5e20",
+    "proven": "#2e7d32",
+    "certified": "#2e7d32",
+    "probabilistic": "#8a5a00",
+    "estimate": "#8a5a00",
+    "undecided": "#616161",
+}
+"""Colours of the badges: dark enough for white letters on light and dark pages."""
+CELL = "text-align:left;padding:.1em .6em .1em 0;vertical-align:top"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +69,25 @@ class Result(ABC):
         width = max((len(label) for label in shown), default=0)
         return "\n".join(f"{label:{width}}  {value}".rstrip() for label, value in shown.items())
 
+    @property
+    def recheck(self) -> str | None:
+        """How somebody else checks the answer, in one line; None where there is nothing to check."""
+        return None
+
     def _repr_html_(self) -> str:
-        """A card for notebooks: the rows as a table, the standing as a badge."""
+        """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it."""
         cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(str(value))}</td></tr>"
+            f"<tr><th style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
+            f"<td style='{CELL}'>{html.escape(str(value))}</td></tr>"
             for label, value in self.rows().items()
         )
         badge = (
-            "<span style='border:1px solid currentColor;border-radius:4px;padding:0 .4em'>"
+            f"<span style='background:{BADGES[self.standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
             f"{html.escape(self.standing)}</span>"
         )
-        return f"<div><div>{badge} {html.escape(self.reason)}</div><table>{cells}</table></div>"
+        check = "" if self.recheck is None else f"<div style='opacity:.75'>check it: {html.escape(self.recheck)}</div>"
+        return (
+            "<div style='border:1px solid #8886;border-radius:6px;padding:.6em .9em;display:inline-block;"
+            f"max-width:100%;overflow-x:auto'><div>{badge} {html.escape(self.reason)}</div>"
+            f"<table style='border-collapse:collapse;margin:.4em 0'>{cells}</table>{check}</div>"
+        )

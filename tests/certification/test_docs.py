@@ -13,7 +13,7 @@ from attngeom.layer.files import coefficients_from_json
 from attngeom.verification import verify
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "certify.md").read_text()
-BLOCKS = re.findall(r"### (\w+)[^\n]*\n.*?```json\n(.*?)```", PAGE, flags=re.DOTALL)
+BLOCKS = re.findall(r"### (\w+)[^\n]*\n.*?```json [^\n]*\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 def test_every_verdict_has_an_array() -> None:

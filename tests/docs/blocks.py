@@ -2,8 +2,8 @@
 
 A ``console`` block holds commands behind ``$ `` and their output; ``# exit 1`` behind a command says its exit code. A
 line ``…`` stands for lines that are left out, and `` …`` at the end of a line for the rest of it. A ``python`` block is
-run with those before it; ``# → value`` behind an expression says what it is. The word ``slow`` behind the language
-keeps a block for ``make docs-check``.
+run with those before it; ``# → value`` behind an expression says what it is. A ``json`` or ``toml`` block with a file
+name behind the language is that file. The word ``slow`` keeps a block for ``make docs-check``.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ class Block:
     def is_slow(self) -> bool:
         return "slow" in self.words
 
+    @property
+    def file(self) -> str | None:
+        """The name of the file that the block is, or None."""
+        names = [word for word in self.words if word.endswith((".json", ".toml"))]
+        return names[0] if names and self.language in ("json", "toml") else None
+
     def commands(self) -> list[Command]:
         """The commands of a console block with the output shown for each."""
         found: list[tuple[int, str, list[str]]] = []
@@ -70,8 +76,8 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """The pages whose blocks are run."""
-    return [ROOT / "README.md"]
+    """README.md and every page of docs."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def find_blocks(text: str) -> list[Block]:

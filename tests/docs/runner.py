@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
+import doctest
+import functools
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from attngeom.demo import write_demo
 from tests.docs.blocks import CUT, ROOT, Block, Command, find_blocks, matches
@@ -20,7 +26,7 @@ from tests.golden.runner import call
 
 LANGUAGES = {"console", "python", "json", "toml", "text", "math", "bibtex", "mermaid"}
 """What a block may be: only ``console`` and ``python`` are run, and nothing is without a language."""
-OUTSIDE = {"make", "pip", "pipx", "uv", "python", "docker"}
+OUTSIDE = {"make", "pip", "pipx", "uv", "dask", "marimo"}
 """Commands of other programs, which are shown without output and not run."""
 DIRECTIVE = re.compile(r"\{[\w:-]+\}")
 VALUE = re.compile(r"#\s*→\s*(.*)$")
@@ -30,15 +36,24 @@ class Difference(AssertionError):
     """A page shows what is not so."""
 
 
+@functools.cache
+def _examples() -> Path:
+    """The example files, made once; each page gets a copy."""
+    folder = Path(tempfile.mkdtemp(prefix="attngeom-docs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return write_demo(folder)
+
+
 @contextlib.contextmanager
 def page_folder(text: str) -> Iterator[Path]:
     """A folder for the commands of a page: the example files, or nothing where the page makes them itself."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "demo"
-        folder.mkdir()
-        if "$ attngeom demo" not in text:
-            write_demo(folder)
+        if "$ attngeom demo" in text:
+            folder.mkdir()
+        else:
+            shutil.copytree(_examples(), folder)
         (folder / "examples").symlink_to(ROOT / "examples")
         try:
             os.chdir(folder)
@@ -60,6 +75,10 @@ def run_command(command: Command) -> list[str]:
             Path(words[-1]).write_text(out)
             out = ""
         return (out + err).splitlines()
+    if words[0] == "python" and len(words) > 1 and words[1].startswith("examples/"):
+        with contextlib.redirect_stdout(io.StringIO()) as out, mock.patch.object(sys, "argv", words[1:]):
+            runpy.run_path(words[1], run_name="__main__")
+        return out.getvalue().splitlines()
     if words[0] == "cd" and len(words) == 2:
         os.chdir(words[1])
         return []
@@ -75,6 +94,14 @@ def run_command(command: Command) -> list[str]:
 
 def run_python(block: Block, namespace: dict[str, Any]) -> None:
     """Run the statements of a block; the value of an expression is compared with what ``# →`` says of it."""
+    if block.text.startswith(">>> "):
+        test = doctest.DocTestParser().get_doctest(block.text, namespace, "block", None, block.number - 1)
+        report = io.StringIO()
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False)
+        if runner.run(test, out=report.write, clear_globs=False).failed:
+            raise Difference(report.getvalue())
+        namespace.update(test.globs)
+        return
     lines = block.text.splitlines()
     printed = io.StringIO()
     for statement in ast.parse(block.text).body:
@@ -94,22 +121,25 @@ def run_python(block: Block, namespace: dict[str, Any]) -> None:
         printed.truncate()
 
 
-def check_page(text: str, slow: bool = False) -> list[str]:
-    """What differs between a page and its runs, in words; slow blocks and those behind them only if wanted."""
+def check_page(text: str, slow: bool = False, pictures: Path | None = None) -> list[str]:
+    """What differs between a page and its runs, in words; slow blocks only if wanted. Pictures it drew are copied."""
     blocks = find_blocks(text)
     wrong = []
     for block in blocks:
         if block.language not in LANGUAGES and not DIRECTIVE.fullmatch(block.language):
             wrong.append(f"line {block.number}: a block of language {block.language!r}; one of {sorted(LANGUAGES)}")
-    runnable = [block for block in blocks if block.language in ("console", "python")]
+    runnable = [block for block in blocks if block.language in ("console", "python") or block.file is not None]
+    namespace: dict[str, Any] = {}
     if not runnable:
         return wrong
-    namespace: dict[str, Any] = {}
     with page_folder(text):
         for block in runnable:
             if block.is_slow and not slow:
                 continue
             try:
+                if block.file is not None:
+                    Path(block.file).write_text(block.text, encoding="utf-8")
+                    continue
                 if block.language == "python":
                     run_python(block, namespace)
                     continue
@@ -121,6 +151,8 @@ def check_page(text: str, slow: bool = False) -> list[str]:
                 wrong.append(str(error))
             except Exception as error:
                 wrong.append(f"line {block.number}: {type(error).__name__}: {error}")
+        for drawn in Path.cwd().glob("*.svg") if pictures is not None else ():
+            shutil.copy(drawn, str(pictures))
     return wrong
 
 
@@ -134,6 +166,8 @@ def with_outputs(text: str) -> str:
     lines = text.splitlines()
     with page_folder(text):
         for block in find_blocks(text):
+            if block.file is not None:
+                Path(block.file).write_text(block.text, encoding="utf-8")
             if block.language == "python" and not block.is_slow:
                 run_python(block, namespace)
             if block.language != "console" or block.is_slow:

@@ -9,7 +9,7 @@ from tests.docs.blocks import ROOT, find_blocks, matches, pages
 from tests.docs.runner import check_page
 
 LONGEST = 120
-LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"(?<!\\)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -41,6 +41,7 @@ def test_differences_are_found() -> None:
     assert check_page("```\n$ attngeom info\n```\n")
     assert check_page("```python\n1 + 1  # → 3\n```\n")
     assert check_page("```python\nimport attngeom.nothing\n```\n")
+    assert check_page("```python\n>>> 1 + 1\n3\n```\n") and not check_page("```python\n>>> 1 + 1\n2\n```\n")
     assert not check_page("```python\nx = 1\n```\n```python\nx + 1  # → 2\nprint(x)  # → 1\n```\n")
 
 

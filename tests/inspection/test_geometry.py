@@ -8,7 +8,7 @@ from attngeom.exact import QQ, RR
 from attngeom.exact.ranks import measured_rank
 from attngeom.inspection.geometry import inspect, layer_stratum
 from attngeom.layer.splitting import quadric_table, split_layer
-from attngeom.network import Architecture, random_weights, weights_from_matrices
+from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices
 
 K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 RANK_ONE = np.outer(K, Q)
@@ -104,3 +104,27 @@ def test_inspection_shows_the_rank_at_the_point():
     boundary = weights_from_matrices(architecture, [RANK_ONE], [V_SAME], QQ)
     local = inspect(boundary).to_json()["local"]
     assert local["proven"] and local["defect"] > 0 and local["jacobian_rank"] == rank_at(boundary).rank
+
+
+@pytest.mark.parametrize(
+    ("d", "key", "value", "name", "fiber", "distance"),
+    [
+        (2, [3, 5], [7, 11], "generic", "two points", 1.0),
+        (2, [3, 5], [6, 10], "boundary", "one point", 1.0),
+        (3, [1, 0, 0], [0, 1, 0], "generic", "two points", 1.0),
+        (3, [1, 2, 3], [-1, -2, -3], "boundary", "one point", 0.0),
+        (3, [1, 2, 3], [0, 0, 0], "zero", "zero function", 0.0),
+    ],
+)
+@pytest.mark.parametrize("domain", [QQ, RR])
+def test_products_of_two_forms(d, key, value, name, fiber, distance, domain):
+    A = domain.matmul(domain.convert([[x] for x in key]), domain.convert([[1] * d]))
+    stratum = layer_stratum(A, domain.convert([value]), 1, 2, domain)
+    assert (stratum.name, stratum.fiber) == (name, fiber)
+    assert stratum.distance == pytest.approx(distance, abs=1e-7)
+    # At a smooth point the differential of (A, V) ↦ φ has the dimension of the function space as its rank.
+    architecture = Architecture((d, 1), 1, tokens=2)
+    weights = Weights.from_tensors(
+        architecture, {"layers.0.Q": [[1] * d], "layers.0.K": [key], "layers.0.V": [value]}, QQ
+    )
+    assert (rank_at(weights).defect == 0) == (name == "generic")

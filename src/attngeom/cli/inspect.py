@@ -42,7 +42,8 @@ def _summary(found: Inspection) -> dict[str, object]:
         for label, flag in (("singular", stratum.is_singular), ("boundary", stratum.is_boundary)):
             lines[label] = ANSWERS[flag]
         lines["critical for (A, V)"] = ANSWERS[stratum.is_critical]
-        lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
+        if stratum.is_singular is not None:
+            lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
     if found.fiber is not None:
         lines["fiber in (M, L)"] = found.fiber.words
     if found.ranks is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
 from attngeom.dimensions.formulas import formula, formulas
@@ -26,6 +26,9 @@ from attngeom.errors import InputError
 from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.results import Result, Standing
+
+if TYPE_CHECKING:
+    from attngeom.drawing import Picture
 
 Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
 REQUESTS = ("auto", "theorem", "minor", "schur", "krylov", "balls")
@@ -116,6 +119,21 @@ class Dimension(Result):
     @property
     def prime(self) -> int | None:
         return None if self.lower is None else self.lower.prime
+
+    @property
+    def recheck(self) -> str | None:
+        if not self.is_proven:
+            return None
+        return "attngeom dim … --certificate c.json, then attngeom verify c.json"
+
+    def plot(self) -> Picture:
+        """The parameters as one bar: the dimension, and what each symmetry takes away."""
+        from attngeom.drawing import draw_parts
+
+        value = self.upper_bound if self.dimension is None else self.dimension
+        lost = {name: loss for name, loss in self.fiber.items() if loss}
+        title = f"{self.num_parameters:,} parameters of {self.architecture.kind} attention ({self.standing})"
+        return draw_parts(title, {"dimension": value, **lost}, "dimension")
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -135,6 +135,9 @@ class Polynomial:
     def __repr__(self) -> str:
         return f"Polynomial({str(self)!r})"
 
+    def _repr_latex_(self) -> str:
+        return f"${self.to_latex()}$"
+
     def to_macaulay2(self) -> str:
         """The polynomial in Macaulay2 syntax; y_0_1 becomes y_(0,1).
 

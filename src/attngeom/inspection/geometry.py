@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from attngeom.exact.scaling import split_scale
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
 from attngeom.network import Weights
+from attngeom.network.showing import head_spectra
+
+if TYPE_CHECKING:
+    from attngeom.drawing import Picture
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
 LARGEST_EXPONENT = 900
@@ -77,6 +81,18 @@ class Inspection:
     ranks: VirtualRanks | None
     local: PointRank | None
 
+    def plot(self) -> Picture:
+        """One layer: its place among the strata by rank; deeper networks: the singular values of every M_i and L."""
+        from attngeom.drawing import draw_grid, draw_spectra
+
+        if self.stratum is None:
+            return draw_spectra("singular values", head_spectra(self.weights))
+        architecture = self.weights.architecture
+        (d, d_out), (a,) = architecture.widths, architecture.attention
+        names = [[_stratum_name(x, y, d, d_out, a) for y in range(min(d, d_out) + 1)] for x in range(min(d, a) + 1)]
+        here = (self.stratum.rank_A.value, self.stratum.rank_V.value)
+        return draw_grid(f"this layer: {self.stratum.name}", names, here, ("rank of A", "rank of V"))
+
     def to_json(self) -> dict[str, Any]:
         ranks = None
         if self.ranks is not None:
@@ -94,6 +110,15 @@ class Inspection:
             "ranks": ranks,
             "local": None if self.local is None else _local_json(self.local),
         }
+
+
+def _stratum_name(rank_A: int, rank_V: int, d: int, d_out: int, a: int) -> str:
+    """The stratum of layers of these ranks, t ≥ 2; both names where the directions of A and V decide."""
+    if rank_A == 0 or rank_V == 0:
+        return "zero"
+    if rank_A == rank_V == 1:
+        return "generic or\nboundary" if a == 1 and d_out == 1 else "singular or\nboundary"
+    return "singular" if a < d and rank_A < a else "generic"
 
 
 def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
@@ -165,15 +190,23 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
     """The stratum of φ(X) = V X Xᵀ A X for attention width a and t ≥ 2.
 
     Singular ⇔ rk A · rk V ≤ 1, or a < d and rk A < a. Boundary ⇔ critical ⇔ A = k qᵀ and V = h kᵀ, zero factors
-    included.
+    included. For a = d' = 1, where the ranks are one everywhere, see :func:`_product_stratum`.
 
     >>> from attngeom.exact import QQ
     >>> E = QQ.convert([[1, 0], [0, 0]])
     >>> layer_stratum(E, E, 2, 2, QQ).name
     'boundary'
     """
+    found = _layer_stratum(A, V, attention, tokens, domain, noise)
+    # Exact ranks tell a singular point; the singular values of its floats are rounding errors there.
+    return replace(found, distance=0.0) if domain.is_exact and found.is_singular else found
+
+
+def _layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domain, noise: float) -> LayerStratum:
     d, d_out = A.shape[0], V.shape[0]
     rank_A, rank_V = measured_rank(A, domain, noise), measured_rank(V, domain, noise)
+    if tokens >= 2 and d >= 2 and d_out == attention == 1 and rank_A.is_clear and rank_V.is_clear:
+        return _product_stratum(A, V, rank_A, rank_V, domain, noise)
     distance = _distance(RR.convert(A), RR.convert(V), attention)
     applies = tokens >= 2 and d >= 2 and (d_out >= 2 or attention >= 2)
     clear = rank_A.is_clear and rank_V.is_clear
@@ -207,6 +240,33 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
         else "rk A · rk V ≥ 2 and a ≥ d"
     )
     return LayerStratum(rank_A, rank_V, deficient, False, False, "one point", distance, reason)
+
+
+def _product_stratum(A: Array, V: Array, rank_A: Rank, rank_V: Rank, domain: Domain, noise: float) -> LayerStratum:
+    """The stratum for a = d' = 1, where A = k qᵀ and V = vᵀ always: the functions (k·z)(v·z)(q·x).
+
+    They are the quadrics that split over the reals, times a linear form q. Where k and v are not parallel, k, v is a
+    chart of the split quadrics up to scale and order: a smooth point with two points in its fiber. Where they are, it
+    is a boundary point of the split quadrics, and a singular one of the quadrics of rank ≤ 2 unless d = 2, when these
+    are all quadrics. The zero function is the vertex of a cone.
+    """
+    if rank_A.value == 0 or rank_V.value == 0:
+        reason = "A = 0 or V = 0: the function is zero, and its fiber is the union of {A = 0} and {V = 0}"
+        return LayerStratum(rank_A, rank_V, True, True, True, "zero function", 0.0, reason)
+    shared = measured_rank(_joined(A, V, domain), domain, noise)
+    floats_A, floats_V = RR.convert(A), RR.convert(V)
+    key = np.linalg.svd(floats_A)[0][:, 0]
+    cosine = abs(float(floats_V[0] @ key)) / float(np.linalg.norm(floats_V))
+    plane = A.shape[0] == 2
+    distance = 1.0 if plane else float(np.sqrt(max(1 - cosine, 0.0)))
+    if not shared.is_clear:
+        reason = "floats do not tell whether the key and the value direction agree"
+        return LayerStratum(rank_A, rank_V, None, None, None, "unknown", distance, reason)
+    if shared.value == 1:
+        reason = "A = k qᵀ and V = kᵀ: quadrics near (k·z)² have conjugate factors, which no real weights compute"
+        return LayerStratum(rank_A, rank_V, not plane, True, True, "one point", distance, reason)
+    reason = "A = k qᵀ and V = vᵀ: the two weights (k qᵀ, vᵀ) and (v qᵀ, kᵀ) give this function, as always for a = 1"
+    return LayerStratum(rank_A, rank_V, False, False, False, "two points", distance, reason)
 
 
 def _joined(A: Array, V: Array, domain: Domain) -> Array:

@@ -15,6 +15,7 @@ from attngeom.network.attention import Attention, Lightning
 from attngeom.network.factorization import factor_attention
 
 if TYPE_CHECKING:
+    from attngeom.drawing import Picture
     from attngeom.network.symmetry import Symmetry
 
 
@@ -145,6 +146,24 @@ class Weights:
             M.append(multiply(L.T, multiply(A, L)))
             L = multiply(V, L)
         return VirtualWeights(tuple(M), L, self.domain, self.architecture.rule)
+
+    def __repr__(self) -> str:
+        from attngeom.network.showing import describe_architecture
+
+        size = f"{self.architecture.num_parameters:,} parameters"
+        return f"Weights({describe_architecture(self.architecture)}; {size} over {self.domain.name})"
+
+    def _repr_latex_(self) -> str:
+        from attngeom.network.showing import weights_latex
+
+        return weights_latex(self)
+
+    def plot(self) -> Picture:
+        """The singular values of A and of the value map of every head."""
+        from attngeom.drawing import draw_spectra
+        from attngeom.network.showing import head_spectra
+
+        return draw_spectra("spectra of the heads", head_spectra(self))
 
     def equals(self, other: Weights) -> bool:
         """Whether both have the same architecture and domain and the same entries."""

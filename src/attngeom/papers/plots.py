@@ -9,18 +9,14 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Patch
 
 from attngeom.exact.arrays import Array
 from attngeom.files import make_folder, write_atomic
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 from attngeom.papers import Store
 from attngeom.papers.reports import Figure
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure as Canvas
-from matplotlib.patches import Patch
 
 STYLE: dict[Any, Any] = {
     "font.size": 11,
@@ -53,7 +49,6 @@ def _save(canvas: Canvas, claim_id: str, folder: Path) -> tuple[bytes, list[str]
         canvas.savefig(stream, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
         parts[kind] = stream.getvalue()
         write_atomic(target / f"{claim_id}.{kind}", parts[kind])
-    plt.close(canvas)
     return parts["png"], [f"figures/{claim_id}.{kind}" for kind in parts]
 
 
@@ -61,8 +56,9 @@ def draw_samples(data: dict[str, Any], folder: Path) -> Figure:
     """[G] Section 1: shares of interpolating fits that are the true function, around the dimension."""
     sizes = sorted({row["dimension"] for row in data["rows"]})
     marks = ("o", "s", "^")
-    with plt.rc_context(STYLE):
-        canvas, axes = plt.subplots(figsize=(6.4, 4.4))
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(6.4, 4.4))
+        axes = canvas.add_subplot()
         for number, (size, mark) in enumerate(zip(sizes, marks)):
             rows = [row for row in data["rows"] if row["dimension"] == size]
             offsets = [row["samples"] - size for row in rows]
@@ -92,8 +88,8 @@ def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
     """[G] Figure 1: the surface (x, b x, b²), its singular line, and the part of it in the Zariski closure only."""
     x, b = np.meshgrid(data["x"], data["b"])
     y, w = b * x, b**2
-    with plt.rc_context(STYLE):
-        canvas = plt.figure(figsize=(7.5, 6.5))
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(7.5, 6.5))
         axes = canvas.add_subplot(projection="3d", computed_zorder=False)
         sheets = np.where(
             (b > 0)[..., None], matplotlib.colors.to_rgba(LIGHT, 0.82), matplotlib.colors.to_rgba("#f2efe6", 0.82)
@@ -194,10 +190,9 @@ def _interactive_umbrella(
 def draw_words(data: dict[str, Any], folder: Path) -> Figure:
     """[G] Figure 2: one bar for each letter M_i (filled) or M_iᵀ (hatched), of height i, for l = 1 … 4 layers."""
     shades = [LIGHT, "#93b3d2", MIDDLE, DARK]
-    with plt.rc_context({**STYLE, "axes.spines.left": False}):
-        canvas, panels = plt.subplots(
-            4, 1, figsize=(11, 8.2), gridspec_kw={"hspace": 0.62, "height_ratios": [1.2, 1.5, 2, 2.6]}
-        )
+    with matplotlib.rc_context({**STYLE, "axes.spines.left": False}):
+        canvas = Canvas(figsize=(11, 8.2))
+        panels = canvas.subplots(4, 1, gridspec_kw={"hspace": 0.62, "height_ratios": [1.2, 1.5, 2, 2.6]})
         for axes, (l, letters) in zip(panels, data.items()):
             for place, (index, transposed) in enumerate(letters, start=1):
                 axes.bar(
@@ -233,8 +228,9 @@ def draw_words(data: dict[str, Any], folder: Path) -> Figure:
 def draw_dimensions(data: dict[str, Any], folder: Path) -> Figure:
     """[G] Figure 3: expected and estimated dimensions against δ, for softmax and lightning attention."""
     delta = data["delta"]
-    with plt.rc_context(STYLE):
-        canvas, panels = plt.subplots(1, 2, figsize=(10, 4.6), sharey=True, gridspec_kw={"wspace": 0.08})
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(10, 4.6))
+        panels = canvas.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
         for axes, kind in zip(panels, ("softmax", "lightning")):
             values = data[kind]
             axes.plot(delta, values["expected"], color=MIDDLE, linewidth=1.6, label="expected (formula)", zorder=1)
@@ -281,8 +277,9 @@ def draw_quartic(data: dict[str, Any], folder: Path) -> Figure:
     for (i, j), c in data["terms"]:
         value += float(c) * horizontal**i * vertical**j
     points = np.array([p for p in data["points"] if abs(p[0]) <= 3.2 and -2.6 <= p[1] <= 1.7])
-    with plt.rc_context(STYLE):
-        canvas, axes = plt.subplots(figsize=(6.8, 5.6))
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(6.8, 5.6))
+        axes = canvas.add_subplot()
         axes.contourf(horizontal, vertical, np.sign(value), levels=[-2, 0, 2], colors=["#f3f6fa", "white"])
         axes.contour(horizontal, vertical, value, levels=[0], colors=[MIDDLE], linewidths=2)
         axes.plot([], [], color=MIDDLE, linewidth=2, label="zero set of the quartic")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attngeom.equations.ideal.generators import HighestWeightVector
 from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, json_integer, name_shapes
 from attngeom.equations.variety import Variety
 from attngeom.exact.partitions import Weight
 from attngeom.results import Result
+
+if TYPE_CHECKING:
+    from attngeom.drawing import Picture
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,18 @@ class IdealSummary(Result):
     @property
     def is_finished(self) -> bool:
         return self.stopped is None
+
+    def plot(self) -> Picture:
+        """Equations by degree: the dimension of the ideal, and how many of them are new."""
+        from attngeom.drawing import draw_stacks
+
+        stacks = {
+            "dim I": {str(row.degree): row.ideal_dimension for row in self.degrees},
+            "minimal generators": {str(row.degree): row.minimal_generators for row in self.degrees},
+        }
+        return draw_stacks(
+            f"equations of attention layers, d = {self.variety.d}, a = {self.variety.a}", "degree", stacks, scale="log"
+        )
 
     def to_json(self) -> dict[str, Any]:
         record = {

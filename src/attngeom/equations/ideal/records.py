@@ -73,6 +73,18 @@ class GeneratorModule:
         names = "⊗".join(f"S_{format_shape(s)}" for s in self.shapes)
         return names if self.multiplicity == 1 else f"{self.multiplicity}·{names}"
 
+    def _repr_latex_(self) -> str:
+        names = r" \otimes ".join(f"S_{{({','.join(map(str, shape))})}}" for shape in self.shapes)
+        return f"${names}$" if self.multiplicity == 1 else f"${self.multiplicity} \\cdot {names}$"
+
+    def _repr_html_(self) -> str:
+        """The Young diagrams of the shapes."""
+        rows = ["<br>".join("□" * part for part in shape) or "·" for shape in self.shapes]
+        cell = "display:inline-block;vertical-align:middle;line-height:.85;letter-spacing:-.1em;margin:0 .4em"
+        diagrams = " ⊗ ".join(f"<span style='{cell}'>{row}</span>" for row in rows)
+        times = "" if self.multiplicity == 1 else f"{self.multiplicity} · "
+        return f"<span>{times}{diagrams} <span style='opacity:.7'>dimension {self.dimension:,}</span></span>"
+
 
 @dataclass(frozen=True)
 class DegreeSummary:

@@ -1,0 +1,28 @@
+"""The documentation site: ``make docs`` builds it, and a warning is an error."""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1] / "src")]
+
+import attngeom
+
+project = "attngeom"
+author = "the attngeom developers"
+copyright = "2026, the attngeom developers"
+version = release = attngeom.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton", "mathml"]
+myst_enable_extensions = ["dollarmath", "deflist", "attrs_block"]
+myst_heading_anchors = 3
+exclude_patterns = ["logs", "_ext"]
+html_theme = "furo"
+html_title = "attngeom"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+copybutton_prompt_text = "$ "
+pygments_style = "friendly"

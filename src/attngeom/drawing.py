@@ -1,0 +1,121 @@
+"""Pictures of answers, drawn on objects of their own: no backend is chosen, and nothing global changes. A leaf.
+
+Every function returns a :class:`Picture`, a matplotlib figure that notebooks show by themselves and ``savefig`` writes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
+
+SHADES = (MIDDLE, WARM, LIGHT, DARK, "#93b3d2", "#8a6d3b")
+STYLE: dict[Any, Any] = {"svg.hashsalt": "attngeom", "savefig.dpi": 130}
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook, and whose files depend on what it shows alone."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        self.savefig(stream, format="png")
+        return stream.getvalue()
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write the picture; without a date, so that the same answer gives the same file."""
+        name = str(options.get("format") or fname)
+        if "metadata" not in options and name.endswith(("svg", "png")):
+            options["metadata"] = {"Date": None} if name.endswith("svg") else {"Software": None}
+        with matplotlib.rc_context(STYLE):
+            super().savefig(fname, **options)
+
+
+def new_picture(title: str, width: float = 7.2, height: float = 3.2, panels: int = 1) -> tuple[Picture, list[Axes]]:
+    """An empty picture with one or more panels side by side, and its axes."""
+    picture = Picture(figsize=(width, height), layout="constrained")
+    axes = [picture.add_subplot(1, panels, number + 1) for number in range(panels)]
+    picture.suptitle(title, fontsize=11)
+    for panel in axes:
+        panel.spines[["top", "right"]].set_visible(False)
+    return picture, axes
+
+
+def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
+    """One bar split into parts; the part named ``first`` is what is left of the whole, the others are what is lost.
+
+    >>> len(draw_parts("parameters", {"dimension": 23, "between": 9}, "dimension").axes[0].patches)
+    2
+    """
+    picture, (axes,) = new_picture(title, height=2.0)
+    start = 0
+    shades = iter(SHADES[1:])
+    for name, value in parts.items():
+        color = MIDDLE if name == first else next(shades, "#bbbbbb")
+        axes.barh([0], [value], left=start, color=color, edgecolor="white", label=f"{name}: {value:,}")
+        start += value
+    axes.set_xlim(0, max(start, 1))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    picture.legend(loc="outside lower center", ncols=min(len(parts), 4), frameon=False, fontsize=9)
+    return picture
+
+
+def draw_spectra(title: str, spectra: Mapping[str, Sequence[float]]) -> Picture:
+    """Singular values on a logarithmic scale, one column for each name; zeros lie on the lower edge."""
+    picture, (axes,) = new_picture(title, width=max(4.0, 1.2 + 0.7 * len(spectra)))
+    largest = max((max(values, default=0.0) for values in spectra.values()), default=1.0) or 1.0
+    floor = largest * 1e-17
+    for place, values in enumerate(spectra.values()):
+        axes.plot([place] * len(values), [max(value, floor) for value in values], "o", color=MIDDLE, mec=DARK, ms=5)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(spectra)), list(spectra))
+    axes.set_xlim(-0.6, len(spectra) - 0.4)
+    axes.set_ylabel("singular values")
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    return picture
+
+
+def draw_stacks(title: str, xlabel: str, stacks: Mapping[str, Mapping[str, int]], scale: str = "linear") -> Picture:
+    """Bars side by side for each place: ``stacks[name][place]`` is a height."""
+    picture, (axes,) = new_picture(title)
+    places = list(dict.fromkeys(place for stack in stacks.values() for place in stack))
+    width = 0.8 / max(len(stacks), 1)
+    for number, (name, stack) in enumerate(stacks.items()):
+        shift = (number - (len(stacks) - 1) / 2) * width
+        heights = [stack.get(place, 0) for place in places]
+        axes.bar([k + shift for k in range(len(places))], heights, width, color=SHADES[number], label=name)
+    axes.set_xticks(range(len(places)), places)
+    axes.set_xlabel(xlabel)
+    axes.set_yscale("symlog" if scale == "log" else scale)
+    axes.legend(frameon=False, fontsize=9)
+    return picture
+
+
+def draw_grid(
+    title: str, names: Sequence[Sequence[str]], here: tuple[int, int] | None, labels: tuple[str, str]
+) -> Picture:
+    """A grid of named cells, column by row, with one of them marked; equal names have equal colours."""
+    picture, (axes,) = new_picture(title, width=1.8 + 1.1 * len(names), height=1.4 + 0.8 * len(names[0]))
+    kinds = sorted({name for column in names for name in column})
+    for x, column in enumerate(names):
+        for y, name in enumerate(column):
+            color = dict(zip(kinds, ("#eef3f8", LIGHT, "#93b3d2", "#f3dfa8", "#e8e8e8"))).get(name, "#ffffff")
+            axes.add_patch(matplotlib.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white"))
+            axes.text(x, y, name, ha="center", va="center", fontsize=8, color=DARK)
+    if here is not None:
+        left, low = here[0] - 0.46, here[1] - 0.46
+        axes.add_patch(matplotlib.patches.Rectangle((left, low), 0.92, 0.92, fill=False, edgecolor=WARM, linewidth=3))
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_ylim(-0.5, len(names[0]) - 0.5)
+    axes.set_xticks(range(len(names)))
+    axes.set_yticks(range(len(names[0])))
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    axes.set_aspect("equal")
+    return picture

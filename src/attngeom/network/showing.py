@@ -1,0 +1,75 @@
+"""Weights as people read them: one line, matrices in LaTeX, spectra of the heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array, Domain
+from attngeom.network.architecture import Architecture
+from attngeom.network.weights import Weights
+
+SHOWN = 64
+"""Matrices with more entries are shown by their shape."""
+
+
+def describe_architecture(architecture: Architecture) -> str:
+    """The architecture in one line.
+
+    >>> describe_architecture(Architecture((3, 3, 2), 2, kind="softmax", causal=True))
+    'causal softmax attention, widths 3,3,2, attention 2,2'
+    """
+    marks = [name for name in ("causal", "residual") if getattr(architecture, name)]
+    heads = f", {architecture.heads} heads" if architecture.heads > 1 else ""
+    lists = (",".join(map(str, x)) for x in (architecture.widths, architecture.attention))
+    return " ".join([*marks, architecture.kind, "attention, widths {}, attention {}".format(*lists)]) + heads
+
+
+def matrix_latex(array: Array, domain: Domain) -> str:
+    """A matrix in LaTeX, exactly; its shape alone where it is large.
+
+    >>> from attngeom.exact import QQ
+    >>> print(matrix_latex(QQ.convert([["1/2", "-3"]]), QQ))
+    \\begin{pmatrix}\\tfrac{1}{2} & -3\\end{pmatrix}
+    """
+    if array.size > SHOWN:
+        return rf"\mathbb{{R}}^{{{array.shape[0]} \times {array.shape[1]}}}"
+    rows = (" & ".join(_entry(domain.format(x)) for x in row) for row in array)
+    return r"\begin{pmatrix}" + r" \\ ".join(rows) + r"\end{pmatrix}"
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    numerator, slash, denominator = text.lstrip("-").partition("/")
+    sign = "-" if text.startswith("-") else ""
+    return rf"{sign}\tfrac{{{numerator}}}{{{denominator}}}" if slash else text
+
+
+def weights_latex(weights: Weights) -> str:
+    """All tensors of the weights, one formula for each layer and head."""
+    lines = []
+    for name, array in weights.tensors():
+        place, _, letter = name.rpartition(".")
+        index = place.removeprefix("layers.").replace(".heads.", ",")
+        lines.append(rf"{letter}_{{{index}}} &= {matrix_latex(array, weights.domain)}")
+    return r"$$\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}$$"
+
+
+def head_spectra(weights: Weights) -> dict[str, list[float]]:
+    """The singular values of A and of the value map of every head, in floats.
+
+    >>> from attngeom.network import Architecture
+    >>> head_spectra(Weights.from_vector(Architecture((1, 1), 1), np.array([2.0, 3.0, 4.0]), RR))
+    {'A 1': [6.0], 'V 1': [4.0]}
+    """
+    floats = weights.to(RR)
+    found = {}
+    for letter, layers in (("A", floats.attention_matrices()), ("V", floats.value_matrices())):
+        for layer, heads in enumerate(layers):
+            for head, matrix in enumerate(heads):
+                name = f"{letter} {layer + 1}" + (f".{head + 1}" if len(heads) > 1 else "")
+                found[name] = [float(x) for x in np.linalg.svd(matrix, compute_uv=False)]
+    return found

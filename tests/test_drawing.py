@@ -1,0 +1,115 @@
+"""Answers show themselves: cards, formulas and pictures, without any change of the notebook around them."""
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import attngeom
+from attngeom.drawing import Picture
+from attngeom.equations.ideal.records import GeneratorModule
+from attngeom.exact import QQ, RR
+from attngeom.exact.polynomials import Polynomial
+from attngeom.network import Architecture, random_weights
+from attngeom.results import STANDINGS, Result
+
+LAYER = random_weights(Architecture((3, 2), 2, tokens=2), QQ, seed=0)
+DEEP = random_weights(Architecture((2, 2, 2), 1, heads=2), RR, seed=0)
+ANSWERS = {
+    "dimension": lambda: attngeom.dimension(Architecture((3, 3, 3), 2)),
+    "undecided dimension": lambda: attngeom.dimension(Architecture((2, 4, 4), (2, 3), heads=2, value_width=2)),
+    "layer": lambda: attngeom.inspect(LAYER),
+    "deep": lambda: attngeom.inspect(DEEP),
+    "weights": lambda: DEEP,
+    "ideal": lambda: attngeom.implicitize(attngeom.equations.Variety(2, 2), 4),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_pictures_are_figures_of_their_own(name, tmp_path):
+    answer = ANSWERS[name]()
+    assert answer.plot()._repr_png_().startswith(b"\x89PNG")
+    for path in (tmp_path / "one.svg", tmp_path / "two.svg"):
+        picture = answer.plot()
+        assert isinstance(picture, Picture)
+        picture.savefig(path)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_the_bar_shows_every_parameter():
+    answer = attngeom.dimension(Architecture((3, 3, 3), 2))
+    widths = [patch.get_width() for patch in answer.plot().axes[0].patches]
+    assert widths[0] == answer.dimension and sum(widths) == answer.num_parameters
+
+
+def test_no_backend_is_chosen():
+    script = (
+        "import sys, matplotlib; before = matplotlib.rcParams._get('backend');"
+        "import attngeom.papers.plots, attngeom.atlas.figures, attngeom.drawing;"
+        "print(matplotlib.rcParams._get('backend') is before, 'matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def tags(text):
+    parser = Tags()
+    parser.feed(text)
+    assert not parser.open
+    return parser.seen
+
+
+class Hostile(Result):
+    def to_json(self):
+        return {}
+
+    def rows(self):
+        return {"<script>": "<img src=x onerror=alert(1)>", "&": "'\""}
+
+    @property
+    def recheck(self):
+        return "<b>run</b>"
+
+
+@pytest.mark.parametrize("standing", STANDINGS)
+def test_cards_escape_what_they_show(standing):
+    card = Hostile(standing=standing, reason="</div><script>")._repr_html_()
+    assert set(tags(card)) == {"div", "span", "table", "tr", "th", "td"}
+    assert standing in card
+
+
+def test_a_card_says_how_to_check():
+    card = attngeom.dimension(Architecture((3, 3, 3), 2))._repr_html_()
+    tags(card)
+    assert "attngeom verify c.json" in card and ">proven<" in card
+
+
+def test_formulas():
+    assert Polynomial.from_terms(("sc_1_0",), {(2,): "1/2"})._repr_latex_() == r"$\frac{1}{2} \mathrm{sc}_{1,0}^{2}$"
+    module = GeneratorModule(((4, 4), (2, 2)), 2, 90)
+    assert module._repr_latex_() == r"$2 \cdot S_{(4,4)} \otimes S_{(2,2)}$"
+    assert module._repr_html_().count("□") == 12
+    tags(module._repr_html_())
+    assert r"\begin{pmatrix}" in LAYER._repr_latex_() and "Q_{0}" in LAYER._repr_latex_()
+    assert repr(DEEP) == "Weights(lightning attention, widths 2,2,2, attention 1,1, 2 heads; 32 parameters over RR)"
+
+
+def test_names_are_completed_before_they_are_loaded():
+    script = "import attngeom; print(set(attngeom.__all__) <= set(dir(attngeom)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
