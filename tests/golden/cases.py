@@ -434,6 +434,7 @@ LAMBDA = [
     one("lambda-bad-benchmark", "lambda {in}/stratum_boundary.json --export-benchmark {out}/b", 2),
     one("lambda-bad-certificate", "lambda {in}/layer.safetensors --certificate {out}/c.json", 2, files=("c.json",)),
     one("lambda-bad-nothing", "lambda", 2),
+    one("lambda-bad-kind", "lambda {in}/layer.json --kind softmax", 2),
     one("lambda-bad-both", "lambda {in}/layer.json --widths 2,2 --table", 2),
     one("lambda-bad-table", "lambda --widths 2,2 --heads 2 --table", 2),
 ]

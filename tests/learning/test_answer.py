@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attngeom
-from attngeom.errors import DomainError, InputError
+from attngeom.errors import AttnGeomError, DomainError, InputError
 from attngeom.exact import GF, QQ, RR, QuadraticField
 from attngeom.learning import global_learning_coefficient, learning_coefficient, learning_table
 from attngeom.learning.pairs import Pair
@@ -233,6 +233,38 @@ def test_tables_hold_every_point() -> None:
             found = learning_coefficient(build(architecture, tensors))
             row = rows[found.stratum.replace("; ", ", ")]
             assert row.pair == found.pair and row.theorem == found.theorem
+
+
+@pytest.mark.parametrize(
+    ("architecture", "words"),
+    [
+        (Architecture((1000, 1000), 500, tokens=2), "rank strata"),
+        (Architecture((9, 9, 9, 9), 9, kind="softmax"), "rank strata"),
+        (Architecture((2, 3, 2), 1, kind="softmax"), "equal hidden widths"),
+        (Architecture((2, 2), 1, heads=2), "one head"),
+    ],
+)
+def test_tables_that_are_refused(architecture: Architecture, words: str) -> None:
+    with pytest.raises(AttnGeomError, match=words):
+        learning_table(architecture)
+
+
+def test_float_heads_that_may_be_equal_are_undecided() -> None:
+    pair = network((2, 2), 1, {}, kind="softmax", heads=2, tokens=3, seed=1).to(RR)
+    tensors = dict(pair.tensors())
+    tensors["layers.0.heads.1.K"] = tensors["layers.0.heads.0.K"] * (1 + 1e-15)
+    tensors["layers.0.heads.1.Q"] = tensors["layers.0.heads.0.Q"]
+    found = learning_coefficient(Weights.from_tensors(pair.architecture, tensors, RR))
+    assert found.standing == "undecided" and found.value is None
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_floats_of_any_size(size: float) -> None:
+    """Scaled factors have the same ranks; what leaves the range of floats is refused or undecided, never a crash."""
+    weights = aligned(3, 3, 2, (1, 1)).to(RR)
+    scaled = {name: array * size for name, array in weights.tensors()}
+    found = learning_coefficient(Weights.from_tensors(weights.architecture, scaled, RR))
+    assert (found.value, found.multiplicity, found.standing) == (7, 2, "estimate")
 
 
 def test_least_pair_is_that_of_regression() -> None:

@@ -77,6 +77,9 @@ def lambda_command(
     """
     if (weights is None) != table or table != (widths is not None):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
+    shape = (attention, tokens, kind, heads, value_width, residual, causal, temperature)
+    if weights is not None and shape != (None, 2, "lightning", 1, None, False, False, "1"):
+        raise InputError("an architecture was given beside a file of weights; the file holds its own, leave it out")
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:

@@ -142,9 +142,10 @@ def _product(left: Array, right: Array, name: str, domain: Domain) -> tuple[Bloc
 
 def product_rank(left: Array, right: Array, domain: Domain) -> Rank:
     """The rank of a product; over floats relative to the sizes of the factors, of which it may be a small remainder."""
-    product = domain.matmul(left, right)
     if not domain.rounds:
-        return measured_rank(product, domain)
+        return measured_rank(domain.matmul(left, right), domain)
+    left, right = unit_size(left), unit_size(right)
+    product = domain.matmul(left, right)
     size = float(np.linalg.norm(left) * np.linalg.norm(right))
     values = lapack.svdvals(product)
     cut = max(left.shape + right.shape) * 8 * np.finfo(float).eps * size
@@ -154,3 +155,8 @@ def product_rank(left: Array, right: Array, domain: Domain) -> Rank:
         above = values[rank - 1] if rank else size
         gap = float(above / max(values[rank], np.finfo(float).eps * size))
     return Rank(rank, False, tuple(values.tolist()), gap)
+
+
+def unit_size(a: Array) -> Array:
+    """A float matrix divided by its largest entry, so that products neither overflow nor vanish."""
+    return np.asarray(a / (np.max(np.abs(a), initial=0.0) or 1.0))

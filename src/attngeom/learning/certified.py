@@ -82,7 +82,10 @@ def _by_bounds(
     inputs: Array | None,
 ) -> PairFinding:
     """½ rank dφ ≤ λ ≤ Σ λ(block) − ½ rank of the symmetries; and λ = ½ rank dφ where this is the largest rank."""
-    own = _ranks(plain(weights), weights.architecture.num_parameters, seed, inputs)
+    try:
+        own = _ranks(plain(weights), weights.architecture.num_parameters, seed, inputs)
+    except SizeError as error:
+        return PairFinding("none", f"not proven: {numbers}; {error}", lower=Fraction(0), upper=pair.value)
     most = upper_bound(weights.architecture).value
     clear = found.is_clear and own.is_clear
     witness = {**witness, "samples": own.rows}

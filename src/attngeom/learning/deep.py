@@ -18,8 +18,8 @@ def hidden_width(architecture: Architecture) -> int | None:
         return None
     if architecture.num_layers < 2 or architecture.tokens < 2:
         return None
-    hidden = set(architecture.widths[1:-1])
-    return hidden.pop() if len(hidden) == 1 else None
+    first, *hidden, last = architecture.widths
+    return hidden[0] if len(set(hidden)) == 1 and hidden[0] <= min(first, last) else None
 
 
 def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:

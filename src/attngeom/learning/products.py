@@ -85,11 +85,6 @@ def product_points(P: int, H: int, N: int, rank: int | None = None) -> Iterator[
                     yield ProductPoint(P, H, N, left, right, product)
 
 
-def count_product_points(P: int, H: int, N: int) -> int:
-    """How many there are: pairs of ranks, with min(β, ρ, H − β, H − ρ) + 1 products each; at most this many."""
-    return (min(P, H) + 1) * (min(H, N) + 1) * (min(P, H, N) + 1)
-
-
 def least_pair(P: int, H: int, N: int, rank: int) -> Pair:
     """The smallest λ, with its largest m, over all (B, A) with a given product: reduced-rank regression.
 

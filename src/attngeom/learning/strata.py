@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
+from math import prod
 from typing import Any
 
 from attngeom.errors import InputError, SizeError
@@ -14,7 +15,7 @@ from attngeom.learning.answer import LearningCoefficient, learning_coefficient
 from attngeom.learning.blocks import Block, HeadBlocks
 from attngeom.learning.deep import deep_pair, hidden_width, seen_layers
 from attngeom.learning.pairs import Pair
-from attngeom.learning.products import count_product_points, least_pair, product_points
+from attngeom.learning.products import least_pair, product_points
 from attngeom.learning.single import aligned_pair, bounded, lightning
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.weights import Weights
@@ -78,17 +79,12 @@ def learning_table(architecture: Architecture) -> LearningTable:
             "a table was asked for; it exists for one head in one layer with two tokens or more,"
             " and for deep softmax of one head with equal hidden widths"
         )
-    found = []
-    for row in rows:
-        found.append(row)
-        if len(found) > MAX_STRATA:
-            raise SizeError(f"more than {MAX_STRATA:,} rank strata; ask for single weights, or give smaller widths")
     return LearningTable(
         standing="theorem",
         reason="the ranks decide (λ, m)",
         architecture=architecture,
         scope=scope,
-        strata=tuple(found),
+        strata=tuple(rows),
     )
 
 
@@ -106,26 +102,30 @@ def _value_blocks(layer: LayerShape) -> Iterator[Block]:
         yield Block("V", layer.d_out, layer.d_in, point.rank, point)
 
 
+def _combine(*choices: Iterator[Block]) -> Iterator[tuple[Block, ...]]:
+    """All combinations of blocks; SizeError before the first one if there are too many."""
+    lists = [list(islice(blocks, MAX_STRATA + 1)) for blocks in choices]
+    count = prod(len(blocks) for blocks in lists)
+    if count > MAX_STRATA:
+        raise SizeError(f"{count:,} or more rank strata; ask for single weights, or give smaller widths")
+    return product(*lists)
+
+
 def _strata(architecture: Architecture) -> Iterator[Stratum]:
     layer = architecture.layer(0)
-    count = count_product_points(layer.d_in, layer.attention, layer.d_in)
-    if count > 10 * MAX_STRATA:
-        raise SizeError(f"up to {count:,} rank strata; ask for single weights, or give smaller widths")
-    values = list(_value_blocks(layer))
-    for A in _attention_blocks(layer, "A"):
-        for V in values:
-            head = HeadBlocks(A, V, ())
-            words = f"{A.words}, {V.words}"
-            if architecture.kind != "lightning":
-                found = bounded("A2" if architecture.kind == "softmax" else "A3", head)
-                yield Stratum(words, _known(found.pair), found.theorem)
-            elif A.rank == V.rank == 1:
-                if layer.d_in > 1:
-                    yield Stratum(f"{words}, not aligned", _known(lightning(head, APART).pair), "A1.2")
-                yield Stratum(f"{words}, aligned", aligned_pair(A, V), "A1.3")
-            else:
-                found = lightning(head, None)
-                yield Stratum(words, _known(found.pair), found.theorem)
+    for A, V in _combine(_attention_blocks(layer, "A"), _value_blocks(layer)):
+        head = HeadBlocks(A, V, ())
+        words = f"{A.words}, {V.words}"
+        if architecture.kind != "lightning":
+            found = bounded("A2" if architecture.kind == "softmax" else "A3", head)
+            yield Stratum(words, _known(found.pair), found.theorem)
+        elif A.rank == V.rank == 1:
+            if layer.d_in > 1:
+                yield Stratum(f"{words}, not aligned", _known(lightning(head, APART).pair), "A1.2")
+            yield Stratum(f"{words}, aligned", aligned_pair(A, V), "A1.3")
+        else:
+            found = lightning(head, None)
+            yield Stratum(words, _known(found.pair), found.theorem)
 
 
 def _known(pair: Pair | None) -> Pair:
@@ -138,8 +138,8 @@ def _deep_strata(architecture: Architecture) -> Iterator[Stratum]:
     width = hidden_width(architecture)
     assert width is not None
     last = architecture.num_layers
-    layers = [list(_attention_blocks(layer, f"A_{i + 1}")) for i, layer in enumerate(architecture.layers)]
-    for blocks in product(*layers):
+    layers = [_attention_blocks(layer, f"A_{i + 1}") for i, layer in enumerate(architecture.layers)]
+    for blocks in _combine(*layers):
         if any(block.is_zero for block in blocks[: last - 1]):
             continue
         pair = deep_pair(architecture, width, [block.pair for block in blocks])
