@@ -15,6 +15,7 @@ from attngeom.explore.heads import MEASURES, facts_of_weights
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
 from attngeom.explore.views.checkpoint import head_misfits
+from attngeom.heads import find_heads
 from attngeom.models import open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.network import random_symmetry
@@ -49,6 +50,13 @@ def test_heads_have_their_rank_condition_and_twin():
     values = np.linalg.svd(RR.convert(twice.attention_matrices()[0][0]), compute_uv=False)
     assert first.condition == pytest.approx(values[0] / values[1])
     assert facts_of_weights(weights)[1].twin is None
+
+
+def test_uniqueness_of_heads_is_the_library_s(tmp_path):
+    weights = attngeom.random_weights(attngeom.Architecture((4, 4), 2, heads=2), QQ, seed=0)
+    attngeom.write_weights(weights, tmp_path / "w.json")
+    words = {True: "unique", False: "not unique", None: "cannot be told"}[find_heads(weights).unique]
+    assert f'id="unique">{words}<' in VIEW.show(state_of(tmp_path / "w.json"))
 
 
 @pytest.mark.parametrize("name", ["deep", "layer", "heads"])

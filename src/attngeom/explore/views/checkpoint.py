@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.comparison import Comparison, compare
-from attngeom.errors import InputError
+from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.domains import RR
 from attngeom.explore.controls import Choice, File, State
 from attngeom.explore.drawings import head_map, heat_map
@@ -15,6 +15,7 @@ from attngeom.explore.heads import MEASURES, draw_heads, facts_of_model, facts_o
 from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
 from attngeom.explore.shelf import FOLDER, ShelfItem, named, quoted
 from attngeom.explore.view import Progress, View
+from attngeom.heads import find_heads
 from attngeom.inspection.geometry import inspect
 from attngeom.interop.weights import read_weights
 from attngeom.learning import learning_coefficient
@@ -25,7 +26,7 @@ from attngeom.models.inspection import ModelInspection, inspect_model, kind_of
 from attngeom.network import Symmetry, Weights
 
 INSTANT_BYTES = 2**18
-INSTANT_PARAMETERS = 600
+INSTANT_PARAMETERS = 300
 MAX_DRAWN = 8
 MAX_LISTED = 60
 SAME = {True: "The same function", False: "Different functions", None: "Cannot be told"}
@@ -60,6 +61,9 @@ def show_weights(weights: Weights, measure: str) -> Html:
         about["fiber in (M, L)"] = found.fiber.words
     if found.local is not None:
         about["Jacobian rank here"] = f"{found.local.rank}, {found.local.defect} less than at random weights"
+    architecture = weights.architecture
+    if architecture.num_layers == 1 and architecture.heads > 1 and architecture.rule.is_polynomial:
+        about["heads from the function alone"] = _uniqueness(weights)
     value = f"between {learned.lower} and {learned.upper}" if learned.value is None else str(learned.value)
     about["λ"] = join((tag("span", value, id="lambda"), " ", badge(learned.standing), f" {learned.reason}"))
     rows: list[list[Node]] = [
@@ -78,6 +82,16 @@ def show_weights(weights: Weights, measure: str) -> Html:
             section("Hypotheses of the theorems", table(("theorem", "statement", "holds"), holds)),
         )
     )
+
+
+def _uniqueness(weights: Weights) -> Node:
+    """Whether the function determines its heads."""
+    try:
+        found = find_heads(weights)
+    except AttnGeomError as error:
+        return join((badge("undecided"), f" {error}"))
+    words = {True: "unique", False: "not unique", None: "cannot be told"}[found.unique]
+    return join((tag("span", words, id="unique"), " ", badge(found.standing), f" {found.reason[:300]}"))
 
 
 def show_model(found: ModelInspection) -> Html:
