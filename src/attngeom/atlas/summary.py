@@ -99,10 +99,6 @@ def _ideal_rows(facts: Iterable[Fact], key: str) -> Iterator[list[str]]:
         yield ["1" if coordinates == "single" else "≥ 2", *map(str, (rows, d, targets, a)), *cells]
 
 
-def _cell(fact: Fact, key: str) -> str:
-    return f"{fact.result.answer[key]:,}" + ("" if fact.result.evidence == "proven" else "*")
-
-
 def hilbert_table(facts: Iterable[Fact]) -> str:
     """dim (R/I)_n for each model; a star marks values that hold with high probability only."""
     header, *rows = _ideal_rows(facts, "hilbert_function")

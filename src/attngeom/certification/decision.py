@@ -10,12 +10,12 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
-from attngeom.layer.nearest import TOLERANCE
 from attngeom.layer.splitting import LayerSplitting, split_layer
+from attngeom.layer.tolerances import DECIDED
 
 
 def certify(
-    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = TOLERANCE
+    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = DECIDED
 ) -> Certification:
     """Whether φ(X) = V X Xᵀ A X with real V and real A of rank at most ``attention`` has these coefficients.
 

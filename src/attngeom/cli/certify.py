@@ -14,6 +14,7 @@ from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
+from attngeom.layer.tolerances import DECIDED
 from attngeom.verification import write_certificate
 
 EXIT_CODES = {
@@ -33,7 +34,9 @@ def certify_command(
     coefficients: Annotated[Path, typer.Argument(metavar="COEFFS", help="Coefficients of a cubic map (.json).")],
     attention: Annotated[int | None, typer.Option("--attention", min=1, help="Bound on rank A; default: none.")] = None,
     out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
-    tolerance: Annotated[float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")] = 1e-9,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")
+    ] = DECIDED,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:

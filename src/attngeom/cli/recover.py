@@ -15,6 +15,7 @@ from attngeom.exact.domains import QQ, RR
 from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
+from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
@@ -39,7 +40,9 @@ def recover_command(
     attention: Annotated[str | None, typer.Option("--attention", help="Attention widths; default: as needed.")] = None,
     tokens: Annotated[int, typer.Option("--tokens", help="Tokens, for the first --plan.")] = 3,
     causal: Causal = False,
-    tolerance: Annotated[float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")] = 1e-6,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")
+    ] = RECOVERED,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:

@@ -22,7 +22,7 @@ from attngeom.exact.domains import (
     Quadratic,
     QuadraticField,
 )
-from attngeom.exact.lifting import Lift, crt, lift_array, lift_nullspace, reconstruct
+from attngeom.exact.lifting import Lift, crt, lift_nullspace, reconstruct
 from attngeom.exact.minors import Minor, minor, minor_at, minors
 from attngeom.exact.modular import (
     Echelon,
@@ -65,7 +65,6 @@ __all__ = [
     "combination_rank",
     "crt",
     "echelon_mod_p",
-    "lift_array",
     "lift_nullspace",
     "minor",
     "minor_at",

@@ -90,20 +90,6 @@ def reconstruct_array(x: Array, modulus: int) -> Array | None:
     return np.asarray(values[inverse]).reshape(x.shape)
 
 
-def lift_array(residues: Sequence[Array], primes: Sequence[int], check: Callable[[Array], bool]) -> Lift | None:
-    """The rational array with the given residues, if there is a small one and ``check`` accepts it; else None.
-
-    ``check`` must be an exact test of what the numbers stand for.
-
-    >>> lift_array([np.array([51])], [101], check=lambda x: x[0] * 2 == 1).value.tolist()
-    [1/2]
-    """
-    value = reconstruct_array(crt(residues, primes), prod(primes))
-    if value is None or not check(value):
-        return None
-    return Lift(value, tuple(primes), "exact")
-
-
 def lift_nullspace(
     matrix_mod: Callable[[int], Array],
     primes: Iterable[int] | None = None,

@@ -138,22 +138,6 @@ class Polynomial:
     def _repr_latex_(self) -> str:
         return f"${self.to_latex()}$"
 
-    def to_macaulay2(self) -> str:
-        """The polynomial in Macaulay2 syntax; y_0_1 becomes y_(0,1).
-
-        >>> Polynomial.from_terms(("y_0_1",), {(2,): "1/2"}).to_macaulay2()
-        '1/2*y_(0,1)^2'
-        """
-        return format_terms(self, macaulay2_name)
-
-    def to_singular(self) -> str:
-        """The polynomial in Singular syntax; y_0_1 becomes y(0)(1).
-
-        >>> Polynomial.from_terms(("y_0_1",), {(2,): "1/2"}).to_singular()
-        '1/2*y(0)(1)^2'
-        """
-        return format_terms(self, singular_name)
-
     def to_latex(self) -> str:
         """The polynomial in LaTeX; y_0_1 becomes y_{0,1}, and a name of several letters is upright.
 
@@ -264,21 +248,3 @@ def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPo
     if not rows or any(len(row) != len(rows) for row in rows):
         raise InputError(f"{len(rows)} rows given; a square matrix with at least one row is required")
     return laplace_expansion(rows, lambda f: f)
-
-
-def substitute(f: FlintPolynomial, values: Mapping[str, Any], ring: Context) -> FlintPolynomial:
-    """f with polynomials of ``ring`` put for its variables; those without a value must be variables of ``ring``.
-
-    >>> x, y = polynomial_ring(("x", "y")).gens()
-    >>> substitute(x * y + 1, {"x": y}, y.context())
-    y^2 + 1
-    """
-    names = f.context().names()
-    known = set(ring.names())
-    missing = [name for name in names if name not in values and name not in known]
-    if missing:
-        raise InputError(f"no value for variable {missing[0]} given; values for all variables are required")
-    images = [
-        values[name] + ring.constant(0) if name in values else ring.gen(ring.variable_to_index(name)) for name in names
-    ]
-    return f.compose(*images, ctx=ring)

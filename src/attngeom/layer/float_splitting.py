@@ -14,6 +14,7 @@ from attngeom.exact.multisets import pair_index
 from attngeom.exact.precise import null_vector
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import quadric_table
+from attngeom.layer.tolerances import RECOVERED
 
 SWEEPS = 30
 
@@ -34,7 +35,7 @@ class FloatSplitting:
     separation: float
 
 
-def split_layer_floats(table: Array, tolerance: float = 1e-6, seed: int = 0) -> FloatSplitting:
+def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> FloatSplitting:
     """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative residual exceeds ``tolerance``.
 
     V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if

@@ -20,8 +20,6 @@ ITERATIONS = 60
 ALTERNATIONS = 50
 MAX_DENSE = 2 * 10**6
 UNIT_ROUNDOFF = 2.0**-53
-TOLERANCE = 1e-9
-"""The relative distance within which float coefficients count as those of a layer, unless another is given."""
 
 
 @lru_cache(maxsize=16)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.domains import Array
-from attngeom.network.attention.rule import swap
+from attngeom.exact.domains import Array, Domain
+from attngeom.network.attention.rule import Attention, swap
 from attngeom.network.weights import VirtualWeights
 
 MAX_WORD_LAYERS = 9
@@ -16,6 +16,12 @@ def _letters(virtual: VirtualWeights, X: Array) -> list[Array]:
     """The t×t matrices Xᵀ M_i X."""
     multiply = virtual.domain.matmul
     return [multiply(swap(X), multiply(M, X)) for M in virtual.M]
+
+
+def virtual_layer(M: Array, X: Array, rule: Attention, domain: Domain) -> Array:
+    """X ↦ X w(Xᵀ M X): one layer in coordinates in which its value map is the identity; X has shape (..., d, t)."""
+    scores = domain.matmul(swap(X), domain.matmul(M, X))
+    return domain.matmul(X, rule.weights(scores, domain))
 
 
 def forward_virtual(virtual: VirtualWeights, X: Array) -> Array:

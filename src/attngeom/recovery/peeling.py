@@ -17,7 +17,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, VirtualWeights
-from attngeom.network.virtual import forward_virtual
+from attngeom.network.virtual import forward_virtual, virtual_layer
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.layer_inverse import CAUSAL_MASK, FULL_MASK, invert_layer, refine_inverse
 from attngeom.results import Failure
@@ -139,10 +139,7 @@ class Peeler:
     def _forward(self, X: Array) -> Array:
         """X pushed through the known virtual layers."""
         for M in self.known:
-            scores = self.domain.matmul(X.T, self.domain.matmul(M, X))
-            if self.architecture.causal:
-                scores = scores * np.triu(np.ones(scores.shape, dtype=int))
-            X = self.domain.matmul(X, scores)
+            X = virtual_layer(M, X, self.architecture.rule, self.domain)
         return X
 
     def _next_layer(self, layer: int) -> Array | Failure:

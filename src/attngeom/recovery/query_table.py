@@ -16,6 +16,7 @@ from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.files import check_header, read_json, to_json, write_atomic
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover import recover
@@ -82,7 +83,7 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
     return QueryTable(architecture, seed, ((np.concatenate(asked), None),))
 
 
-def continue_queries(table: QueryTable, tolerance: float = 1e-6) -> Recovery | QueryTable:
+def continue_queries(table: QueryTable, tolerance: float = RECOVERED) -> Recovery | QueryTable:
     """The recovery, if the answers suffice, or the table with one more round of queries."""
     if table.open_rounds:
         raise InputError(f"{table.open_rounds} rounds without outputs given; fill in the outputs of every round first")

@@ -18,6 +18,7 @@ from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.scaling import scale_to_one
 from attngeom.layer.splitting import split_layer
+from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
@@ -30,7 +31,7 @@ def recover(
     source: Coefficients | BlackBox | Callable[[Array], Array],
     architecture: Architecture | None = None,
     seed: int = 0,
-    tolerance: float = 1e-6,
+    tolerance: float = RECOVERED,
 ) -> Recovery:
     """Weights that give the function described by coefficients (one layer) or by a black box (any depth).
 
@@ -66,7 +67,7 @@ def recover(
 
 
 def recover_layer(
-    coefficients: Coefficients, architecture: Architecture | None = None, seed: int = 0, tolerance: float = 1e-6
+    coefficients: Coefficients, architecture: Architecture | None = None, seed: int = 0, tolerance: float = RECOVERED
 ) -> Recovery:
     """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats.
 

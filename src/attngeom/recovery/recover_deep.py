@@ -11,6 +11,7 @@ from flint import fmpq
 from attngeom.errors import InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Array, Balls, Domain
 from attngeom.exact.precise import dyadic, to_float
+from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
@@ -211,7 +212,7 @@ def _simplest(x: fmpq, bits: int) -> fmpq | None:
     return fmpq(guess.numerator, guess.denominator) if abs(guess - value) < Fraction(1, 4**bits) else None
 
 
-def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = 1e-6) -> Recovery:
+def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = RECOVERED) -> Recovery:
     """Weights of a deep lightning network from values, over floats, balls (any precision), Q or GF(p)."""
     obstacle = check_identifiable(architecture)
     if obstacle is not None:

@@ -16,7 +16,7 @@ from attngeom.exact.domains import Array, PrimeField
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.virtual import forward_virtual
+from attngeom.network.virtual import forward_virtual, virtual_layer
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import layer_failure
 from attngeom.recovery.results import Recovery
@@ -62,8 +62,7 @@ class _Field:
 
     def layer(self, M: Array, Y: Array) -> Array:
         """The virtual layer Y (Yᵀ M Y), masked if causal, for many Y (N, d, t)."""
-        scores = self.field.matmul(np.swapaxes(Y, 1, 2), self.field.matmul(M, Y))
-        return self.field.matmul(Y, self.architecture.rule.weights(scores, self.field))
+        return virtual_layer(M, Y, self.architecture.rule, self.field)
 
     def propagate(self, X: Array, layers: list[Array]) -> Array:
         """The tokens after some layers."""
