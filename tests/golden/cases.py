@@ -476,6 +476,14 @@ HEADS = [
     one("heads-other-file", "heads {in}/certificate_layer.json", 2),
 ]
 
+TRACK = [
+    one("track-deep", "track {in}/deep.safetensors {in}/deep_moved.safetensors {in}/deep_near.safetensors"),
+    one("track-exact", "track {in}/stratum_singular.json {in}/stratum_boundary.json", json=False),
+    one("track-zero", "track {in}/stratum_zero.json"),
+    one("track-two-architectures", "track {in}/deep.json {in}/layer.json", 2),
+    one("track-nan", "track {in}/broken_nan.json", 2),
+]
+
 LAYERS = [
     one("coefficients-exact", "coefficients {in}/layer.json --out {out}/c.json", files=("c.json",)),
     one("coefficients-float", "coefficients {in}/layer.safetensors"),
@@ -648,6 +656,7 @@ CASES = [
     *HEADS,
     *LAMBDA,
     *LAWS,
+    *TRACK,
     *LAYERS,
     *MODEL,
     *ATLAS,

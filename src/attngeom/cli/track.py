@@ -1,0 +1,71 @@
+"""``attngeom track``: a training run seen from its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.options import Json, Seed, file_option
+from attngeom.cli.output import print_json, print_pairs, print_table
+from attngeom.interop import read_weights
+from attngeom.learning.track import Snapshot, Track, track
+
+
+def register(app: typer.Typer) -> None:
+    app.command("track")(track_command)
+
+
+def track_command(
+    checkpoints: Annotated[
+        list[Path], typer.Argument(metavar="CKPT…", help="Weights files of one run, in the order of training.")
+    ],
+    plot: Annotated[
+        Path | None, file_option("--plot", "Draw distances, ranks and drift into this file (.png, .svg or .pdf).")
+    ] = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Ranks with gaps, the nearest singular stratum and its (λ, m), and how far conserved quantities drifted."""
+    draw = None if plot is None else _drawing(plot)
+    found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
+    if draw is not None:
+        draw(found)
+    if json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+
+
+def _drawing(plot: Path) -> Callable[[Track], None]:
+    """How to draw into this file; what draws is loaded only if it is asked for, and a wrong name is told at once."""
+    from attngeom.learning.track_plot import check_format, draw_track
+
+    check_format(plot)
+    return lambda found: draw_track(found, plot)
+
+
+def _print(found: Track) -> None:
+    print_pairs("in floats", found.rows())
+    columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
+    print_table(
+        columns, [_row(snapshot, found.dimension) for snapshot in found.snapshots], left=(columns[0], columns[2])
+    )
+
+
+def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:
+    near = snapshot.nearest
+    place = "–" if near is None else f"rk {near.name} < {near.full}"
+    rank = "–" if snapshot.jacobian is None else str(snapshot.jacobian.rank)
+    return [
+        Path(snapshot.name).name,
+        f"{snapshot.norm:.3g}",
+        snapshot.stratum if len(snapshot.stratum) <= 60 else snapshot.stratum[:59] + "…",
+        place,
+        "–" if near is None else f"{near.distance:.1e}",
+        "unknown" if snapshot.pair is None else str(snapshot.pair),
+        rank if dimension is None else f"{rank} of {dimension}",
+        "–" if snapshot.drift is None else f"{snapshot.drift:.1e}",
+    ]

@@ -1,0 +1,318 @@
+"""A training run seen from its checkpoints: ranks with gaps, the nearest rank stratum, laws and their drift.
+
+Everything here is measured in floats, so all of it is an estimate; what is exact of an architecture (its dimension, its
+laws) is proven elsewhere and only compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attngeom.dimensions import PointRank, dimension, rank_at
+from attngeom.errors import AttnGeomError, InputError
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.ranks import CLEAR_GAP
+from attngeom.learning.answer import learning_coefficient
+from attngeom.learning.laws import Laws, conserved_quantities
+from attngeom.learning.pairs import Pair
+from attngeom.network.weights import Head, Weights
+from attngeom.results import Result
+
+MAX_CHECKPOINTS = 10000
+MAX_PARAMETERS = 3000
+"""Ranks of Jacobians and learning coefficients are measured up to this size."""
+MAX_TRIED = 8
+"""Blocks whose smaller rank is looked at before none is called singular."""
+TAME = 1e6
+"""Tensors with a largest entry between 1/TAME and TAME are taken as they are."""
+NOISE = 64 * np.finfo(float).eps
+"""Singular values below this share of the largest one are rounding."""
+
+
+@dataclass(frozen=True)
+class BlockRank:
+    """A matrix A = KᵀQ or value map of one head: its rank, the gap there, and how far the next lower rank is.
+
+    ``gap`` is σ_r/σ_{r+1}, None if nothing lies below; ``distance`` is σ_n/‖·‖ for the largest possible rank n: by
+    Eckart and Young the distance of the matrix, scaled to norm 1, to the matrices of smaller rank; 0 below rounding.
+    """
+
+    name: str
+    rank: int
+    full: int
+    gap: float | None
+    distance: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.gap is None or self.gap >= CLEAR_GAP
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "rank": self.rank, "full": self.full, "gap": self.gap, "distance": self.distance}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One checkpoint: its norm, its blocks, the nearest singular stratum and (λ, m) there.
+
+    ``nearest`` is the block whose next smaller rank is nearest and singular, None if no block has one; ``pair`` is
+    (λ, m) at the weights with that block cut to the smaller rank, None where it is not known, and ``why`` says on
+    what it rests. ``drift`` is ‖h(w) − h(w_0)‖/‖w_0‖² for the vector h of all laws, None if w_0 = 0.
+    """
+
+    name: str
+    norm: float
+    blocks: tuple[BlockRank, ...]
+    nearest: BlockRank | None
+    pair: Pair | None
+    why: str
+    jacobian: PointRank | None
+    drift: float | None
+
+    @property
+    def stratum(self) -> str:
+        """The matrices that are not of full rank."""
+        low = [f"rk {block.name} = {block.rank} of {block.full}" for block in self.blocks if block.rank < block.full]
+        return ", ".join(low) or "generic"
+
+    def to_json(self) -> dict[str, Any]:
+        jacobian = None
+        if self.jacobian is not None:
+            gap = None if self.jacobian.measured is None else self.jacobian.measured.gap
+            jacobian = {"rank": self.jacobian.rank, "gap": gap, "generic": self.jacobian.generic}
+        return {
+            "checkpoint": self.name,
+            "norm": self.norm,
+            "blocks": [block.to_json() for block in self.blocks],
+            "stratum": self.stratum,
+            "nearest": None if self.nearest is None else self.nearest.name,
+            "distance": None if self.nearest is None else self.nearest.distance,
+            "lambda": None if self.pair is None else str(self.pair.value),
+            "multiplicity": None if self.pair is None else self.pair.multiplicity,
+            "lambda_reason": self.why,
+            "jacobian": jacobian,
+            "drift": self.drift,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Track(Result):
+    """The checkpoints of one run in their order, the laws that gradient flow would conserve, and the dimension.
+
+    ``dimension`` is that of the set of functions, None for networks of more than 3,000 parameters.
+    """
+
+    seed: int
+    laws: Laws
+    dimension: int | None
+    snapshots: tuple[Snapshot, ...]
+
+    @property
+    def largest_drift(self) -> float | None:
+        """Of the laws, relative to ‖w_0‖²."""
+        return max((x.drift for x in self.snapshots if x.drift is not None), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "architecture": self.laws.architecture.to_json(),
+            "dimension": self.dimension,
+            "laws": {"count": self.laws.count, "is_complete": self.laws.is_complete},
+            "largest_drift": self.largest_drift,
+            "checkpoints": [snapshot.to_json() for snapshot in self.snapshots],
+            "standing": self.standing,
+            "status": self.reason,
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Mapping[str, Any]:
+        drift = "cannot be told" if self.largest_drift is None else f"{self.largest_drift:.1e} of ‖w‖²"
+        count = "not counted" if self.laws.count is None else f"{self.laws.count:,}"
+        complete = "all there are" if self.laws.is_complete else "not proven to be all"
+        last = self.snapshots[-1].nearest
+        nearest = "no block" if last is None else f"{last.name} to rank {last.full - 1}, {last.distance:.2e}"
+        return {
+            "checkpoints": len(self.snapshots),
+            "laws": f"{count} independent, {complete}",
+            "largest drift": drift,
+            "nearest singular stratum at the end": nearest,
+            "status": self.reason,
+        }
+
+
+def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, seed: int = 0) -> Track:
+    """Ranks, strata, drift of conserved quantities along checkpoints of one architecture, in their order.
+
+    Exact weights are rounded to floats. The laws are those of gradient flow: drift says how far the run was from it.
+
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((3, 3), 2), RR, seed=0)
+    >>> track([w, w]).largest_drift
+    0.0
+    """
+    if not 1 <= len(checkpoints) <= MAX_CHECKPOINTS:
+        raise InputError(f"{len(checkpoints)} checkpoints given; 1 to {MAX_CHECKPOINTS:,} are required")
+    labels = [f"checkpoint {k}" for k in range(len(checkpoints))] if names is None else list(names)
+    architecture = checkpoints[0].architecture
+    for label, weights in zip(labels, checkpoints, strict=True):
+        if weights.architecture != architecture:
+            raise InputError(f"{label}: another architecture than {labels[0]} has; give checkpoints of one run")
+    floats = [weights.to(RR) for weights in checkpoints]
+    laws = conserved_quantities(architecture, seed=seed)
+    drifts = law_drifts(laws, floats)
+    known = dimension(architecture, seed=seed).dimension if architecture.num_parameters <= MAX_PARAMETERS else None
+    snapshots = tuple(_snapshot(*parts, known, seed) for parts in zip(labels, floats, drifts))
+    return Track(
+        standing="estimate",
+        reason="ranks, distances and drifts are measured in floats",
+        seed=seed,
+        laws=laws,
+        dimension=known,
+        snapshots=snapshots,
+    )
+
+
+def law_drifts(laws: Laws, run: Sequence[Weights]) -> list[float | None]:
+    """‖h(w) − h(w_0)‖/‖w_0‖² for the vector h of all laws, at every checkpoint.
+
+    Weights are scaled by their largest entry first, so that no square overflows or vanishes.
+    """
+    size = max(float(np.abs(weights.vector()).max()) for weights in run) or 1.0
+    first = _scaled(run[0], size)
+    start, square = laws.vector(first), float(np.sum(first.vector() ** 2))
+    if square == 0.0:
+        return [None] * len(run)
+    return [float(np.linalg.norm(laws.vector(_scaled(weights, size)) - start)) / square for weights in run]
+
+
+def _scaled(weights: Weights, size: float) -> Weights:
+    return Weights.from_vector(weights.architecture, weights.vector() / size, RR)
+
+
+def _snapshot(name: str, weights: Weights, drift: float | None, known: int | None, seed: int) -> Snapshot:
+    blocks = tuple(block for _, block, _ in _blocks(weights))
+    small = weights.architecture.num_parameters <= MAX_PARAMETERS
+    jacobian = _jacobian(weights, seed) if small else None
+    nearest, pair, why = _nearest(weights, blocks, known, seed)
+    size = float(np.abs(weights.vector()).max())
+    norm = size * float(np.linalg.norm(weights.vector() / size)) if size else 0.0
+    return Snapshot(name, norm, blocks, nearest, pair, why, jacobian, drift)
+
+
+def _nearest(
+    weights: Weights, blocks: tuple[BlockRank, ...], known: int | None, seed: int
+) -> tuple[BlockRank | None, Pair | None, str]:
+    """The block whose next smaller rank is nearest among those that are singular, with (λ, m) there and why.
+
+    A smaller rank is not singular if (λ, m) = (D/2, 1) there, as at generic weights of dimension D.
+    """
+    ordered = sorted(blocks, key=lambda block: block.distance)
+    if weights.architecture.num_parameters > MAX_PARAMETERS:
+        return ordered[0], None, f"(λ, m) is measured up to {MAX_PARAMETERS:,} parameters"
+    for block in ordered[:MAX_TRIED]:
+        pair, why = _pair_at_cut(weights, block, seed)
+        if pair is None or known is None or pair != Pair.coordinates(known):
+            return block, pair, why
+    return None, None, "no smaller rank of one of the nearest matrices is singular"
+
+
+def _jacobian(weights: Weights, seed: int) -> PointRank | None:
+    """The rank of the parametrization; None where it is too much work or beyond the range of floats."""
+    try:
+        return rank_at(weights, seed)
+    except AttnGeomError:
+        return None
+
+
+Factors = tuple[Array, Array | None]
+"""A matrix, or two whose product it is."""
+
+
+def _blocks(weights: Weights) -> Iterator[tuple[tuple[int, int, str], BlockRank, Factors]]:
+    """A and the value map of every head: their place (layer, head, letter), what was measured, and their factors."""
+    architecture = weights.architecture
+    for index, heads in enumerate(weights.layers):
+        for place, head in enumerate(heads):
+            tag = ("_" if architecture.num_layers > 1 or architecture.heads > 1 else "") + ",".join(
+                [str(index + 1)] * (architecture.num_layers > 1) + [str(place + 1)] * (architecture.heads > 1)
+            )
+            value: Factors = (head.V, None) if head.O is None else (head.O, head.V)
+            for letter, factors in (("A", (head.K.T, head.Q)), ("V", value)):
+                yield (index, place, letter), _measure(f"{letter}{tag}", factors), factors
+
+
+def _measure(name: str, factors: Factors) -> BlockRank:
+    """The rank, the gap and the relative distance to a smaller rank, from singular values of the matrix at norm 1."""
+    left, right = factors
+    full = min(left.shape) if right is None else min(left.shape[0], left.shape[1], right.shape[1])
+    values = _singular_values(left, right)[:full]
+    norm = float(np.linalg.norm(values))
+    if norm == 0.0:
+        return BlockRank(name, 0, full, None, 0.0)
+    values = values / norm
+    rank = int(np.sum(values > max(left.shape) * NOISE * values[0]))
+    gap = None if rank == full else float(values[rank - 1] / max(values[rank], np.finfo(float).eps * values[0]))
+    return BlockRank(name, rank, full, gap, float(values[-1]) if rank == full else 0.0)
+
+
+def _singular_values(left: Array, right: Array | None) -> Array:
+    """Those of a matrix, or of a product by way of the small middle: the factors scaled, no large square formed."""
+    left = _unit(left)
+    if right is None:
+        return np.asarray(np.linalg.svd(left, compute_uv=False))
+    right = _unit(right)
+    R, S = np.linalg.qr(left, mode="r"), np.linalg.qr(right.T, mode="r")
+    return np.asarray(np.linalg.svd(R @ S.T, compute_uv=False))
+
+
+def _unit(a: Array) -> Array:
+    size = float(np.abs(a).max())
+    return a / size if size else a
+
+
+def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | None, str]:
+    """(λ, m) at the weights with the block cut to the next smaller rank, and why it is, or is not, known."""
+    try:
+        found = learning_coefficient(cut_block(_tame(weights), block.name), seed=seed)
+    except AttnGeomError as error:
+        return None, str(error)
+    return found.pair, found.reason if found.pair is None else f"Theorem {found.theorem}: {found.stratum}"
+
+
+def _tame(weights: Weights) -> Weights:
+    """Tensors that are beyond all measure brought to size 1, which changes no rank and keeps products in range."""
+    tensors = {}
+    for name, tensor in weights.tensors():
+        size = float(np.abs(tensor).max())
+        tensors[name] = tensor if size == 0.0 or 1 / TAME <= size <= TAME else tensor / size
+    return Weights.from_tensors(weights.architecture, tensors, RR)
+
+
+def cut_block(weights: Weights, name: str) -> Weights:
+    """The weights with one block replaced by the nearest matrix of smaller rank, its factors projected accordingly.
+
+    With A = U Σ Wᵀ cut to U' Σ' W'ᵀ, the factors K U'U'ᵀ and Q W'W'ᵀ have that rank, and their product is the cut A.
+    """
+    for (index, place, letter), block, (left, right) in _blocks(weights):
+        if block.name != name:
+            continue
+        matrix = left if right is None else left @ right
+        U, _, W = np.linalg.svd(matrix, full_matrices=False)
+        keep = max(block.full - 1, 0)
+        before, after = U[:, :keep] @ U[:, :keep].T, W[:keep].T @ W[:keep]
+        head = weights.layers[index][place]
+        layers = [list(heads) for heads in weights.layers]
+        layers[index][place] = _project(head, letter, before, after)
+        return Weights(weights.architecture, RR, tuple(map(tuple, layers)))
+    raise InputError(f"block {name[:40]!r} given; the weights have no such matrix")
+
+
+def _project(head: Head, letter: str, before: Array, after: Array) -> Head:
+    if letter == "A":
+        return replace(head, K=head.K @ before, Q=head.Q @ after)
+    if head.O is None:
+        return replace(head, V=before @ head.V)
+    return replace(head, O=before @ head.O, V=head.V @ after)

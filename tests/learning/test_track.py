@@ -1,0 +1,150 @@
+"""Checkpoints of a run: what is measured is what was put in, and bad runs are refused in one line."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from attngeom.cli.app import run
+from attngeom.errors import InputError
+from attngeom.exact import QQ, RR
+from attngeom.interop import write_weights
+from attngeom.learning.laws import conserved_quantities
+from attngeom.learning.track import cut_block, law_drifts, track
+from attngeom.network import Architecture, Weights, forward, random_weights
+from attngeom.network.tangent import gradient
+
+ARCHITECTURES = [
+    Architecture((3, 3), 2),
+    Architecture((2, 2, 2), 1, kind="softmax", residual=True),
+    Architecture((2, 4), 1, 2, kind="lightning", heads=2, value_width=1, causal=True),
+    Architecture((2, 1), 2, 1),
+]
+
+
+def scaled(weights: Weights, factor: float) -> Weights:
+    return Weights.from_vector(weights.architecture, factor * weights.vector(), RR)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: f"{a.kind} {a.widths}")
+@pytest.mark.parametrize("factors", [(1, 2), (1,), (0, 0), (0, 1), (1, 0), (1e150, 1e150), (1e-150, 1e-150)], ids=str)
+def test_runs_of_any_size_have_an_answer(architecture, factors):
+    weights = random_weights(architecture, RR, seed=1)
+    found = track([scaled(weights, factor) for factor in factors])
+    record = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert len(record["checkpoints"]) == len(factors) and record["standing"] == "estimate"
+    for factor, row in zip(factors, record["checkpoints"]):
+        assert (row["stratum"] == "generic") == (factor != 0)
+        assert row["distance"] == 0.0 if factor == 0 else row["distance"] is None or row["distance"] > 1e-6
+    if factors[0] == 0:
+        assert found.largest_drift is None
+    elif set(factors) == {factors[0]}:
+        assert found.largest_drift == 0.0
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-140, 1e140])
+def test_drift_is_relative_to_the_size_of_the_weights(factor):
+    architecture = Architecture((3, 3), 2)
+    laws = conserved_quantities(architecture)
+    first, second = (random_weights(architecture, RR, seed=s) for s in range(2))
+    by_hand = np.linalg.norm(laws.vector(second) - laws.vector(first)) / np.sum(first.vector() ** 2)
+    assert law_drifts(laws, [scaled(first, factor), scaled(second, factor)])[1] == pytest.approx(by_hand)
+
+
+def test_gradient_descent_drifts_in_proportion_to_its_step():
+    architecture = Architecture((3, 3), 2)
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((8, 3, 3)), rng.standard_normal((8, 3, 3))
+    drifts = []
+    for halvings in range(3):
+        weights = random_weights(architecture, RR, seed=0)
+        start = weights
+        for _ in range(20 * 2**halvings):
+            step = 1e-4 / 2**halvings * gradient(weights, X, forward(weights, X) - Y)
+            weights = Weights.from_vector(architecture, weights.vector() - step, RR)
+        drifts.append(track([start, weights]).largest_drift)
+    assert [round(a / b, 1) for a, b in pairwise(drifts)] == pytest.approx([2.0, 2.0], abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "block", "pair"),
+    [
+        (Architecture((3, 3), 2), "A", "(15/2, 2)"),
+        (Architecture((4, 4), 2, heads=2, value_width=2), "A_1", "(22, 2)"),
+        (Architecture((3, 3, 3), 2, kind="softmax"), "A_2", "(12, 2)"),
+    ],
+)
+def test_the_stratum_that_is_approached_is_found_with_its_learning_coefficient(architecture, block, pair):
+    """Weights moved towards a smaller rank of one block: the distance goes to zero, (λ, m) is that of the stratum."""
+    weights = random_weights(architecture, RR, seed=2)
+    target = cut_block(weights, block)
+    path = [
+        Weights.from_vector(architecture, (1 - s) * target.vector() + s * weights.vector(), RR)
+        for s in (1, 1e-3, 1e-6, 0)
+    ]
+    found = track(path).snapshots
+    distances = [snapshot.nearest.distance for snapshot in found[1:]]
+    assert {snapshot.nearest.name for snapshot in found[1:]} == {block}
+    assert distances[0] < 1e-1 and distances[1] < 1e-4 and distances[2] < 1e-14
+    assert [str(snapshot.pair) for snapshot in found[1:]] == [pair] * 3
+    assert found[1].stratum == "generic" and found[3].stratum.startswith(f"rk {block} = ")
+    assert found[3].jacobian.rank <= found[0].jacobian.rank
+
+
+def test_cutting_a_block_gives_the_nearest_matrix_of_smaller_rank():
+    architecture = Architecture((3, 4), 2, heads=2, value_width=2)
+    weights = random_weights(architecture, RR, seed=0)
+    before, after = weights.attention_matrices()[0][1], cut_block(weights, "A_2").attention_matrices()[0][1]
+    values = np.linalg.svd(before, compute_uv=False)
+    assert np.linalg.norm(before - after) == pytest.approx(values[1])
+    assert np.linalg.svd(after, compute_uv=False)[1] < 1e-14
+    with pytest.raises(InputError, match="no such matrix"):
+        cut_block(weights, "B")
+
+
+def test_bad_runs_are_refused():
+    weights = random_weights(Architecture((2, 2), 1), RR, seed=0)
+    other = random_weights(Architecture((2, 2), 2), RR, seed=0)
+    with pytest.raises(InputError, match=r"other\.safetensors: another architecture than first"):
+        track([weights, other], ["first", "other.safetensors"])
+    with pytest.raises(InputError, match="0 checkpoints"):
+        track([])
+    broken = weights.vector().copy()
+    broken[3] = np.nan
+    with pytest.raises(InputError, match="NaN or infinite"):
+        track([weights, Weights.from_vector(weights.architecture, broken, RR)])
+
+
+def test_exact_weights_and_floats_may_be_mixed():
+    weights = random_weights(Architecture((2, 2), 1), QQ, seed=0)
+    assert track([weights, weights.to(RR)]).largest_drift == 0.0
+
+
+@pytest.fixture
+def checkpoints(tmp_path):
+    paths = []
+    for k in range(3):
+        paths.append(tmp_path / f"step{k}.safetensors")
+        write_weights(random_weights(Architecture((2, 2), 1), RR, seed=k), paths[-1])
+    return [str(path) for path in paths]
+
+
+def test_the_command_prints_a_row_for_each_checkpoint_and_draws(checkpoints, tmp_path, capfd):
+    picture = tmp_path / "run.svg"
+    assert run(["track", *checkpoints, "--plot", str(picture)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["step0.safetensors", "step1.safetensors", "step2.safetensors"]
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"), [(["--plot", "x.bmp"], ".png, .svg, .pdf"), (["nothing.json"], "nothing.json")], ids=str
+)
+def test_the_command_refuses_bad_input_in_one_line(checkpoints, extra, words, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["track", *checkpoints, *extra]) == 2
+    found = capfd.readouterr()
+    assert found.out == "" and words in found.err and len(found.err.splitlines()) == 1
