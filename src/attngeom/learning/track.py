@@ -264,8 +264,8 @@ def _singular_values(left: Array, right: Array | None) -> Array:
     if right is None:
         return np.asarray(np.linalg.svd(left, compute_uv=False))
     right = _unit(right)
-    R, S = np.linalg.qr(left, mode="r"), np.linalg.qr(right.T, mode="r")
-    return np.asarray(np.linalg.svd(R @ S.T, compute_uv=False))
+    first, second = np.linalg.qr(left), np.linalg.qr(right.T)
+    return np.asarray(np.linalg.svd(first.R @ second.R.T, compute_uv=False))
 
 
 def _unit(a: Array) -> Array:
