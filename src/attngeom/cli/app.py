@@ -52,7 +52,6 @@ COMMANDS = {
     "heads": ("heads", "Whether the heads of a layer are unique; find them."),
     "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
     "laws": ("laws", "What gradient flow conserves, and whether that is all."),
-    "laws": ("laws", "What gradient flow conserves, and a proof that there is nothing else."),
     "track": ("track", "A training run: ranks, strata, conserved quantities and their drift."),
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
     "forward": ("layers", "Evaluate a network at an input."),
