@@ -108,7 +108,7 @@ def test_cutting_a_block_gives_the_nearest_matrix_of_smaller_rank():
 def test_bad_runs_are_refused():
     weights = random_weights(Architecture((2, 2), 1), RR, seed=0)
     other = random_weights(Architecture((2, 2), 2), RR, seed=0)
-    with pytest.raises(InputError, match=r"other\.safetensors: another architecture than first"):
+    with pytest.raises(InputError, match=r"other\.safetensors: another architecture than the first"):
         track([weights, other], ["first", "other.safetensors"])
     with pytest.raises(InputError, match="0 checkpoints"):
         track([])

@@ -1,7 +1,7 @@
 """Conservation laws of gradient flow: the moments of the symmetries, and the proof that there are no others.
 
 For a loss of the function, gradient flow ẇ = −∇ℓ(w) conserves h if and only if dh annihilates ∇⟨C, φ(X)⟩ for all X, C,
-and then all brackets of these fields. Statements and proofs: docs/how-to/training.md.
+and then all brackets of these fields. Statements and proofs: docs/theorems/training.md.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,9 @@ def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, se
     architecture = checkpoints[0].architecture
     for label, weights in zip(labels, checkpoints, strict=True):
         if weights.architecture != architecture:
-            raise InputError(f"{label}: another architecture than {labels[0]} has; give checkpoints of one run")
+            raise InputError(
+                f"{Path(label).name[:60]}: another architecture than the first; give checkpoints of one run"
+            )
     floats = [weights.to(RR) for weights in checkpoints]
     laws = conserved_quantities(architecture, seed=seed)
     drifts = law_drifts(laws, floats)
