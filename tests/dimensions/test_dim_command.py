@@ -56,7 +56,8 @@ def test_transformer_sizes_answer_at_once(capsys, flags, method):
 
 
 def test_unproven_request_exits_with_three(capsys):
-    arguments = ("--widths", "2,4,4", "--attention", "2,3", "--heads", "2", "--value-width", "2")
+    arguments = ("--widths", "2,4,1", "--attention", "1,2", "--heads", "4", "--value-width", "2")
+    arguments += ("--tokens", "2", "--causal")
     record = answer(capsys, *arguments, "--prove", code=3)
     assert record["lower_bound"] < record["upper_bound"] and record["error_probability"] < 1e-9
     assert answer(capsys, *arguments)["is_proven"] is False

@@ -70,7 +70,11 @@ DIM = [
     one("dim-transformer", "dim --kind softmax --heads 12 --widths 768,768,768"),
     one("dim-heads", "dim --widths 4,4 --attention 2 --heads 2 --prove"),
     one("dim-heads-value-width", "dim --widths 3,3,3 --attention 1 --heads 2 --value-width 1 --prove"),
-    one("dim-not-proven", "dim --widths 2,4,4 --attention 2,3 --heads 2 --value-width 2 --prove", 3),
+    one(
+        "dim-not-proven",
+        "dim --widths 2,4,1 --attention 1,2 --heads 4 --value-width 2 --tokens 2 --causal --prove",
+        3,
+    ),
     one("dim-value-width", "dim --widths 3,3 --attention 2 --value-width 1 --prove"),
     one("dim-residual", "dim --widths 3,3,3 --attention 2 --residual --prove"),
     one("dim-softmax-residual", "dim --widths 2,2,2 --attention 2 --kind softmax --residual --prove"),

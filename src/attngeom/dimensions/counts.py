@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.dimensions.compositions import count_composition
 from attngeom.dimensions.effective import EffectiveLayer, cubic_dimension, effective_layers
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
@@ -52,7 +53,7 @@ def attention_count(layer: EffectiveLayer) -> int:
     """
     d, rho = layer.d_in, layer.attention_rank
     if layer.symmetric:
-        return rho * d - rho * (rho - 1) // 2
+        return min(rho * d - rho * (rho - 1) // 2, comb(d + 1, 2) - layer.unseen)
     return min(2 * rho * d - rho**2, d * d - layer.unseen)
 
 
@@ -68,7 +69,7 @@ def attention_codimension(layer: EffectiveLayer) -> int:
 
 def _all_attention(layer: EffectiveLayer) -> int:
     """The dimension of all d×d matrices, or of all symmetric or visible parts."""
-    return comb(layer.d_in + 1, 2) if layer.symmetric else layer.d_in**2 - layer.unseen
+    return (comb(layer.d_in + 1, 2) if layer.symmetric else layer.d_in**2) - layer.unseen
 
 
 def value_codimension(layer: EffectiveLayer) -> int:
@@ -93,7 +94,7 @@ def head_mixing(layer: EffectiveLayer) -> int:
 
 
 def koszul_syzygies(layer: EffectiveLayer) -> int:
-    """A lower bound for the fiber beyond :func:`head_mixing` when d_out = 1 and H ≤ d_in.
+    """A lower bound for the fiber beyond :func:`head_mixing` when d_out = 1, or d_out = 2 for one token, and H ≤ d_in.
 
     Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 directions, which are
     independent of each other and of g in :func:`head_mixing` (symmetric parts: up to H(H−1)(H−2)/6 second syzygies).
@@ -101,10 +102,22 @@ def koszul_syzygies(layer: EffectiveLayer) -> int:
     min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left. Modulo unseen
     matrices they stay independent for H ≤ 3: no Σ_k v_k ⊗ s_hk with at most two generic v_k alternates on blocks.
 
+    Two outputs, one token: Σ_h q_h L_h with L_h ∈ R² ⊗ linear forms is fixed by the 2-minors of [L_a L_b L_c], q̇_a =
+    det(L_b, L_c) and cyclically (Hilbert and Burch): C(H, 3) directions, independent for L_h = (x_h, λ_h x_h), hence
+    for generic heads. They need the c_A conditions for each head on (g, s), or on s alone.
+
     >>> koszul_syzygies(EffectiveLayer(5, 1, 3, 2, 1, False, True))
+    1
+    >>> koszul_syzygies(EffectiveLayer(5, 2, 3, 3, 1, True, True))
     1
     """
     H, d = layer.heads, layer.d_in
+    if layer.symmetric and layer.unseen:
+        return 0
+    if layer.symmetric and layer.d_out == 2 and d >= H:
+        lost = H * attention_codimension(layer)
+        found = [H * (H - 1 - value_codimension(layer)) + comb(H, 3) - lost, comb(H, 3) - lost]
+        return max(0, max(found) - head_mixing(layer))
     if layer.d_out != 1 or d < H or (layer.unseen and H > 3):
         return 0
     moves = d * comb(H, 2) - (comb(H, 3) if layer.symmetric else 0)
@@ -124,7 +137,22 @@ def cubic_count(layer: EffectiveLayer) -> int:
     q = min(layer.d_in, layer.heads * (2 * layer.attention + layer.value_rank))
     cubics = cubic_dimension(q, 1 if layer.symmetric else 2)
     r = min(layer.d_out, layer.heads * layer.value_rank, cubics)
-    return q * (layer.d_in - q) + r * (layer.d_out + cubics - r)
+    return min(q * (layer.d_in - q) + r * (layer.d_out + cubics - r), *_flattenings(layer))
+
+
+def _flattenings(layer: EffectiveLayer) -> tuple[int, int]:
+    """Matrices of bounded rank that contain Σ_h V_h ⊗ A_h ∈ R^d_out ⊗ S²R^d ⊗ R^d (quadratic in one token).
+
+    From S²R^d to the rest a head has rank at most ν α, the products of its value and key forms; from the last factor it
+    has rank at most α.
+
+    >>> _flattenings(EffectiveLayer(3, 2, 1, 5, 1, False, True))
+    (35, 36)
+    """
+    d, d_out, H = layer.d_in, layer.d_out, layer.heads
+    squares = comb(d + 1, 2)
+    r, s = min(H * layer.value_rank * layer.attention, squares, d * d_out), min(H * layer.attention, d)
+    return r * (squares + d * d_out - r), s * (d + d_out * squares - s)
 
 
 def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, int]:
@@ -194,14 +222,22 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         return UpperBound(standing="proven", reason=reason, value=value, parts=parts)
     parts["unseen"] = total - sum(parameters_of(layer) for layer in layers)
     spanning = True
+    sizes, shared = [], []
     for layer in layers:
-        for name, loss in count_layer(layer, architecture).items():
+        losses = count_layer(layer, architecture)
+        for name, loss in losses.items():
             parts[name] += loss
+        sizes.append(parameters_of(layer) - sum(losses.values()))
+        shared.append(0)
         if not layer.is_last and not architecture.residual:
             if outputs_span(layer, architecture.rule.is_polynomial, architecture.tokens):
                 parts["between"] += layer.d_out**2
+                shared[-1] = layer.d_out**2
             else:
                 spanning = False
+    if architecture.rule.is_polynomial and not architecture.residual:
+        whole = count_composition(architecture, layers, sizes, shared)
+        parts["saturation"] += total - sum(parts.values()) - whole
     reason = "parameter count of the layer maps modulo the linear groups between layers"
     if not spanning:
         reason += " (some layer's outputs could not be shown to span; its group is not subtracted)"

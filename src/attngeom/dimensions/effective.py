@@ -102,15 +102,47 @@ def unseen_matrices(before: EffectiveLayer) -> int:
     u_aᵀ A u_b only, so A is unseen if it is alternating on every W_h and zero between different ones: Σ_h C(v, 2) if
     the W_h form a direct sum. Two of them that intersect in dimension o leave 2 C(v − o, 2), on the quotient.
 
+    After heads of any rank on two dimensions, v = 2 and d_out = 2H: tokens are (G A_h x)_h in the coordinates of the
+    heads, G = X Xᵀ is 2×2, and blocks A_gh = c_gh J, J = ((0, 1), (−1, 0)), give det(G) Σ c_gh A_gᵀ J A_h. The matrices
+    A_gᵀ J A_h span at most 1 + min(3, C(H, 2)) dimensions, because A_hᵀ J A_h and all N − Nᵀ are multiples of J.
+
+    Parallel tokens: symmetric parts of A are quadrics on the outputs, which are cubic forms; so they are forms of
+    degree 6 in the inputs, and what exceeds the dimension of those is unseen.
+
     >>> unseen_matrices(EffectiveLayer(4, 4, 1, 2, 2, False, False))
     2
+    >>> unseen_matrices(EffectiveLayer(2, 6, 2, 3, 2, False, False))
+    5
+    >>> unseen_matrices(EffectiveLayer(2, 4, 1, 2, 2, True, False))
+    3
     """
+    H = before.heads
+    if before.symmetric:
+        return max(0, comb(before.d_out + 1, 2) - comb(before.d_in + 5, 6))
+    if before.d_in == 2 and before.value_width == 2 and before.d_out == 2 * H > 2:
+        return H * H - 1 - min(3, comb(H, 2))
     if before.attention > 1 or before.heads == 1 or before.value_width is None:
         return 0
     overlap = before.heads * before.value_width - before.d_out
     if overlap == 0:
         return before.heads * comb(before.value_width, 2)
     return 2 * comb(before.value_width - overlap, 2) if before.heads == 2 and overlap < before.value_width else 0
+
+
+def unseen_by_two_tokens(before: EffectiveLayer) -> int:
+    """The dimension of the matrices that softmax over two tokens cannot see after several heads (no mask).
+
+    Tokens x̄ ± u become Σ_h V_h x̄ + τ_h± V_h u, and scores are seen up to what both rows share: A enters by
+    uᵀ V_gᵀ A V_h u and by uᵀ V_gᵀ A Σ_h V_h x̄. If H v = d_out, V_h = O_h W_h with [O_h] invertible, A is unseen if all
+    W_gᵀ A_gh W_h are skew-symmetric and sum to zero over h: free for g ≠ h in Λ² of row W_g ∩ row W_h, a space of
+    dimension 2v − d_in.
+
+    >>> unseen_by_two_tokens(EffectiveLayer(2, 4, 1, 2, 2, False, False))
+    2
+    """
+    if before.value_width is None or before.heads * before.value_width != before.d_out:
+        return 0
+    return before.heads * (before.heads - 1) * comb(max(0, 2 * before.value_width - before.d_in), 2)
 
 
 def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
@@ -122,14 +154,20 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     widths = effective_widths(architecture)
     rule = architecture.rule
     parallel = architecture.tokens == 1 and not rule.is_normalised
-    can_collapse = not (architecture.causal or architecture.residual) and rule.is_polynomial
+    masked = architecture.causal and architecture.tokens > 1
+    can_collapse = not (masked or architecture.residual) and rule.is_polynomial
+    pairs_only = rule.is_normalised and architecture.tokens == 2 and not (architecture.causal or architecture.residual)
     layers: list[EffectiveLayer] = []
     for index, (d_in, d_out) in enumerate(pairwise(widths)):
         given = architecture.layer(index)
         alpha = min(given.attention, d_in)
         value_width = None if given.value_width is None else min(given.value_width, d_in, d_out)
         is_last = index == architecture.num_layers - 1
-        unseen = unseen_matrices(layers[-1]) if layers and can_collapse and not parallel else 0
+        unseen = 0
+        if layers and can_collapse and layers[-1].symmetric == parallel:
+            unseen = unseen_matrices(layers[-1])
+        elif layers and pairs_only:
+            unseen = unseen_by_two_tokens(layers[-1])
         layers.append(EffectiveLayer(d_in, d_out, alpha, given.heads, value_width, parallel, is_last, unseen))
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
         parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)

@@ -22,6 +22,7 @@ from attngeom.network.forward import forward
 from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
+from attngeom.verification.compositions import Piece, bound_composition
 from attngeom.verification.reading import read_integer, read_object, show
 
 
@@ -110,17 +111,60 @@ def count_upper_bound(architecture: Architecture) -> int:
         return _bounded_rank(*ends, min(spans))
     widths = spans if architecture.residual else _read_widths(architecture, spans)
     parallel = architecture.tokens == 1
-    blind = not architecture.causal and not architecture.residual and architecture.rule.is_polynomial
-    total = hidden = 0
+    masked = architecture.causal and architecture.tokens > 1
+    blind = not masked and not architecture.residual and architecture.rule.is_polynomial
+    two_tokens = architecture.rule.is_normalised and architecture.tokens == 2
+    two_tokens = two_tokens and not architecture.causal and not architecture.residual
+    hidden, was_parallel, pieces = 0, parallel, []
     for i in range(architecture.num_layers):
         d, d_out = widths[i], widths[i + 1]
         attention = min(architecture.attention[i], d)
-        total += _count_layer(architecture, i, d, d_out, parallel, 0 if parallel else hidden)
+        if parallel and not was_parallel:
+            hidden = 0
+        size, shared = _count_layer(architecture, i, d, d_out, parallel, hidden), 0
         hidden = _hidden_forms(architecture, i, d, d_out) if blind and attention == 1 else 0
+        if blind:
+            hidden = max(hidden, _hidden_on_planes(architecture, i, d, d_out))
+        if parallel:
+            # Quadrics of cubic forms are forms of degree 6 in the inputs.
+            hidden = max(0, comb(d_out + 1, 2) - comb(d + 5, 6)) if blind else 0
+        if two_tokens:
+            hidden = _hidden_from_pairs(architecture, i, d, d_out)
         if i < architecture.num_layers - 1 and not architecture.residual and _spans(architecture, i, d, d_out):
-            total -= d_out**2
+            shared = d_out**2
+        pieces.append(Piece(d, d_out, parallel, size, shared))
+        was_parallel = parallel
         parallel = parallel or (blind and architecture.heads == 1 and attention == 1)
-    return total
+    if architecture.rule.is_polynomial and not architecture.residual:
+        return bound_composition(architecture, pieces)
+    return sum(piece.size - piece.shared for piece in pieces)
+
+
+def _hidden_on_planes(architecture: Architecture, i: int, d: int, d_out: int) -> int:
+    """Forms (c_gh J)_gh that vanish on all outputs (G A_h x)_h of heads on a plane, one block of size 2 for each head.
+
+    G J G = det(G) J leaves det(G) Σ c_gh A_gᵀ J A_h: one condition for J, and one for the symmetric part of each pair
+    of different heads, of which at most three are independent.
+    """
+    layer = architecture.layers[i]
+    H = layer.heads
+    if H == 1 or layer.value_width is None or d != 2 or min(layer.value_width, d_out) < 2 or d_out != 2 * H:
+        return 0
+    return H**2 - (1 + min(H * (H - 1) // 2, 3))
+
+
+def _hidden_from_pairs(architecture: Architecture, i: int, d: int, d_out: int) -> int:
+    """Bilinear forms that softmax over two tokens does not see after heads whose images form a direct sum.
+
+    Between the images of two heads: forms that are alternating on the common input directions of both, 2v − d of them.
+    """
+    layer = architecture.layers[i]
+    if layer.value_width is None:
+        return 0
+    v = min(layer.value_width, d, d_out)
+    common = max(0, 2 * v - d)
+    ordered_pairs = layer.heads * (layer.heads - 1)
+    return ordered_pairs * (common * (common - 1) // 2) if layer.heads * v == d_out else 0
 
 
 def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int:
@@ -146,29 +190,36 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
     values = _bounded_rank(d_out, d, nu)
     if not architecture.rule.is_polynomial:
-        return H * ((_symmetric_rank(d, 2 * alpha) if parallel else _bounded_rank(d, d, alpha)) + values)
-    all_scores = comb(d + 1, 2) if parallel else d * d - hidden
-    scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), all_scores)
+        scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), d * d - hidden)
+        return H * (scores + values)
+    all_scores = (comb(d + 1, 2) if parallel else d * d) - hidden
+    scores = min(_symmetric_rank(d, 2 * alpha) if parallel else _bounded_rank(d, d, alpha), all_scores)
     free = H * (scores + values)
     stays = H
     if max(d * d_out, all_scores) >= H:
         lost_A, lost_V = all_scores - scores, d * d_out - values
         stays = max(stays, H * H - H * (lost_A + lost_V))
         # Two generic vectors v_k span no form that alternates on blocks, so nothing is lost modulo hidden forms.
-        if not hidden or H <= 3:
-            stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, parallel))
+        if not hidden or (H <= 3 and not parallel):
+            stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, lost_V, parallel))
     read = min(d, H * (2 * alpha + nu))
     cubics = _cubics(read, parallel)
     reach = min(d_out, H * nu, cubics)
-    return min(free - stays, _bounded_rank(d_out, cubics, reach) + read * (d - read))
+    squares = d * (d + 1) // 2
+    flattened = _bounded_rank(squares, d * d_out, H * nu * alpha), _bounded_rank(d, d_out * squares, H * alpha)
+    return min(free - stays, _bounded_rank(d_out, cubics, reach) + read * (d - read), *flattened)
 
 
-def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, parallel: bool) -> int:
-    """Tangent directions of (A_h, V_h) that keep Σ V_h ⊗ A_h when d_out = 1: mixing by gl_H and Koszul syzygies.
+def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, lost_V: int, parallel: bool) -> int:
+    """Tangent directions of (A_h, V_h) that keep Σ V_h ⊗ A_h, d_out = 1: mixing by gl_H and Koszul syzygies.
 
     A skew H×H matrix of vectors in R^d besides the H² of mixing, with lost_A conditions for each head; or, without
     mixing beyond scales, min(H−1, d−α) (d−α) conditions for each head.
     """
+    if d_out == 2 and parallel and d >= H:
+        # Pairs of cubics Σ q_h L_h, q_h → q_h + det(L_a, L_b) and cyclically for every three heads.
+        triples = H * (H - 1) * (H - 2) // 6
+        return max(H * H + triples - H * (lost_A + lost_V), H + triples - H * lost_A)
     if d_out != 1 or d < H:
         return 0
     skew = d * comb(H, 2)

@@ -1,0 +1,130 @@
+"""Upper bounds for compositions of lightning layers: parts of a network as polynomial maps of bounded degree.
+
+Layers i+1..j are a map X ↦ Φ(X Xᵀ) X with Φ of degree (3^(j−i) − 1)/2 (no mask, no skip connection): V G A X with G =
+X Xᵀ is one, and Z = Φ X has V Z Zᵀ A Z = (V Φ G Φᵀ A Φ) X. Where all tokens are parallel they are forms of degree
+3^(j−i). So a part has at most the dimension of all such maps, which is small where its input is narrow. A composition
+of two parts has at most the sum of their dimensions, less s² if the outputs of the first part span the s dimensions
+between them: then GL(s) acts freely on generic pairs without changing the composition. If the first part maps a plane
+of parallel tokens to a space of three dimensions, its image is a plane curve of degree at most 3^(depth), and the
+second part is seen modulo the equation of this curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from attngeom.dimensions.effective import EffectiveLayer
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network import Architecture, forward, random_weights
+
+MAX_PARAMETERS = 10**6
+"""Larger parts are not evaluated to see whether their outputs span; the bound is then the one without this."""
+
+
+def count_maps(d: int, depth: int, parallel: bool, limit: int) -> int:
+    """The dimension of the maps Φ(X Xᵀ) X of one output row, d rows of X, Φ of degree (3^depth − 1)/2, or the limit.
+
+    >>> count_maps(2, 2, False, 100), count_maps(2, 2, True, 100), count_maps(768, 12, False, 10**6)
+    (30, 10, 1000000)
+    """
+    degree = 3**depth
+    if parallel:
+        return min(limit, _choose(d + degree - 1, degree, limit))
+    return min(limit, d * _choose(comb(d + 1, 2) + degree // 2 - 1, degree // 2, limit))
+
+
+def _choose(n: int, k: int, limit: int) -> int:
+    """C(n, k), or a number above the limit: at least every second factor of the product doubles it."""
+    found = 1
+    for i in range(1, min(k, n - k) + 1):
+        found = found * (n - min(k, n - k) + i) // i
+        if found > limit:
+            break
+    return found
+
+
+def count_part(layers: Sequence[EffectiveLayer], is_masked: bool, limit: int) -> int:
+    """The dimension of all polynomial maps of a part of a network, or the limit; there is no bound with a mask.
+
+    >>> from attngeom.dimensions.effective import effective_layers
+    >>> count_part(effective_layers(Architecture((2, 4, 1), (1, 2), heads=2, value_width=2)), False, 100)
+    30
+    """
+    first, last = layers[0], layers[-1]
+    if is_masked and not first.symmetric:
+        return limit
+    maps = count_maps(first.d_in, len(layers), first.symmetric, limit)
+    return limit if maps >= limit else min(limit, _count_outputs(last, maps))
+
+
+def _count_outputs(last: EffectiveLayer, maps: int) -> int:
+    """Matrices with a row of ``maps`` entries for each output, of the rank that the heads of the last layer allow."""
+    rank = min(last.d_out, last.heads * last.value_rank, maps)
+    return rank * (last.d_out + maps - rank)
+
+
+def count_on_curve(before: Sequence[EffectiveLayer], after: Sequence[EffectiveLayer]) -> int | None:
+    """The dimension of the second part on the plane curve of the first; None if the first has no such image.
+
+    >>> from attngeom.dimensions.effective import effective_layers
+    >>> first, second = effective_layers(Architecture((2, 3, 4), (1, 3), 1, heads=4, value_width=1))
+    >>> count_on_curve([first], [second])
+    36
+    """
+    if not before[0].symmetric or before[0].d_in != 2 or after[0].d_in != 3:
+        return None
+    curve, degree = 3 ** len(before), 3 ** len(after)
+    multiples = comb(degree - curve + 2, 2) if degree >= curve else 0
+    return _count_outputs(after[-1], comb(degree + 2, 2) - multiples)
+
+
+@lru_cache(maxsize=1024)
+def composition_spans(architecture: Architecture) -> bool:
+    """Whether the outputs of a generic network span its output space: True is a proof, at one point mod p."""
+    if architecture.num_parameters > MAX_PARAMETERS:
+        return False
+    field, width = GF(WORD_PRIME), architecture.widths[-1]
+    X = field.random((width, architecture.widths[0], architecture.tokens), np.random.default_rng(0))
+    outputs = forward(random_weights(architecture, field, seed=1), X)[..., 0]
+    return rank_mod_p(outputs, WORD_PRIME) == width
+
+
+def count_composition(
+    architecture: Architecture, layers: Sequence[EffectiveLayer], sizes: Sequence[int], shared: Sequence[int]
+) -> int:
+    """The least bound for the whole network over all ways to cut it into parts.
+
+    ``sizes`` bounds the maps of each layer, ``shared`` is what the linear groups after each layer take from the sum.
+    """
+    best: dict[tuple[int, int], int] = {}
+    for length in range(1, len(layers) + 1):
+        for i in range(len(layers) - length + 1):
+            j = i + length
+            found = [sum(sizes[i:j]) - sum(shared[i : j - 1])]
+            found.append(count_part(layers[i:j], architecture.causal, found[0]))
+            for k in range(i + 1, j):
+                second = count_on_curve(layers[i:k], layers[k:j])
+                total = best[i, k] + (best[k, j] if second is None else min(second, best[k, j]))
+                # Sums that are not below what is known need no forward pass.
+                if total - layers[k].d_in ** 2 < min(found) and composition_spans(_part(architecture, layers[i:k])):
+                    found.append(total - layers[k].d_in ** 2)
+            best[i, j] = min(found)
+    return best[0, len(layers)]
+
+
+def _part(architecture: Architecture, layers: Sequence[EffectiveLayer]) -> Architecture:
+    """The network of some effective layers, with at most two tokens: one if its tokens are parallel."""
+    first = layers[0]
+    return Architecture(
+        (first.d_in, *(layer.d_out for layer in layers)),
+        tuple(layer.attention for layer in layers),
+        1 if first.symmetric else min(architecture.tokens, 2),
+        heads=first.heads,
+        value_width=architecture.value_width if first.value_width is None else max(x.value_width or 0 for x in layers),
+    )

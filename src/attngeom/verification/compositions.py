@@ -1,0 +1,111 @@
+"""Upper bounds for parts of a lightning network as polynomial maps, recomputed from the sizes alone.
+
+Written independently of :mod:`attngeom.dimensions`. Without mask and skip connection a part of depth n is a map Φ(G) X,
+G = X Xᵀ, with entries of Φ of degree (3^n − 1)/2 in G; on parallel tokens it is a form of degree 3^n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network.architecture import Architecture, LayerShape
+from attngeom.network.forward import forward
+from attngeom.network.weights import random_weights
+
+MAX_PARAMETERS = 10**6
+"""Larger parts are not evaluated: their group is not subtracted."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One layer in the smaller network: widths, are its tokens parallel, its dimension, what GL takes after it."""
+
+    d: int
+    d_out: int
+    parallel: bool
+    size: int
+    shared: int
+
+
+def bound_composition(architecture: Architecture, pieces: Sequence[Piece]) -> int:
+    """The least of all bounds by cutting the network in two, of the sum over layers, and of all polynomial maps."""
+    if len(pieces) == 1:
+        return min(pieces[0].size, _all_maps(architecture, 0, pieces))
+    return _bound(architecture, pieces, 0, len(pieces), {})
+
+
+def _bound(
+    architecture: Architecture, pieces: Sequence[Piece], start: int, stop: int, known: dict[tuple[int, int], int]
+) -> int:
+    if (start, stop) not in known:
+        part = pieces[start:stop]
+        added = sum(piece.size for piece in part) - sum(piece.shared for piece in part[:-1])
+        best = min(added, _all_maps(architecture, start, part))
+        for cut in range(start + 1, stop):
+            left = _bound(architecture, pieces, start, cut, known)
+            right = _bound(architecture, pieces, cut, stop, known)
+            if pieces[start].parallel and (pieces[start].d, pieces[cut].d) == (2, 3):
+                right = min(right, _on_plane_curve(architecture, cut, pieces[cut:stop], cut - start))
+            with_group = left + right - pieces[cut].d ** 2
+            if with_group < best and _outputs_span(architecture, pieces[start:cut], start):
+                best = with_group
+        known[start, stop] = best
+    return known[start, stop]
+
+
+def _all_maps(architecture: Architecture, start: int, part: Sequence[Piece]) -> int:
+    """The dimension of all polynomial maps of this shape, with outputs in as many dimensions as the last heads have."""
+    layer, last, d = architecture.layers[start + len(part) - 1], part[-1], part[0].d
+    degree = 3 ** len(part)
+    if part[0].parallel:
+        n, k, factor = degree + d - 1, d - 1, 1
+    elif architecture.causal:
+        return sum(piece.size for piece in part)
+    else:
+        forms = d * (d + 1) // 2
+        n, k, factor = (degree - 1) // 2 + forms - 1, forms - 1, d
+    enough = sum(piece.size for piece in part)
+    # C(n, k) ≥ 2^min(k, n − k): beyond the sum over layers the exact number does not matter.
+    if min(k, n - k) > enough.bit_length():
+        return enough
+    rows = factor * comb(n, k)
+    return _with_outputs(layer, last, rows)
+
+
+def _with_outputs(layer: LayerShape, last: Piece, rows: int) -> int:
+    """The dimension of the output matrices with rows of this length that the heads of the last layer can have."""
+    width = layer.d_out if layer.value_width is None else layer.value_width
+    rank = min(layer.heads * min(width, last.d, last.d_out), last.d_out, rows)
+    return rank * (last.d_out + rows - rank)
+
+
+def _on_plane_curve(architecture: Architecture, start: int, part: Sequence[Piece], depth: int) -> int:
+    """Forms in three variables modulo those that vanish on a rational plane curve of degree at most 3^depth."""
+    degree, curve = 3 ** len(part), 3**depth
+    forms = sum(k + 1 for k in range(degree + 1)) - sum(k + 1 for k in range(degree - curve + 1))
+    return _with_outputs(architecture.layers[start + len(part) - 1], part[-1], forms)
+
+
+def _outputs_span(architecture: Architecture, part: Sequence[Piece], start: int) -> bool:
+    """Whether outputs of the part span, at one point mod p: then they do for generic weights."""
+    width = part[-1].d_out
+    small = Architecture(
+        (part[0].d, *(piece.d_out for piece in part)),
+        architecture.attention[start : start + len(part)],
+        1 if part[0].parallel else min(architecture.tokens, 2),
+        heads=architecture.heads,
+        value_width=architecture.layers[start].value_width,
+    )
+    if small.num_parameters > MAX_PARAMETERS:
+        return False
+    field = GF(WORD_PRIME)
+    X = field.random((width, part[0].d, small.tokens), np.random.default_rng(2))
+    outputs = forward(random_weights(small, field, seed=3), X)
+    return rank_mod_p(outputs.transpose(1, 0, 2).reshape(width, -1), field.p) == width
