@@ -72,6 +72,27 @@ def test_balls_agree_with_the_theorems_on_one_head(kind: str) -> None:
         assert found.pair == learning_coefficient(weights).pair and found.theorem == "B"
 
 
+SOFT: list[tuple[str, Weights]] = [
+    ("C", network((2, 2, 2), 2, {(0, 0): (1, 1, 1)}, kind="softmax", tokens=2)),
+    ("C", network((2, 2, 2), 1, {(1, 0): (0, 1, 0)}, kind="softmax", tokens=3)),
+    ("D", network((2, 2), 1, {(0, 0): (0, 1, 0)}, kind="softmax", heads=2, tokens=3)),
+    ("D", network((2, 2), 1, {}, kind="softmax", heads=2, tokens=2)),
+    ("D", network((2, 2), 1, {}, ((0, 0),), kind="softmax", heads=2, tokens=3)),
+    ("D", network((2, 2), 1, {}, kind="softmax", heads=2, tokens=3, causal=True)),
+]
+
+
+@pytest.mark.parametrize(("theorem", "weights"), SOFT)
+def test_balls_agree_with_the_theorems_on_softmax_networks(theorem: str, weights: Weights) -> None:
+    """Theorems C and D from their hypotheses, Theorem B from ranks of the true differential in ball arithmetic."""
+    from attngeom.learning.blocks import head_blocks
+    from attngeom.learning.certified import by_ranks
+
+    found, other = learning_coefficient(weights), by_ranks(weights, head_blocks(weights), 0, None)
+    assert (found.theorem, other.theorem) == (theorem, "B")
+    assert found.pair == other.pair
+
+
 def lifts(weights: Weights, p: int, depth: int) -> list[int]:
     """#{w mod p^k, ≡ w_0 mod p, φ_w ≡ φ_w0 mod p^k} for one lightning head, t ≥ 2, counted level by level.
 
