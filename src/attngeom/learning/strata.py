@@ -88,7 +88,14 @@ def learning_table(architecture: Architecture) -> LearningTable:
     )
 
 
+def _check_size(P: int, H: int, N: int) -> None:
+    """SizeError if the pairs of ranks of two factors alone are too many."""
+    if (least := (min(P, H) + 1) * (min(H, N) + 1)) > MAX_STRATA:
+        raise SizeError(f"{least:,} or more rank strata; ask for single weights, or give smaller widths")
+
+
 def _attention_blocks(layer: LayerShape, name: str) -> Iterator[Block]:
+    _check_size(layer.d_in, layer.attention, layer.d_in)
     for point in product_points(layer.d_in, layer.attention, layer.d_in):
         yield Block(name, layer.d_in, layer.d_in, point.rank, point)
 
@@ -98,6 +105,7 @@ def _value_blocks(layer: LayerShape) -> Iterator[Block]:
         for rank in range(min(layer.d_in, layer.d_out) + 1):
             yield Block("V", layer.d_out, layer.d_in, rank, None)
         return
+    _check_size(layer.d_out, layer.value_width, layer.d_in)
     for point in product_points(layer.d_out, layer.value_width, layer.d_in):
         yield Block("V", layer.d_out, layer.d_in, point.rank, point)
 
