@@ -9,11 +9,16 @@ Run: python benchmarks/models_blocks.py [--quick] [--random 1000] [--first-seed 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.models.kinds import Kind, named_kinds
+from tests.models.random_kinds import KindSampler
 
 from attngeom.models.proofs import RankProof, prove_block
-from attngeom.models.proofs.kinds import Kind, named_kinds
-from attngeom.models.proofs.random_kinds import KindSampler
 
 
 def prove(kind: Kind, seed: int) -> RankProof:

@@ -163,7 +163,7 @@ def test_fiber_split_names_the_symmetries():
 def test_estimate_uses_the_degree_of_the_entries():
     architecture = Architecture((2, 2), 2, 2)
     estimate = estimate_dimension(architecture, 7, trials=2)
-    assert estimate.value == 7
+    assert (estimate.value, estimate.standing, estimate.to_json()["value"]) == (7, "probabilistic", 7)
     assert estimate.error_probability == pytest.approx((7 * entry_degree(architecture) / WORD_PRIME) ** 2)
 
 

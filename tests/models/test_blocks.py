@@ -18,7 +18,9 @@ from attngeom.models.proofs.block_proof import BlockSampler
 from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
-from attngeom.models.proofs.kinds import (
+from attngeom.models.redundancy import block_redundancy, redundancy
+from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
+from tests.models.kinds import (
     BARE,
     BIASES,
     GATED,
@@ -31,9 +33,7 @@ from attngeom.models.proofs.kinds import (
     rotary,
     sequential,
 )
-from attngeom.models.proofs.random_kinds import KindSampler
-from attngeom.models.redundancy import block_redundancy, redundancy
-from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
+from tests.models.random_kinds import KindSampler
 
 NAMED = list(named_kinds())
 

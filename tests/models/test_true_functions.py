@@ -13,9 +13,9 @@ import pytest
 from scipy.special import erf
 
 from attngeom.models.proofs.coordinates import block_shapes
-from attngeom.models.proofs.kinds import BIASES, GATED, PLAIN, attention, rotary, sequential
 from attngeom.models.redundancy import block_redundancy
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
+from tests.models.kinds import BIASES, GATED, PLAIN, attention, rotary, sequential
 
 WIDTH, STEP = 5, 1e-30
 # A large eps: directions that only eps shows (scales under a norm) are then far from rounding.

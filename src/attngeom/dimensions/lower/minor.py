@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from attngeom.errors import SizeError
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
 from attngeom.network.architecture import Architecture
+from attngeom.results import Result
 
 
 def minor_lower_bound(
@@ -74,8 +77,8 @@ def entry_degree(architecture: Architecture) -> int:
     return tangent + 1
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate(Result):
     """The largest rank found at random points, and a bound for the probability that the dimension is larger.
 
     The probability is over the points, for a prime at which the generic rank is that over Q (all but finitely many).
@@ -85,6 +88,12 @@ class Estimate:
     error_probability: float
     trials: int
     prime: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("value", "error_probability", "trials", "prime", "seed")}
+
+    def rows(self) -> Mapping[str, Any]:
+        return {"rank at random points": self.value, "reason": self.reason}
 
 
 def estimate_dimension(
@@ -100,4 +109,13 @@ def estimate_dimension(
         found = minor_lower_bound(architecture, upper + SPARE_ROWS, seed + 1000 * (trial + 1), p)
         best = max(best, found.value)
     single = min(1.0, upper * entry_degree(architecture) / p)
-    return Estimate(best, single**trials, trials, p)
+    probability = single**trials
+    return Estimate(
+        standing="probabilistic",
+        reason=f"the largest rank at {trials} random points of GF({p}); too small with probability ≤ {probability:.1e}",
+        seed=seed,
+        value=best,
+        error_probability=probability,
+        trials=trials,
+        prime=p,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.models.proofs.kinds import Kind
 from attngeom.models.specification import (
     MLP,
     Activation,
@@ -17,6 +16,7 @@ from attngeom.models.specification import (
     Rotary,
     TransformerBlock,
 )
+from tests.models.kinds import Kind
 
 ACTIVATIONS: tuple[Activation, ...] = ("gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid")
 
