@@ -134,7 +134,8 @@ class KindSampler:
             and (rotary is None or len(set(rotary.frequencies)) == rotary.dims // 2)
         ):
             scope = "per_head" if self.flip(0.7) or heads * head_dim >= 10 else "all_heads"
-            qk_norm = QKNorm(scope=scope, norm=Norm(kind="rms", eps=self.eps(), gain=self.flip(0.85)))  # type: ignore[arg-type]
+            norm = Norm(kind="rms", eps=self.eps(), gain=self.flip(0.85))
+            qk_norm = QKNorm(scope=scope, norm=norm)  # type: ignore[arg-type]
         return GroupedAttention(
             heads=heads,
             groups=groups,

@@ -171,7 +171,8 @@ def teleport_command(
     """Write a random model with the same function."""
     chosen = [part.strip() for part in parts.split(",")]
     with _steps("layers") as step:
-        written = write_model(teleport(open_model(path), seed, condition, chosen), out, dtype, step)  # type: ignore[arg-type]
+        moved = teleport(open_model(path), seed, condition, chosen)
+        written = write_model(moved, out, dtype, step)  # type: ignore[arg-type]
     _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
 
@@ -188,7 +189,8 @@ def align_command(
     if scope not in ("layer", "model"):
         raise InputError(f"--scope {scope[:40]!r} given; layer or model is required")
     with _steps("layers") as step:
-        written = write_model(align(open_model(target), open_model(path), scope), out, dtype, step)  # type: ignore[arg-type]
+        aligned = align(open_model(target), open_model(path), scope)
+        written = write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
     _report(written, {"target": str(target), "scope": scope}, json)
 
 

@@ -9,16 +9,17 @@ digits by folding (cancellation of mean directions and of constants).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
-from attngeom.models.specification import TransformerBlock
+from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput
 
 FLOOR = 1e-12
@@ -66,6 +67,12 @@ class Misfits:
     @property
     def worst(self) -> Misfit:
         return self[int(self.ratios.argmax())]
+
+
+class Add(Protocol):
+    """Takes the misfits of one part, and by how much roundoff may have grown there."""
+
+    def __call__(self, part: str, values: Array, growth: Array | float = PLAIN) -> None: ...
 
 
 def layer_misfits(
@@ -211,7 +218,7 @@ def _stacked(turned: Array, plain: Array) -> Array:
     return np.concatenate([turned.real, turned.imag, plain], axis=1)
 
 
-def _add_attention(add, prefix: str, a: AttentionWeights, b: AttentionWeights, growth: dict[str, Array]) -> None:  # type: ignore[no-untyped-def]
+def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeights, growth: dict[str, Array]) -> None:
     add(f"{prefix}query", _side(relative, a, b, "query"), growth["query"])
     if a.turned_groups == a.groups:
         add(f"{prefix}key", _side(relative, a, b, "key"), growth["key"])
@@ -242,7 +249,7 @@ def _bias_side(a: AttentionWeights, b: AttentionWeights, side: str) -> Array:
     return _shared(left, right)
 
 
-def _add_mlp(add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:  # type: ignore[no-untyped-def]
+def _add_mlp(add: Add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:
     if isinstance(a, MLPWeights):
         assert isinstance(b, MLPWeights)
         if a.gate is not None and b.gate is not None:
@@ -282,7 +289,9 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
             after[prefix + reader] = affine
             return affine
 
-        def measure(reader: str, affine: Affine, prefix: str = prefix, norm=norm, weights=weights) -> Affine:  # type: ignore[no-untyped-def]
+        def measure(
+            reader: str, affine: Affine, prefix: str = prefix, norm: Norm = norm, weights: NormWeights = weights
+        ) -> Affine:
             part = prefix + reader.removeprefix("turned_")
             left = after[prefix + reader]
             if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
