@@ -53,8 +53,8 @@ browser-test: $(DEV)
 	ATTNGEOM_BROWSER=required $(BIN)/python -m pytest tests/explore
 
 lint: $(DEV)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples notebooks docs
+	$(BIN)/ruff format --check src tests benchmarks examples notebooks docs
 	$(BIN)/mypy
 
 # The wheel, installed into an empty environment, answers.

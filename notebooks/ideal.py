@@ -1,0 +1,81 @@
+"""The ideal: equations, families and what is complete."""
+
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import marimo as mo
+
+    import attngeom
+
+    return attngeom, mo
+
+
+@app.cell
+def _(mo):
+    mo.md(r"""
+    # The ideal of attention layers
+
+    The families of equations, counted.
+    """)
+    return
+
+
+@app.cell
+def _():
+    from attngeom.equations import Variety, families
+
+    variety = Variety(3, 3)
+    {family.name: (family.degree, family.count) for family in families(variety)}
+    return families, variety
+
+
+@app.cell
+def _(variety):
+    from attngeom.equations import family
+
+    quartic = family(variety, "sylvester-resultant").polynomial(0)
+    assert quartic.degree == 4
+    quartic
+    return (quartic,)
+
+
+@app.cell
+def _(mo):
+    mo.md(r"""
+    It vanishes on every layer, and not everywhere: that is checked symbolically at the generic layer.
+    """)
+    return
+
+
+@app.cell
+def _(variety):
+    from attngeom.equations import family as named
+    from attngeom.equations.vanishing import vanishes_identically
+
+    assert vanishes_identically(named(variety, "slice-pencil"), 0)
+    return
+
+
+@app.cell
+def _(mo):
+    mo.md(r"""
+    How many equations there are in each degree, and how many are new; the list is complete by a theorem.
+    """)
+    return
+
+
+@app.cell
+def _(attngeom, variety):
+    summary = attngeom.implicitize(variety, 5, complete=True)
+    assert [row.minimal_generators for row in summary.degrees] == [0, 0, 20, 90, 0]
+    assert summary.completeness.standing == "theorem"
+    summary.plot()
+    return
+
+
+if __name__ == "__main__":
+    app.run()
