@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from attngeom.papers import Check, Record
-from attngeom.papers.reports import Figure, Report, summary_rows, to_html, to_markdown, write_report
+from attngeom.papers.page import math_html, to_html
+from attngeom.papers.reports import Figure, Report, summary_rows, to_markdown, write_report
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -47,9 +48,20 @@ def test_html_is_self_contained_and_links_resolve(report):
     links.feed(to_html(report))
     assert all(source.startswith("data:image/png;base64,") for source in links.sources)
     anchors = [target[1:] for target in links.targets if target.startswith("#")]
-    assert anchors == [record.id for record in report.records]
-    assert set(anchors) <= set(links.ids)
+    assert {record.id for record in report.records} <= set(anchors) <= set(links.ids)
     assert not [target for target in links.targets if "://" in target]
+
+
+def test_filters_offer_what_the_records_have(report):
+    page = to_html(report)
+    assert page.count("<details class=claim") == len(report.records) and "<details open" not in page
+    for record in report.records:
+        assert f"<option value='{record.outcome}'>" in page and f"data-outcome='{record.outcome}'" in page
+
+
+def test_indices_are_set_as_such():
+    assert math_html("d_{i−1} ≤ <d_0>^2") == "d<sub>i−1</sub> ≤ &lt;d<sub>0</sub>&gt;^2"
+    assert math_html("y_0_1 and lower_bound") == "y_0_1 and lower_bound"
 
 
 def test_text_is_escaped(report):

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from attngeom.atlas.store import FactStore
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
+from attngeom.palette import DARK, LIGHT, WARM
 
 COLORS = ("#0b6e99", "#d1495b", "#66a182", "#edae49", "#6a4c93", "#3d3d3d")
 Series = dict[str, dict[int, list[int]]]
@@ -60,45 +61,75 @@ def ideal_series(store: FactStore) -> Series:
 
 
 def _draw_dimensions(axes: Axes, series: Series) -> None:
-    """The mean share of parameters that is dimension: colours for variants, dashes for softmax."""
+    """One box for each kind of network: how much of its parameters is dimension, over all its architectures."""
     # Causal networks are left out: they differ only where a lightning layer of attention width 1 makes tokens parallel.
-    names = [name for name in sorted(series) if "causal" not in name]
-    variants = sorted({name.partition(" ")[2] for name in names})
-    for name in names:
-        kind, _, variant = name.partition(" ")
-        groups: dict[int, list[float]] = defaultdict(list)
-        for size, values in series[name].items():
-            groups[10 * (size // 10) + 5] += [value / size for value in values]
-        sizes = sorted(groups)
-        means = [sum(groups[size]) / len(groups[size]) for size in sizes]
-        style = "o-" if kind == "lightning" else "s--"
-        axes.plot(sizes, means, style, color=COLORS[variants.index(variant) % len(COLORS)], ms=4, lw=1.3, label=name)
-    axes.set_xlabel("parameters (bins of 10)")
-    axes.set_ylabel("dimension / parameters")
-    axes.set_ylim(0, 1)
-    axes.set_title("How much of the parameters is dimension (proven, mean, t ≥ 2)", fontsize=11)
-    _place_legend(axes)
+    names = [name for name in sorted(series, reverse=True) if "causal" not in name]
+    shares = [[value / size for size, values in series[name].items() for value in values] for name in names]
+    for place, (name, values) in enumerate(zip(names, shares), start=1):
+        low, first, median, last, high = quantiles(values)
+        axes.plot([low, high], [place, place], color=DARK, linewidth=1)
+        color = LIGHT if name.startswith("lightning") else WARM
+        axes.barh(place, last - first, left=first, height=0.6, color=color, edgecolor=DARK)
+        axes.plot([median, median], [place - 0.3, place + 0.3], color=DARK, linewidth=2)
+    counted = [f"{name} ({len(values):,})" for name, values in zip(names, shares)]
+    axes.set_yticks(range(1, len(names) + 1), counted)
+    axes.set_xlabel("dimension / parameters: range, quartiles and median over the architectures of the sweep")
+    axes.set_xlim(0, 1)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_title("How much of the parameters is dimension (proven, t ≥ 2)", fontsize=11)
+
+
+def quantiles(values: list[float]) -> list[float]:
+    """The least value, the quartiles and the largest one, values in between taken on a line.
+
+    >>> quantiles([1.0, 2.0, 3.0, 4.0, 5.0])
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    ordered = sorted(values)
+    found = []
+    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+        place = part * (len(ordered) - 1)
+        below = int(place)
+        above = min(below + 1, len(ordered) - 1)
+        found.append(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+    return found
 
 
 def _draw_ideals(axes: Axes, series: Series) -> None:
-    """The share of the polynomials of each degree that vanish on the variety."""
-    colors = {name: COLORS[i % len(COLORS)] for i, name in enumerate(sorted({n.split(",")[0] for n in series}))}
-    styles = ("o-", "s--", "^-.", "v:", "D-", "x--")
+    """The share of the polynomials of each degree that vanish on the variety: colours for d, the name at the end."""
+    widths = sorted({int(name.split(",")[0].split(" = ")[1]) for name in series})
+    places: list[tuple[float, float, str, str]] = []
     for name in sorted(series):
-        width, rank = name.split(", ")
+        width, rank = (int(part.split(" = ")[1]) for part in name.split(", "))
+        color = COLORS[widths.index(width) % len(COLORS)]
         degrees = sorted(series[name])
         shares = [series[name][n][0] / series[name][n][1] for n in degrees]
-        style = styles[(int(rank.split(" = ")[1]) - 1) % len(styles)]
-        axes.plot(degrees, shares, style, color=colors[width], ms=4, lw=1.2, label=name)
+        axes.plot(degrees, shares, "o-", color=color, ms=3.5, lw=1.4)
+        places.append((degrees[-1], shares[-1], f"a = {rank}", color))
+    _label_ends(axes, places)
+    for width in widths:
+        axes.plot([], [], "o-", color=COLORS[widths.index(width) % len(COLORS)], ms=3.5, label=f"d = {width}")
     axes.set_xlabel("degree n")
     axes.set_ylabel("dim Iₙ / dim Rₙ")
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.02)
     axes.set_title("Share of degree-n polynomials that vanish on the variety", fontsize=11)
-    _place_legend(axes)
+    axes.legend(fontsize=9, frameon=False, loc="upper left")
 
 
-def _place_legend(axes: Axes) -> None:
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+def _label_ends(axes: Axes, places: list[tuple[float, float, str, str]], gap: float = 0.034) -> None:
+    """Write each name beside the end of its curve; names that would touch are merged or moved apart."""
+    by_end: dict[tuple[float, str], list[tuple[float, str]]] = defaultdict(list)
+    for x, y, text, color in places:
+        by_end[x, color].append((y, text))
+    for (x, color), ends in by_end.items():
+        groups: list[tuple[float, list[str]]] = []
+        for y, text in sorted(ends):
+            if groups and y - groups[-1][0] < gap:
+                groups[-1][1].append(text.removeprefix("a = "))
+            else:
+                groups.append((y, [text]))
+        for y, texts in groups:
+            axes.annotate(", ".join(texts), (x, y), (5, -3), textcoords="offset points", fontsize=8, color=color)
 
 
 def _render(figure: Figure, kind: str) -> bytes:

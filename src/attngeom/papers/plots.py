@@ -141,7 +141,12 @@ def draw_umbrella(data: dict[str, Any], folder: Path) -> Figure:
         axes.set_zlim(start, high)
         axes.set_box_aspect((1, 1, 1.15), zoom=0.92)
         axes.view_init(elev=17, azim=-57)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.06), fontsize=10)
+        handles, _ = axes.get_legend_handles_labels()
+        sheets_shown = [
+            Patch(facecolor=LIGHT, edgecolor=MIDDLE, label="sheet b > 0: the weights (A, V)"),
+            Patch(facecolor="#f2efe6", edgecolor=MIDDLE, label="sheet b < 0: the same, with k and v exchanged"),
+        ]
+        axes.legend(handles=[*sheets_shown, *handles], loc="upper center", bbox_to_anchor=(0.5, 1.12), fontsize=9)
         png, files = _save(canvas, "G-figure-1", folder)
     page, note = _interactive_umbrella(x, y, w, data, folder)
     caption = (
@@ -164,7 +169,11 @@ def _interactive_umbrella(
     zero = [0, 0]
     page = go.Figure(
         [
-            go.Surface(x=x, y=y, z=w, colorscale="Greys", reversescale=True, showscale=False, opacity=0.85),
+            go.Surface(
+                x=x, y=y, z=w, surfacecolor=np.sign(y * x), colorscale=[[0, "#e8ddba"], [1, LIGHT]], showscale=False,
+                opacity=0.9, name="functions of layers", showlegend=True,
+                contours={"z": {"show": True, "color": MIDDLE, "width": 1}},
+            ),
             go.Scatter3d(
                 x=zero, y=zero, z=[low, high], mode="lines", line={"color": WARM, "width": 9}, name="singular line"
             ),

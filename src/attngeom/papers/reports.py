@@ -1,13 +1,11 @@
-"""Reports of recomputed claims: one self-contained HTML page, and the same as Markdown."""
+"""Reports of recomputed claims: what they show, and the Markdown; the page is :mod:`attngeom.papers.page`."""
 
 from __future__ import annotations
 
-import base64
 import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +26,6 @@ MARKS = {
     "not run": "–",
 }
 PAPER_KEYS: tuple[Paper, ...] = ("G", "I")
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#222;max-width:64rem;margin:2rem auto;padding:0 1rem}
-h1,h2,h3{line-height:1.2}h3{margin-top:2rem;border-top:1px solid #ddd;padding-top:1rem}
-table{border-collapse:collapse;width:100%;margin:1rem 0}
-th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #ddd;vertical-align:top}
-th{background:#f4f4f4}td.n{text-align:right;white-space:nowrap}
-figure{margin:2rem 0}figure img{max-width:100%;height:auto}
-figcaption{color:#444}code{background:#f4f4f4;padding:0 .2em}ul{padding-left:1.2rem}li{margin:.15rem 0}
-.o{white-space:nowrap;font-weight:600}.fails{color:#7a1f00}
-.box{border-left:4px solid #888;padding:.2rem .8rem;background:#fafafa}
-"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +69,8 @@ def library_versions() -> dict[str, str]:
 
 def write_report(report: Report, folder: str | Path) -> tuple[Path, Path]:
     """Write report.html and report.md, each all or nothing, and return their paths."""
+    from attngeom.papers.page import to_html
+
     page, text = Path(folder) / "report.html", Path(folder) / "report.md"
     write_atomic(page, to_html(report))
     write_atomic(text, to_markdown(report))
@@ -94,7 +83,7 @@ def summary_rows(report: Report) -> list[tuple[str, dict[str, int]]]:
     return [*rows, ("both", count_outcomes(report.records))]
 
 
-def _details(record: Record) -> list[tuple[str, str]]:
+def record_facts(record: Record) -> list[tuple[str, str]]:
     """Labelled facts of one claim, in the order in which they are shown."""
     facts = [("proof", record.proof)] if record.proof else []
     facts.append(("evidence", f"{record.kind}: {record.evidence}"))
@@ -112,10 +101,10 @@ def _details(record: Record) -> list[tuple[str, str]]:
     return facts
 
 
-def _values(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Numbers as short texts: nested tables line by line."""
+def record_values(record: Record) -> list[tuple[str, str]]:
+    """The numbers of one claim as short texts: nested tables line by line."""
     found = []
-    for key, value in values.items():
+    for key, value in record.values.items():
         if isinstance(value, Mapping) and len(value) > 4:
             found += [(f"{key}: {name}", _text(entry)) for name, entry in value.items()]
         else:
@@ -127,7 +116,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value).replace('"', "")
 
 
-def _intro(report: Report) -> str:
+def intro(report: Report) -> str:
+    """One sentence: how many claims, at which size, how long it took, how many differ."""
     size = "quick sizes" if report.quick else "full sizes"
     total = sum(record.seconds for record in report.records)
     return (
@@ -136,79 +126,12 @@ def _intro(report: Report) -> str:
     )
 
 
-def to_html(report: Report) -> str:
-    """The report as one HTML page without external parts."""
-    parts = [
-        "<!doctype html><html lang=en><head><meta charset=utf-8>",
-        "<meta name=viewport content='width=device-width,initial-scale=1'>",
-        f"<title>Claims recomputed</title><style>{STYLE}</style></head><body>",
-        f"<h1>Claims recomputed</h1><p>{escape(_intro(report))}</p><ul>",
-        *(f"<li><b>[{key}]</b> {escape(title)}</li>" for key, title in PAPERS.items()),
-        "</ul>",
-        _summary_html(report),
-        "<h2>Claims</h2><table><tr><th>claim<th>outcome<th>evidence<th>seconds</tr>",
-    ]
-    for record in report.records:
-        place = escape(f"[{record.paper}] {record.place}")
-        outcome = escape(f"{MARKS[record.outcome]} {record.label}")
-        parts.append(
-            f"<tr><td><a href='#{escape(record.id)}'>{place}</a><td class=o>{outcome}<td>{escape(record.kind)}"
-            f"<td class=n>{record.seconds:.2f}</tr>"
-        )
-    parts.append("</table><h2>Figures</h2>")
-    parts += [_figure_html(figure) for figure in report.figures]
-    parts.append("<h2>Details</h2>")
-    parts += [_record_html(record) for record in report.records]
-    parts.append("<h2>Versions, primes, seed</h2><table>")
-    parts += [f"<tr><td>{escape(name)}<td>{escape(text)}</tr>" for name, text in _provenance(report)]
-    parts.append("</table></body></html>\n")
-    return "\n".join(parts)
-
-
-def _summary_html(report: Report) -> str:
-    rows = summary_rows(report)
-    head = "".join(f"<th>{escape(f'{MARKS[name]} {name}')}" for name in rows[0][1])
-    body = "".join(
-        f"<tr><th>{escape(label)}" + "".join(f"<td class=n>{count}" for count in counts.values()) + "</tr>"
-        for label, counts in rows
-    )
-    return f"<table><tr><th>paper{head}</tr>{body}</table>"
-
-
-def _figure_html(figure: Figure) -> str:
-    image = base64.b64encode(figure.png).decode()
-    links = ", ".join(f"<a href='{escape(name)}'>{escape(Path(name).suffix[1:])}</a>" for name in figure.files)
-    note = f" {escape(figure.note)}" if figure.note else ""
-    return (
-        f"<figure id='figure-{escape(figure.id)}'>"
-        f"<img alt='{escape(figure.title)}' src='data:image/png;base64,{image}'>"
-        f"<figcaption><b>{escape(figure.title)}.</b> {escape(figure.caption)}{note} ({links})</figcaption></figure>"
-    )
-
-
-def _record_html(record: Record) -> str:
-    facts = "".join(f"<li><b>{escape(name)}:</b> {escape(text)}</li>" for name, text in _details(record))
-    checks = "".join(
-        f"<li{'' if check.holds else ' class=fails'}>{'✓' if check.holds else '✗'} {escape(_label(check.part))}"
-        f"{escape(check.statement)}</li>"
-        for check in record.checks
-    )
-    values = "".join(f"<li>{escape(name)}: <code>{escape(text)}</code></li>" for name, text in _values(record.values))
-    tables = f"<details><summary>numbers</summary><ul>{values}</ul></details>" if values else ""
-    return (
-        f"<h3 id='{escape(record.id)}'>[{escape(record.paper)}] {escape(record.place)}: {escape(record.label)}</h3>"
-        f"<p class=box>{escape(record.statement)}</p><ul>{facts}</ul>"
-        f"<details open><summary>{len(record.checks)} checks, {record.seconds:.2f} s</summary>"
-        f"<ul>{checks}</ul></details>"
-        f"{tables}"
-    )
-
-
 def _label(part: str) -> str:
     return "" if part == "claim" else f"({part}) "
 
 
-def _provenance(report: Report) -> list[tuple[str, str]]:
+def provenance(report: Report) -> list[tuple[str, str]]:
+    """What the numbers rest on: versions, seed, size, primes."""
     primes = sorted(
         {prime for record in report.records for prime in record.primes} | {BLAS_PRIME, WORD_PRIME, BIG_PRIME}
     )
@@ -222,7 +145,7 @@ def _provenance(report: Report) -> list[tuple[str, str]]:
 
 def to_markdown(report: Report) -> str:
     """The report as Markdown; figures are linked as files beside it."""
-    lines = ["# Claims recomputed", "", _intro(report), ""]
+    lines = ["# Claims recomputed", "", intro(report), ""]
     lines += [f"- **[{key}]** {title}" for key, title in PAPERS.items()]
     rows = summary_rows(report)
     lines += ["", "| paper | " + " | ".join(rows[0][1]) + " |", "|---" * (len(rows[0][1]) + 1) + "|"]
@@ -239,10 +162,10 @@ def to_markdown(report: Report) -> str:
     lines += ["## Details", ""]
     for record in report.records:
         lines += [f"### [{record.paper}] {record.place}: {record.label}", "", f"> {record.statement}", ""]
-        lines += [f"- {name}: {text}" for name, text in _details(record)]
+        lines += [f"- {name}: {text}" for name, text in record_facts(record)]
         lines += [f"- {'✓' if c.holds else '✗'} {_label(c.part)}{c.statement}" for c in record.checks]
-        lines += [f"- {name}: `{text}`" for name, text in _values(record.values)]
+        lines += [f"- {name}: `{text}`" for name, text in record_values(record)]
         lines.append("")
     lines += ["## Versions, primes, seed", ""]
-    lines += [f"- {name}: {text}" for name, text in _provenance(report)]
+    lines += [f"- {name}: {text}" for name, text in provenance(report)]
     return "\n".join(lines) + "\n"
