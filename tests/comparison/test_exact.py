@@ -189,3 +189,38 @@ def test_values_of_low_rank_between_the_layers_are_no_obstacle(kind):
 def test_form_of_a_layer_adds_up_equal_heads():
     form = layer_form([(A, ONE), (A, TWO), (B, ONE), (B, -ONE)], Softmax(), 3, QQ, 2)
     assert list(form) == [tuple(A.ravel())] and QQ.equal(form[tuple(A.ravel())], ONE + TWO)
+
+
+def deep_heads(change):
+    """Two layers of two softmax heads, some tensors replaced."""
+    weights = random_weights(Architecture((4, 4, 4), 2, heads=2, tokens=3, kind="softmax"), QQ, 1)
+    tensors = dict(weights.tensors())
+    change(tensors)
+    return Weights.from_tensors(weights.architecture, tensors, QQ)
+
+
+def last_heads_cancel(tensors):
+    for letter in "KQV":
+        tensors[f"layers.1.heads.1.{letter}"] = tensors[f"layers.1.heads.0.{letter}"]
+    tensors["layers.1.heads.1.O"] = -tensors["layers.1.heads.0.O"]
+
+
+def first_layer_takes_the_mean(tensors):
+    for head in (0, 1):
+        tensors[f"layers.0.heads.{head}.K"] = tensors[f"layers.0.heads.{head}.K"] * 0
+
+
+@pytest.mark.parametrize(
+    ("degenerate", "name", "same"),
+    [
+        (last_heads_cancel, "layers.0.heads.0.V", True),
+        (first_layer_takes_the_mean, "layers.1.heads.0.K", True),
+        (first_layer_takes_the_mean, "layers.1.heads.0.V", False),
+    ],
+)
+def test_deep_softmax_heads_that_cancel_or_take_the_mean(degenerate, name, same):
+    def other(tensors):
+        degenerate(tensors)
+        tensors[name] = tensors[name] + 1
+
+    assert compare(deep_heads(degenerate), deep_heads(other)).same_function is same

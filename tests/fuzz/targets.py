@@ -31,6 +31,7 @@ class Target:
 
 WEIGHTS = (
     "inspect {file}",
+    "heads {file}",
     "compare {file} {source}",
     "compare {source} {file}",
     "canonicalize {file} --out {out}/w{suffix}",
@@ -53,6 +54,8 @@ TARGETS = (
             "certify {file}",
             "certify {file} --attention 1 --out {out}/cert.json",
             "certify {file} --tolerance 0",
+            "certify {file} --attention 1 --heads 2 --value 1",
+            "heads {file}",
             "recover {file} --out {out}/w.safetensors",
             "recover {file} --attention 1",
         ),

@@ -476,7 +476,25 @@ HEADS = [
     one("heads-prove-defective", "heads --widths 3,3 --attention 3 --heads 2 --value-width 3 --prove", 3),
     one("heads-prove-text", "heads --widths 4,4 --attention 2 --heads 2 --prove", json=False),
     one("heads-nothing", "heads --prove", 2),
+    one("heads-inspect", "inspect {in}/heads.json", json=False),
     one("heads-both", "heads {in}/layer.json --prove", 2),
+    Case(
+        "heads-certify",
+        (
+            Step("random --widths 4,4 --attention 2 --heads 2 --tokens 2 --out {out}/w.json"),
+            Step("heads {out}/w.json"),
+            Step("coefficients {out}/w.json --out {out}/c.json"),
+            Step("heads {out}/c.json --heads 2"),
+            Step("certify {out}/c.json --attention 2 --heads 2 --value 2 --out {out}/yes.json"),
+            Step("verify {out}/yes.json"),
+            Step("certify {out}/c.json --attention 1 --heads 2 --value 2 --out {out}/no.json", 1),
+            Step("verify {out}/no.json"),
+            Step("certify {out}/c.json --attention 4 --heads 1 --value 4 --out {out}/one.json", 1, json=False),
+            Step("verify {out}/one.json", json=False),
+            Step("certify {out}/c.json --attention 2 --value 2", 2),
+        ),
+    ),
+    one("heads-certify-float", "certify {in}/coefficients_layer_float.json --heads 2", 2),
     one("heads-other-file", "heads {in}/certificate_layer.json", 2),
 ]
 

@@ -6,7 +6,7 @@ import pytest
 import attngeom
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ, RR
-from attngeom.heads import find_heads
+from attngeom.heads import find_heads, heads_unique
 from attngeom.heads.float_blocks import block_form
 from attngeom.layer.splitting import quadric_table
 from attngeom.network import Architecture, forward, random_weights
@@ -156,3 +156,14 @@ def test_sources_that_cannot_be_used():
 def test_one_block_is_one_block():
     rng = np.random.default_rng(0)
     assert len(block_form(rng.standard_normal((6, 5, 5)), None, 0).sizes) == 1
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e160])
+def test_tiny_and_huge_floats(size):
+    weights = layer().to(RR)
+    scaled = change(weights, {f"{h}.{x}": head(weights, h, x) * size for h in (0, 1) for x in "VO"})
+    assert heads_unique(scaled).verdict == "unique"
+    found = find_heads(scaled)
+    assert found.outcome == "found" and len(found.blocks) == 2
+    overflow = change(scaled, {f"{h}.{x}": head(weights, h, x) * size for h in (0, 1) for x in "QK"})
+    assert find_heads(overflow).outcome in ("found", "undecided")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
+from attngeom.certification.heads import HeadsCertification, certify_heads
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
 from attngeom.errors import DomainError, InputError
@@ -14,15 +17,42 @@ from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import DECIDED
 
 
+@overload
 def certify(
     coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = DECIDED
-) -> Certification:
+) -> Certification: ...
+
+
+@overload
+def certify(
+    coefficients: Coefficients,
+    attention: int | None = None,
+    seed: int = 0,
+    tolerance: float = DECIDED,
+    *,
+    heads: int,
+    value: int | None = None,
+) -> HeadsCertification: ...
+
+
+def certify(
+    coefficients: Coefficients,
+    attention: int | None = None,
+    seed: int = 0,
+    tolerance: float = DECIDED,
+    *,
+    heads: int | None = None,
+    value: int | None = None,
+) -> Certification | HeadsCertification:
     """Whether φ(X) = V X Xᵀ A X with real V and real A of rank at most ``attention`` has these coefficients.
 
     Exact input (over Q): a complete decision, with weights or a violated invariant that :func:`verify` rechecks. For
     t ≥ 2 by [G] Prop A.5 and Thm 3.2: the linear relations, then one quadric α_m ν_n is factored and the others are
     divided. For t = 1 the cubics are split into a linear and a quadratic form. Float input: the nearest layer and its
     distance, a verdict only if bounds on the distance are clear of ``tolerance``, and no certificate.
+
+    With ``heads`` = H the question is whether a sum of H real heads with rank A_h ≤ ``attention`` and rank V_h ≤
+    ``value`` has them: exact input, t ≥ 2, see :func:`attngeom.certification.heads.certify_heads`.
 
     >>> from attngeom.layer.coefficients import coefficients
     >>> from attngeom.network import Architecture, random_weights
@@ -33,6 +63,12 @@ def certify(
         raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
+    if heads is None and value is not None:
+        raise InputError(f"value = {str(value)[:40]} given without heads; give the number of heads, 1 for one head")
+    if heads is not None and coefficients.domain.rounds:
+        raise DomainError(
+            "float coefficients given with heads; find_heads searches in floats, certify needs exact ones"
+        )
     question = LayerQuestion(coefficients, attention, seed)
     if coefficients.domain.rounds:
         from attngeom.certification.floats import certify_float
@@ -43,6 +79,8 @@ def certify(
             f"coefficients over {coefficients.domain.name} given; rational numbers or floats are required"
         )
     violated = find_linear_violation(coefficients)
+    if heads is not None:
+        return certify_heads(coefficients, attention, heads, value, violated, seed)
     if violated is not None:
         reason = f"the linear relation {violated.family} ({violated.label}) has value {violated.value}, not 0"
         return question.answer("not_realizable", reason, violated=violated)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from attngeom.certification import certify
+from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
@@ -33,6 +34,8 @@ def register(app: typer.Typer) -> None:
 def certify_command(
     coefficients: Annotated[Path, typer.Argument(metavar="COEFFS", help="Coefficients of a cubic map (.json).")],
     attention: Annotated[int | None, typer.Option("--attention", min=1, help="Bound on rank A; default: none.")] = None,
+    heads: Annotated[int | None, typer.Option("--heads", min=1, help="Sums of so many heads; default: one.")] = None,
+    value: Annotated[int | None, typer.Option("--value", min=1, help="Bound on rank V of each head.")] = None,
     out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")
@@ -40,8 +43,18 @@ def certify_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
-    """Decide whether one attention layer computes these coefficients, with weights or a violated invariant."""
-    result = certify(read_coefficients(coefficients), attention, seed, tolerance)
+    """Decide whether one attention layer computes these coefficients, with weights or a violated invariant.
+
+    With --heads the layer is a sum of heads with rank A ≤ --attention and rank V ≤ --value each (exact input only).
+    """
+    given = read_coefficients(coefficients)
+    result: Certification | HeadsCertification
+    if heads is None:
+        if value is not None:
+            raise InputError("--value given without --heads; give the number of heads, 1 for one head")
+        result = certify(given, attention, seed, tolerance)
+    else:
+        result = certify(given, attention, seed, heads=heads, value=value)
     # What is printed is made before the file: an error leaves no certificate behind.
     record = {**result.to_json(), "seed": seed}
     if out is not None:
@@ -50,6 +63,8 @@ def certify_command(
         write_certificate(result.certificate, out)
     if json:
         print_json(record)
+    elif isinstance(result, HeadsCertification):
+        print_pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
     else:
         _print(result, out)
     return EXIT_CODES[result.verdict]

@@ -9,6 +9,7 @@ import typer
 from attngeom.cli.options import Json, Seed, WeightsPath
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.exact.ranks import Rank
+from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.geometry import Inspection, inspect
 from attngeom.interop import read_weights
 
@@ -44,6 +45,10 @@ def _summary(found: Inspection) -> dict[str, object]:
         lines["critical for (A, V)"] = ANSWERS[stratum.is_critical]
         if stratum.is_singular is not None:
             lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
+    architecture = found.weights.architecture
+    if architecture.num_layers == 1 and architecture.heads > 1:
+        unique = heads_unique(found.weights)
+        lines["heads"] = f"{unique.verdict.replace('_', ' ')}: {unique.reason}"
     if found.fiber is not None:
         lines["fiber in (M, L)"] = found.fiber.words
     if found.ranks is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Json, Seed, file_option, flag, parse_list
+from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
@@ -39,6 +39,7 @@ def recover_command(
     widths: Annotated[str | None, typer.Option("--widths", help="Widths, for the first --plan.")] = None,
     attention: Annotated[str | None, typer.Option("--attention", help="Attention widths; default: as needed.")] = None,
     tokens: Annotated[int, typer.Option("--tokens", help="Tokens, for the first --plan.")] = 3,
+    kind: Kind = "lightning",
     causal: Causal = False,
     tolerance: Annotated[
         float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")
@@ -54,7 +55,7 @@ def recover_command(
         if not plan or widths is None or attention is None or out is None:
             raise InputError("no SOURCE given; give coefficients, or --plan with --widths, --attention and --out")
         architecture = Architecture(
-            parse_list(widths, "widths"), parse_list(attention, "attention"), tokens=tokens, causal=causal
+            parse_list(widths, "widths"), parse_list(attention, "attention"), tokens=tokens, kind=kind, causal=causal
         )
         _report_plan(plan_queries(architecture, seed), out, json)
         return

@@ -30,6 +30,31 @@ def head_matrices(weights: Weights) -> list[list[HeadMatrices]]:
     ]
 
 
+def merge_heads(layers: list[list[HeadMatrices]], rule: Attention, domain: Domain) -> list[list[HeadMatrices]]:
+    """The same network of a kind that is not polynomial, with heads of one A added up and without those that cancel.
+
+    Once all A of a layer are zero, normalised attention without a mask makes all tokens equal (unless a skip connection
+    is added): later layers then are their Σ V, whatever their A.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network.attention import Softmax
+    >>> one = QQ.eye(1)
+    >>> merge_heads([[(one, one), (one, -one)]], Softmax(), QQ)
+    [[]]
+    """
+    merged = []
+    equal = False
+    for heads in layers:
+        sums: dict[Key, HeadMatrices] = {}
+        for A, V in heads:
+            A = domain.zeros(A.shape) if equal else A
+            key = tuple(A.ravel().tolist())
+            sums[key] = (A, domain.reduce(sums[key][1] + V) if key in sums else V)
+        merged.append([(A, V) for A, V in sums.values() if not domain.is_zero(V)])
+        equal = equal or (rule.is_normalised and not rule.causal and all(domain.is_zero(A) for A, _ in merged[-1]))
+    return merged
+
+
 def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[HeadMatrices]]:
     """The same function, of a network without skip connection, with only those hidden directions that are read.
 
@@ -105,6 +130,8 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     layers, moved_layers = (head_matrices(weights) for weights in (first, second))
     if architecture.residual:
         return _equal_with_skip(layers, moved_layers, first)
+    if not architecture.rule.is_polynomial:
+        layers, moved_layers = (merge_heads(side, architecture.rule, domain) for side in (layers, moved_layers))
     layers, moved_layers = (drop_unread(side, domain) for side in (layers, moved_layers))
     if any(not all(side) for side in (layers, moved_layers)):
         # A layer without heads is zero, and so is the network.

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.scaling import split_scale
 from attngeom.layer.splitting import quadric_table
-from attngeom.network import Weights
+from attngeom.network import Head, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +56,34 @@ def reduce_heads(weights: Weights) -> tuple[ReducedHead, ...]:
     domain = weights.domain
     if domain.encloses:
         raise DomainError("weights over balls given; exact or float weights are required")
+    if domain.rounds:
+        # Row and column spaces are all that counts, and those do not depend on the scales of the tensors.
+        weights = unit_heads(weights)[0]
     found = []
     for index, head in enumerate(weights.layers[0]):
         O, W, rank_V = factor(head.value_matrix(domain), domain)
         Kt, Q, rank_A = factor(head.attention_matrix(domain), domain)
         found.append(ReducedHead(index, O, W, Kt.T, Q, (rank_V, rank_A)))
     return tuple(found)
+
+
+def unit_heads(weights: Weights) -> tuple[Weights, tuple[int, ...]]:
+    """Float weights of one layer with every tensor of size one, and the e_h for which head h is 2^e_h times that.
+
+    The largest entries are in [1/2, 1). Exact, so that neither products overflow nor small heads vanish.
+
+    >>> from attngeom.exact import RR
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_tensors(Architecture((1, 1), 1), {f"layers.0.{x}": [[8.0]] for x in "QKV"}, RR)
+    >>> unit_heads(w)[1]
+    (12,)
+    """
+    heads, exponents = [], []
+    for head in weights.layers[0]:
+        parts = {letter: split_scale(array) for letter, array in head.tensors.items()}
+        heads.append(Head(**{letter: array for letter, (array, _) in parts.items()}))
+        exponents.append(sum(exponent for _, exponent in parts.values()))
+    return Weights(weights.architecture, weights.domain, (tuple(heads),)), tuple(exponents)
 
 
 def factor(matrix: Array, domain: Domain) -> tuple[Array, Array, Rank]:
@@ -73,7 +97,7 @@ def factor(matrix: Array, domain: Domain) -> tuple[Array, Array, Rank]:
         echelon = domain.rref(matrix)
         return matrix[:, list(echelon.pivots)], echelon.matrix, Rank(echelon.rank, True)
     rank = measured_rank(matrix, domain)
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    left, values, right = lapack.svd(matrix, full_matrices=False)
     roots = np.sqrt(values[: rank.value])
     return left[:, : rank.value] * roots, roots[:, None] * right[: rank.value], rank
 

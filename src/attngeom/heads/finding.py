@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, RR, Array
+from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.heads.exact_heads import Decomposition, decompose
-from attngeom.heads.factors import layer_table
+from attngeom.heads.factors import layer_table, unit_heads
 from attngeom.heads.float_heads import balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size
 from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
@@ -18,11 +20,13 @@ from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
 from attngeom.network.attention import Softmax
 from attngeom.results import Standing
 
-TOLERANCE = 1e-6
+LARGEST_MISFIT = 1e-2
+"""Relative misfit beyond which heads are not given, however noisy the input is said to be."""
 
 
 def find_heads(
@@ -107,7 +111,10 @@ def _from_weights(
     if domain.rounds:
         if not np.all(np.isfinite(weights.vector())):
             raise InputError("weights with NaN or infinite entries given; finite numbers are required")
-        found = _in_floats(WeightSlices(weights), heads, totals, noise, seed)
+        unit, exponents = unit_heads(weights)
+        largest = max(exponents)
+        scales = [float(np.ldexp(1.0, max(exponent - largest, -1074))) for exponent in exponents]
+        found = _scaled(_in_floats(WeightSlices(unit, scales), heads, totals, noise, seed), largest)
     elif domain == QQ:
         check_exact_size(*architecture.widths)
         found = _exactly(layer_table(weights), seed)
@@ -135,13 +142,14 @@ def _from_coefficients(
     if coefficients.t < 2:
         raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
     domain = coefficients.domain
-    obstacle = check_copies(coefficients, looks_causal(coefficients), max(TOLERANCE, 10 * noise))
+    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
         return Heads(standing=standing, reason=obstacle, seed=seed, outcome="none")
     table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
     if domain.rounds:
-        return _in_floats(TableSlices(np.ascontiguousarray(table)), heads, totals, noise, seed)
+        unit, exponent = split_scale(np.ascontiguousarray(table))
+        return _scaled(_in_floats(TableSlices(unit), heads, totals, noise, seed), exponent)
     if domain != QQ:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
     check_exact_size(coefficients.d, coefficients.d_out)
@@ -166,8 +174,19 @@ def _from_box(
         found = _in_floats(TableSlices(table), heads, totals, max(noise, accuracy), seed)
         return scale_heads(found, total)
     d, d_out = architecture.widths
-    values = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(TOLERANCE, 10 * noise))
+    values = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(RECOVERED, 10 * noise))
     return _from_coefficients(values.coefficients, heads, totals, noise, seed)
+
+
+def _scaled(found: Heads, exponent: int) -> Heads:
+    """The heads of 2^exponent times the function: A and V take half of it each."""
+    half = exponent // 2
+    blocks = tuple(
+        replace(head, A=join_scale(head.A, half), V=join_scale(head.V, exponent - half)) for head in found.blocks
+    )
+    if not all(np.all(np.isfinite(matrix)) for head in blocks for matrix in (head.A, head.V)):
+        return _undecided("the heads were found, but their entries leave the range of floats; scale the weights", 0)
+    return replace(found, blocks=blocks)
 
 
 def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int) -> Heads:
@@ -177,7 +196,7 @@ def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None
         return _undecided(result, seed)
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
-    tolerance = max(TOLERANCE, 1e3 * noise * max(blocks.amplification, 1.0))
+    tolerance = min(max(RECOVERED, 100 * noise * max(blocks.amplification, 1.0)), LARGEST_MISFIT)
     if any(head is None for head in result.heads) or not result.misfit <= tolerance:
         reason = f"the best {len(result.heads)} blocks miss the function by {result.misfit:.1e}, or are no heads"
         return Heads(

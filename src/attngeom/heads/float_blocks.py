@@ -68,7 +68,7 @@ def block_form(slices: Array, heads: int | None, seed: int) -> Blocks | None:
     if best is None:
         return None
     B, G, gap, sizes = best
-    found = _refine(even, B, G, sizes, gap, L, rng)
+    found = _refine(even, B, G, sizes, gap, _Metric(L, R, float(np.linalg.norm(slices))), rng)
     return None if found is None else replace(found, B=L @ found.B, G=found.G @ R)
 
 
@@ -245,7 +245,7 @@ def _refine(
     G: Array,
     sizes: tuple[tuple[int, int], ...],
     gap: float,
-    L: Array,
+    metric: _Metric,
     rng: np.random.Generator,
 ) -> Blocks | None:
     """Newton steps for off-diagonal blocks zero, each by least squares over all slices; never worse than before."""
@@ -262,10 +262,19 @@ def _refine(
             B, G, C, residual = moved_B, moved_G, moved_C, moved
             if done:
                 break
-        amplification = form.amplification(L @ B, C, rng)
+        amplification = form.amplification(B, G, C, metric, rng)
     except np.linalg.LinAlgError:
         return None
     return Blocks(B, G, sizes, residual, gap, amplification)
+
+
+@dataclass(frozen=True, eq=False)
+class _Metric:
+    """Slices are L T R for the slices T that are worked with; ``size`` is the norm of all of them."""
+
+    L: Array
+    R: Array
+    size: float
 
 
 class _Form:
@@ -327,13 +336,14 @@ class _Form:
             PX, PY = GX + size / last * PX, GY + size / last * PY
         return X, Y
 
-    def amplification(self, B: Array, C: Array, rng: np.random.Generator) -> float:
+    def amplification(self, B: Array, G: Array, C: Array, metric: _Metric, rng: np.random.Generator) -> float:
         """How far the projectors move under a random error of the slices, relative to its relative size."""
-        noise = rng.standard_normal(C.shape)
-        noise *= float(np.linalg.norm(C) / np.linalg.norm(noise))
-        D = C * ~self.off + noise * self.off
-        X, _ = self.solve(D)
-        inverse = np.linalg.inv(B)
+        noise = np.asarray(rng.standard_normal(C.shape))
+        noise = noise * (metric.size / float(np.linalg.norm(noise)))
+        left = metric.L @ B
+        moved, _ = self.blocks_of(noise, left, G @ metric.R)
+        X, _ = self.solve(C * ~self.off + moved * self.off)
+        B, inverse = left, np.linalg.inv(left)
         worst = 0.0
         for rows, _ in self._spans():
             # The projector B E B⁻¹ onto the block moves by B (X E − E X) B⁻¹.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.heads.float_blocks import Blocks, block_form
@@ -24,13 +25,19 @@ SMALL = 16
 class FloatHeads:
     """Matrices (A, V) of the heads that were found, the block form behind them, and the relative misfit of both.
 
-    ``heads`` has None where a block is no head. ``ranks`` are those of the two flattenings of the function.
+    ``heads`` has None where a block is no head. ``basis`` holds orthonormal columns that span the outputs; ``ranks``
+    are those of the two flattenings of the function.
     """
 
     heads: tuple[tuple[Array, Array] | None, ...]
     blocks: Blocks
+    basis: Array
     ranks: tuple[Rank, Rank]
     misfit: float
+
+    def projectors(self) -> list[Array]:
+        """The projectors onto the heads in the space of outputs, along the others and the complement of them all."""
+        return [self.basis @ P @ self.basis.T for P in self.blocks.projectors()]
 
 
 def find_float_heads(
@@ -50,19 +57,30 @@ def find_float_heads(
     if size == 0:
         return "the layer is zero"
     T = T / size
-    left, right = _basis(np.concatenate(list(T), axis=1), noise), _basis(np.concatenate(list(T)).T, noise)
-    ranks = left[1], right[1]
-    n, m = (ranks[0].value, ranks[1].value) if totals is None else totals
+    full = measured_rank(T[0], RR, noise)
+    if source.d == source.d_out == full.value and full.is_clear:
+        # One slice of full rank shows that both flattenings have it.
+        U, R, ranks = np.eye(source.d), np.eye(source.d), (full, full)
+        n = m = source.d
+    else:
+        (U, rank_U), (R, rank_R) = (
+            _basis(np.concatenate(list(side), axis=1), noise) for side in (T, np.swapaxes(T, 1, 2))
+        )
+        ranks = rank_U, rank_R
+        n, m = rank_U.value, rank_R.value
     if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
-        return f"the flattening ranks are not clear (gaps {ranks[0].gap:.0e} and {ranks[1].gap:.0e}); give the sizes"
-    U, R = left[0][:, :n], right[0][:, :m]
+        gaps = " and ".join("none" if rank.gap is None else f"{rank.gap:.0e}" for rank in ranks)
+        return f"the flattening ranks are not clear (gaps {gaps}); give the sizes"
+    n, m = (n, m) if totals is None else totals
+    U, R = U[:, :n], R[:, :m]
     blocks = block_form(U.T @ T @ R, heads, seed)
     if blocks is None:
         return "the slices show no common block form"
-    B, G = U @ blocks.B, blocks.G @ R.T
+    lefts, rights = U @ blocks.B, blocks.G @ R.T
+    left_inverses, right_inverses = np.linalg.inv(blocks.B) @ U.T, R @ np.linalg.inv(blocks.G)
     found = tuple(
         _split_block(
-            source, B[:, rows], np.linalg.pinv(B)[rows], G[columns], np.linalg.pinv(G)[:, columns], noise, seed
+            source, lefts[:, rows], left_inverses[rows], rights[columns], right_inverses[:, columns], noise, seed
         )
         for rows, columns in blocks.spans()
     )
@@ -72,13 +90,12 @@ def find_float_heads(
     for head in found:
         if head is not None:
             rest -= head[1] @ fresh @ head[0]
-    return FloatHeads(found, blocks, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
+    return FloatHeads(found, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
 
 
 def _basis(wide: Array, noise: float) -> tuple[Array, Rank]:
     """Left singular vectors of a wide matrix, and its rank."""
-    rank = measured_rank(wide, RR, noise)
-    return np.linalg.svd(wide, full_matrices=False)[0], rank
+    return lapack.svd(wide, full_matrices=False)[0], measured_rank(wide, RR, noise)
 
 
 def _split_block(

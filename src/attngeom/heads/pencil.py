@@ -26,11 +26,16 @@ Endomorphism = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
-    """T = U C R over Q: U is d_out×n, C is n×m×S, R is m×d, and n, m are the ranks of the two flattenings of T."""
+    """T = U C R over Q: U is d_out×n, C is n×m×S, R is m×d, and n, m are the ranks of the two flattenings of T.
+
+    C is the part of T in these ``rows`` and ``columns``.
+    """
 
     U: Array
     C: Array
     R: Array
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,7 +63,8 @@ def compress(table: Array) -> Pencil:
     chosen = table[list(rows.pivots)]
     n = len(chosen)
     columns = QQ.rref(_independent(np.swapaxes(chosen, 0, 1).reshape(d, n * S).T))
-    return Pencil(rows.matrix.T, chosen[:, list(columns.pivots)], columns.matrix)
+    C = chosen[:, list(columns.pivots)]
+    return Pencil(rows.matrix.T, C, columns.matrix, rows.pivots, columns.pivots)
 
 
 def _independent(tall: Array) -> Array:

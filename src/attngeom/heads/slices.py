@@ -48,13 +48,14 @@ class TableSlices:
 
 
 class WeightSlices:
-    """The slices of weights of one layer, never expanded."""
+    """The slices of weights of one layer, never expanded; head h counts ``scales[h]`` times."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, scales: Sequence[float] | None = None) -> None:
         layer = weights.architecture.layers[0]
         self.d, self.d_out = layer.d_in, layer.d_out
         self.heads: Sequence[tuple[Array, Array, Array, Array]] = [
-            (head.O if head.O is not None else np.eye(self.d_out), head.V, head.K, head.Q) for head in weights.layers[0]
+            ((head.O if head.O is not None else np.eye(self.d_out)) * scale, head.V, head.K, head.Q)
+            for head, scale in zip(weights.layers[0], scales or [1.0] * len(weights.layers[0]))
         ]
 
     def contract(self, Z: Array) -> Array:

@@ -67,7 +67,7 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
     if obstacle is not None:
         raise InputError(f"not identifiable from values: {obstacle.reason}")
     table = QueryTable(architecture, seed, ())
-    if architecture.num_layers > 1:
+    if architecture.num_layers > 1 or not architecture.rule.is_polynomial:
         found = continue_queries(table)
         if isinstance(found, Recovery):
             raise InputError("a network that needs no queries was given")

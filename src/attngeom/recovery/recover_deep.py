@@ -1,4 +1,4 @@
-"""Deep lightning networks from black boxes: floats with a final fit, any precision for more layers, exactly over Q."""
+"""Networks from black boxes: lightning in floats with a final fit, any precision for more layers, exactly over Q."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from attngeom.errors import InputError, SingularError
+from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Array, Balls, Domain
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
+from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import Peeled, Peeler, held_out_error, layer_failure
 from attngeom.recovery.polish import polish, relative_residual
 from attngeom.recovery.recover_field import recover_field
+from attngeom.recovery.recover_softmax import check_softmax, recover_softmax
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
@@ -31,6 +33,8 @@ HELD_OUT = 32
 
 def check_identifiable(architecture: Architecture) -> Failure | None:
     """Why the peeling algorithm does not apply to an architecture, or None if it does."""
+    if architecture.kind == Softmax.name:
+        return check_softmax(architecture)
     if not architecture.rule.is_polynomial:
         reason = f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
     elif not architecture.has_virtual_weights:
@@ -213,11 +217,15 @@ def _simplest(x: fmpq, bits: int) -> fmpq | None:
 
 
 def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = RECOVERED) -> Recovery:
-    """Weights of a deep lightning network from values, over floats, balls (any precision), Q or GF(p)."""
+    """Weights of a network from values: lightning over floats, balls (any precision), Q, GF(p); softmax over floats."""
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
         return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
     domain: Domain = box.domain
+    if architecture.kind == Softmax.name:
+        if not domain.rounds:
+            raise DomainError(f"a softmax black box over {domain.name} given; its values are asked for in floats")
+        return recover_softmax(box, architecture, seed, tolerance)
     if domain.rounds:
         return recover_floats(box, architecture, seed, tolerance)
     if domain.characteristic:

@@ -10,6 +10,7 @@ from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import parse_json, read_bytes
 from attngeom.verification.budget import MAX_BYTES
 from attngeom.verification.dimension import DimensionClaim
+from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
 from attngeom.verification.learning import LearningClaim
@@ -26,6 +27,7 @@ class Checkable(Protocol):
 
 READERS: dict[str, Callable[[Any], Checkable]] = {
     "layer": LayerClaim.from_json,
+    "heads": HeadsClaim.from_json,
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,
     "learning-coefficient": LearningClaim.from_json,

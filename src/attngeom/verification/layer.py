@@ -42,7 +42,7 @@ class LayerClaim:
             read_integer(attention, 1, MAX_ATTENTION, "attention")
         if rank is not None:
             read_integer(rank, 0, MAX_ATTENTION, "rank")
-        return cls(verdict, attention, rank, _read_coefficients(claim["coefficients"]))
+        return cls(verdict, attention, rank, read_coefficients(claim["coefficients"]))
 
     def __str__(self) -> str:
         c = self.coefficients
@@ -57,12 +57,14 @@ class LayerClaim:
             return check_form(self.coefficients, self.verdict, self.attention, self.rank, witness)
         if self.verdict == "not_realizable":
             require(self.rank is None, "a refutation claims no rank")
-            return _check_refutation(self.coefficients, self.attention, witness)
+            violated = read_object(witness, ("violated",), "witness")["violated"]
+            return check_violated(self.coefficients, self.attention, violated)
         real = self.verdict == "realizable"
         return check_weights(self.coefficients, self.attention, self.rank, witness, real)
 
 
-def _read_coefficients(record: Any) -> Coefficients:
+def read_coefficients(record: Any) -> Coefficients:
+    """The exact coefficients of a claim, within the budget."""
     read_object(record, ("format", "version", "d", "d_out", "t", "terms"), "coefficients")
     sizes = [read_integer(record[key], 1, 10**18, key) for key in ("d", "d_out", "t")]
     afford(count_entries(*sizes), MAX_COEFFICIENTS, "coefficients in memory")
@@ -74,12 +76,11 @@ def _read_coefficients(record: Any) -> Coefficients:
     return found
 
 
-def _check_refutation(coefficients: Coefficients, attention: int | None, witness: Any) -> str:
+def check_violated(coefficients: Coefficients, attention: int | None, violated: Any) -> str:
     """An equation of all layers has a nonzero value here: each definition accepts only data for which it is one.
 
     That it vanishes at random layers is checked besides, as a test of the definition.
     """
-    violated = read_object(witness, ("violated",), "witness")["violated"]
     violated = read_object(violated, ("family", "degree", "data", "value"), "violated")
     family, data = violated["family"], violated["data"]
     definition = DEFINITIONS.get(family) if isinstance(family, str) else None

@@ -21,14 +21,14 @@ def check_weights(coefficients: Coefficients, attention: int | None, claimed: An
     """Expand every point and compare all coefficients; check rank A, and that weights are real or cannot be real."""
     witness = read_object(witness, ("field", "points"), "witness")
     d, d_out = coefficients.d, coefficients.d_out
-    domain = _read_field(witness["field"], real)
+    domain = read_field(witness["field"], real)
     points = witness["points"]
     if type(points) is not list or not 1 <= len(points) <= 2:
         raise FormatError("one or two points of the fiber are required")
     require(not coefficients.outside, "a term lies outside the support of attention")
     for point in points:
         point = read_object(point, ("A", "V"), "point")
-        A, V = _read_array(point["A"], (d, d), domain, "A"), _read_array(point["V"], (d_out, d), domain, "V")
+        A, V = read_array(point["A"], (d, d), domain, "A"), read_array(point["V"], (d_out, d), domain, "V")
         _compare(A, V, coefficients, domain)
         size = _rank(A, domain)
         require(type(claimed) is int and size == claimed, f"A has rank {size}, not {show(claimed)}")
@@ -43,7 +43,7 @@ def check_weights(coefficients: Coefficients, attention: int | None, claimed: An
     )
 
 
-def _read_field(name: Any, real: bool) -> Domain:
+def read_field(name: Any, real: bool) -> Domain:
     """Q, or Q(√D) with D not a square: real for weights, imaginary for the proof that there are no real ones."""
     if name == "Q":
         require(real, "rational weights do not show that only complex weights exist")
@@ -58,7 +58,8 @@ def _read_field(name: Any, real: bool) -> Domain:
     return QuadraticField(D)
 
 
-def _read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -> Array:
+def read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -> Array:
+    """A matrix of canonical strings."""
     rows = read_matrix(value, *shape, name)
     if any(type(x) is not str for row in rows for x in row):
         raise FormatError(f"{name}: entries must be strings")

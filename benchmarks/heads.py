@@ -1,0 +1,96 @@
+"""Heads of random layers: time and error of the search in floats, exactly, and of generic proofs.
+
+``python benchmarks/heads.py [--wide]``; --wide adds width 768. Every run is printed. The error is that of the
+projectors onto the heads, ‖P − P'‖/‖P‖ in the Frobenius norm, the largest of all heads; the norm of P is printed
+as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from attngeom.exact import QQ, RR
+from attngeom.heads import find_heads
+from attngeom.heads.float_heads import find_float_heads
+from attngeom.heads.generic import contact_locus
+from attngeom.heads.slices import WeightSlices
+from attngeom.network import Architecture, Weights, random_weights
+
+TUPLES = [
+    (3, 3, 1, 1, 4), (3, 3, 2, 2, 2), (4, 4, 2, 2, 3), (4, 4, 3, 3, 2), (4, 4, 1, 1, 8), (4, 4, 4, 2, 2),
+    (5, 5, 2, 2, 4), (6, 6, 3, 3, 4), (8, 8, 4, 4, 8), (4, 4, 4, 4, 2), (3, 3, 3, 3, 2), (2, 2, 1, 1, 2),
+    (3, 2, 1, 1, 4), (3, 3, 1, 1, 3), (3, 3, 1, 2, 3), (4, 4, 2, 2, 2), (4, 4, 2, 2, 4), (4, 4, 1, 1, 6),
+    (4, 4, 2, 1, 4), (5, 5, 2, 2, 3), (5, 5, 3, 3, 3), (5, 4, 2, 2, 3), (6, 6, 2, 2, 6), (6, 6, 3, 3, 3),
+    (6, 6, 1, 1, 12), (2, 2, 1, 1, 4), (2, 2, 2, 2, 2),
+]  # fmt: skip
+
+
+def projectors(weights: Weights) -> list[np.ndarray]:
+    O = np.concatenate([head.O for head in weights.layers[0]], axis=1)
+    inverse = np.linalg.inv(O)
+    v = O.shape[1] // len(weights.layers[0])
+    return [O[:, k : k + v] @ inverse[k : k + v] for k in range(0, O.shape[1], v)]
+
+
+def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
+    weights = random_weights(Architecture((d, d), d // heads, heads=heads), RR, seed)
+    source = WeightSlices(weights)
+    if noise:
+        exact, rng = source.contract, np.random.default_rng(seed)
+
+        def contract(Z: np.ndarray) -> np.ndarray:
+            T = exact(Z)
+            return T + noise * np.linalg.norm(T) / np.sqrt(T.size) * rng.standard_normal(T.shape)
+
+        source.contract = contract  # type: ignore[method-assign]
+    start = time.process_time()
+    found = find_float_heads(source, heads if noise else None, (d, d), noise, seed)
+    seconds = time.process_time() - start
+    if isinstance(found, str) or len(found.blocks.sizes) != heads:
+        print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {found if isinstance(found, str) else 'other sizes'}")
+        return
+    true, given = projectors(weights), found.projectors()
+    errors = [min(np.linalg.norm(p - q) / np.linalg.norm(p) for q in given) for p in true]
+    print(
+        f"{d:4}/{heads:2}  noise {noise:.0e}  error {max(errors):.1e}  ‖P‖ {max(map(np.linalg.norm, true)):.0f}"
+        f"  misfit of the heads {found.misfit:.1e}  gap {found.blocks.gap:.0e}"
+        f"  amplification {found.blocks.amplification:.0e}  {seconds:.2f} s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wide", action="store_true")
+    wide = parser.parse_args().wide
+    print("floats: d/H")
+    for d, heads in [(8, 2), (16, 4), (64, 8), (256, 8), *([(768, 12)] if wide else [])]:
+        run_floats(d, heads, 0)
+    for noise in (1e-12, 1e-9, 1e-6):
+        for seed in range(3):
+            run_floats(64, 8, seed, noise)
+    print("exact: d/H")
+    for d, heads in ((4, 2), (8, 2), (8, 4), (12, 3), (16, 4)):
+        weights = random_weights(Architecture((d, d), d // heads, heads=heads), QQ, 0)
+        start = time.process_time()
+        outcome = find_heads(weights)
+        print(
+            f"{d:4}/{heads:2}  {outcome.outcome}, unique {outcome.unique}  {time.process_time() - start:.2f} s",
+            flush=True,
+        )
+    print("generic: d, d_out, a, v, H")
+    for sizes in TUPLES:
+        start = time.process_time()
+        proof = contact_locus(*sizes)
+        print(
+            f"{sizes}  {proof.contact}  tangent rank {proof.tangent_rank} of {proof.expected}"
+            f"  contact rank {proof.contact_rank}  {time.process_time() - start:.2f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Deep softmax networks from values: L from equal tokens, then M_1, M_2, … from tokens on lines, layer by layer.
+
+Theorem A behind it: means move at order c² by a multiple of (δᵀ M_i y) δ, c the difference of the tokens before layer
+i, and differences shrink to order c³. So at the right size of c layer i is seen and layer i + 1 is not, and the known
+layers are fitted again together with each new one before the search goes deeper: errors do not add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.domains import RR, Array
+from attngeom.network import Architecture, VirtualWeights, Weights, forward
+from attngeom.recovery.blackbox import BlackBox
+from attngeom.recovery.results import Recovery
+from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers
+from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.results import Failure
+
+ATTEMPTS = 4
+OVERSAMPLING = 3
+FIRST_DIFFERENCE = 5e-3
+"""Of tokens before a layer, in the unit of length at which the scores of layer 1 are of size one."""
+BEST_DIFFERENCE = 4.5e-3
+"""With scores of size one: the part of the next layer, c⁴/16, is then about rounding, ε/c²."""
+LAST_DIFFERENCE = 0.5
+SIZES = np.geomspace(1e-3, 12.0, 80)
+PROBES = np.geomspace(1e-6, 1e6, 73)
+VISIBLE = 0.03
+"""How far attention moves the mean, relative to the size of the tokens, where scores are neither small nor large."""
+HELD_OUT = 32
+FIT_STEPS = 40
+CLEAR = 1e-6
+"""Relative accuracy of M below which a warning is given."""
+
+
+def check_softmax(architecture: Architecture) -> Failure | None:
+    """Why the algorithm does not apply to an architecture, or None if it does."""
+    if not architecture.has_virtual_weights:
+        reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
+    elif architecture.causal:
+        reason = "causal softmax: the algorithm uses that all tokens see each other"
+    elif architecture.tokens < 2:
+        reason = "t = 1: one token attends to itself alone, and the attention matrices are invisible"
+    else:
+        return None
+    return Failure(stage="architecture", reason=reason, is_hypothesis=True)
+
+
+def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
+    """Weights of a softmax network with one head per layer, no skip connection and no mask, t ≥ 2, from its values.
+
+    Held-out inputs decide: weights are given only if they reproduce the outputs there to the tolerance.
+    """
+    best: tuple[float, Weights, float] | None = None
+    failure: Failure | None = None
+    for attempt in range(ATTEMPTS):
+        search = _Search(box, architecture, np.random.default_rng([seed, attempt]))
+        found = search.run()
+        if isinstance(found, Failure):
+            failure = found
+            continue
+        weights = lift_virtual(found, architecture)
+        error = _held_out(weights, box, architecture, search.unit, np.random.default_rng([seed, attempt, 1]))
+        if best is None or error < best[0]:
+            best = error, weights, search.uncertainty
+        if error <= min(tolerance, 1e-10):
+            break
+    known: dict[str, Any] = {"queries": box.queries, "seed": seed, "domain": RR}
+    if best is None:
+        assert failure is not None
+        return Recovery.stopped(failure, **known)
+    error, weights, uncertainty = best
+    if error <= tolerance:
+        reason = f"held-out outputs agree to {error:.1e}"
+        if uncertainty > CLEAR:
+            reason += f"; the values fix the matrices M to a relative accuracy of about {uncertainty:.0e} only"
+        return Recovery(
+            outcome="recovered", standing="estimate", reason=reason, weights=(weights,), error_estimate=error, **known
+        )
+    reason = (
+        f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not suffice, or the"
+        " function is not of this architecture"
+    )
+    return Recovery.stopped(Failure(stage="check", reason=reason), error_estimate=error, **known)
+
+
+def _held_out(
+    weights: Weights, box: BlackBox, architecture: Architecture, unit: float, rng: np.random.Generator
+) -> float:
+    """The largest relative error of the outputs at random inputs of many sizes, with all tokens different."""
+    X = rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens))
+    X *= unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
+    Y = box(X)
+    sizes = np.linalg.norm(Y, axis=(1, 2))
+    misses = np.linalg.norm(forward(weights, X) - Y, axis=(1, 2))
+    error = float(np.max(misses / np.where(sizes > 0, sizes, 1.0)))
+    return error if np.isfinite(error) else float("inf")
+
+
+def _hidden(layer: int, reason: str) -> Failure:
+    """A layer that the values do not show."""
+    return Failure(stage=f"layer {layer + 1}", reason=f"layer {layer + 1}: {reason}", is_hypothesis=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Lines with the positions (N, 2) that were read off the outputs."""
+
+    lines: Lines
+    seen: Array
+
+    def join(self, other: _Data) -> _Data:
+        return _Data(self.lines.join(other.lines), np.concatenate([self.seen, other.seen]))
+
+
+class _Search:
+    """One run; all matrices are those of scores, M/τ, until the end."""
+
+    def __init__(self, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> None:
+        self.box, self.architecture, self.rng = box, architecture, rng
+        self.d, self.tokens, self.layers = architecture.widths[0], architecture.tokens, architecture.num_layers
+        self.L = np.empty(0)
+        self.M: list[Array] = []
+        self.unit = 1.0
+        self.uncertainty = 0.0
+
+    def run(self) -> VirtualWeights | Failure:
+        """The virtual weights, or why they were not found."""
+        self.L = self.box(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))[:, :, 0].T
+        if not np.any(self.L) or not np.all(np.isfinite(self.L)):
+            return _hidden(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")
+        unit = self._find_unit()
+        if unit is None:
+            return _hidden(0, "attention does not move the mean of tokens of sizes from 1e-6 to 1e6; M_1 may be zero")
+        self.unit = unit
+        data: _Data | None = None
+        for layer in range(self.layers):
+            for difference in (FIRST_DIFFERENCE, None) if layer < self.layers - 1 else (LAST_DIFFERENCE,):
+                size = difference if difference is not None else self._best_difference(layer)
+                lines = self._choose(layer, size)
+                if lines is None:
+                    return _hidden(layer, "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)")
+                new = self._ask(lines)
+                if len(self.M) == layer:
+                    self.M.append(np.zeros((self.d, self.d)))
+                self._fit(new, layer)
+                data = new if data is None else data.join(new)
+                self._fit(data, 0)
+        assert data is not None
+        data = data.join(self._ask(self._spread()))
+        self._fit(data, 0)
+        self.uncertainty = self._measure(data)
+        tau = float(self.architecture.temperature)
+        M = tuple(matrix * tau for matrix in self.M)
+        return VirtualWeights(M, self.L, RR, self.architecture.rule)
+
+    def _find_unit(self) -> float | None:
+        """The size of tokens at which the scores of layer 1 are of size one: attention moves their mean, not far."""
+        lines = 5
+        y, delta = self._draw(lines)
+        sizes = np.repeat(PROBES, lines)
+        points = np.tile(y, (len(PROBES), 1)) * sizes[:, None]
+        seen = self._ask(Lines(points, np.tile(delta, (len(PROBES), 1)), sizes / 2, -sizes / 2)).seen
+        # Without scores the mean of the tokens at ±s/2, one against t − 1, is where they go.
+        still = sizes * (1 / self.tokens - 0.5)
+        moved = np.median(np.abs(seen.mean(axis=1) - still).reshape(len(PROBES), lines) / PROBES[:, None], axis=1)
+        visible = np.flatnonzero(moved > VISIBLE)
+        return float(PROBES[visible[0]]) if len(visible) else None
+
+    def _best_difference(self, layer: int) -> float:
+        """The difference before a layer, in units, at which rounding and the next layer disturb it equally."""
+        size = float(np.linalg.norm(self.M[layer], 2)) * self.unit**2
+        return float(np.clip(BEST_DIFFERENCE / np.sqrt(size), 1e-3, 0.3)) if size > 0 else FIRST_DIFFERENCE
+
+    def _ask(self, lines: Lines) -> _Data:
+        return _Data(lines, lines.read(self.box(lines.inputs(self.tokens)), self.L))
+
+    def _draw(self, count: int) -> tuple[Array, Array]:
+        """Points of size about one and unit directions that L does not hide."""
+        y = self.unit * self.rng.standard_normal((count, self.d)) / np.sqrt(self.d)
+        delta = self.rng.standard_normal((count, self.d))
+        return y, delta / np.linalg.norm(delta, axis=1, keepdims=True)
+
+    def _choose(self, layer: int, difference: float) -> Lines | None:
+        """Lines on which the known layers leave the given difference before the next one; the smallest inputs first."""
+        wanted = OVERSAMPLING * self.d**2 + 4
+        difference, sizes = difference * self.unit, SIZES * self.unit
+        y, delta = self._draw(8 * wanted)
+        image = np.linalg.norm(delta @ self.L.T, axis=1)
+        visible = image > 0.2 * np.linalg.norm(self.L, 2) / np.sqrt(self.d)
+        y, delta = y[visible], delta[visible]
+        count = len(y)
+        if layer == 0:
+            size = np.full(count, difference)
+        else:
+            left = np.stack([self._difference(y, delta, np.full(count, s), layer) for s in sizes], axis=1)
+            reached = left >= difference
+            place = np.argmax(reached, axis=1)
+            good = reached[np.arange(count), place] & (place > 0)
+            y, delta, place = y[good], delta[good], place[good]
+            low, high = sizes[place - 1], sizes[place]
+            for _ in range(30):
+                middle = (low + high) / 2
+                above = self._difference(y, delta, middle, layer) >= difference
+                low, high = np.where(above, low, middle), np.where(above, middle, high)
+            size = high
+        order = np.argsort(size, kind="stable")[:wanted]
+        if len(order) < self.d**2 + 2:
+            return None
+        return Lines(y[order], delta[order], size[order] / 2, -size[order] / 2)
+
+    def _difference(self, y: Array, delta: Array, size: Array, layer: int) -> Array:
+        """How far the tokens are apart before a layer."""
+        passed = pass_layers(Lines(y, delta, size / 2, -size / 2), self.M[:layer], self.tokens).positions
+        apart: Array = np.abs(passed[:, 0] - passed[:, 1])
+        return apart
+
+    def _spread(self) -> Lines:
+        """Lines with points and differences of many sizes, at which all layers are seen."""
+        count = (OVERSAMPLING * self.d**2 + 4) * self.layers
+        y, delta = self._draw(count)
+        y = y * np.geomspace(0.3, 3.0, count)[:, None]
+        size = self.unit * np.exp(self.rng.uniform(np.log(0.3), np.log(8.0), count))
+        return Lines(y, delta, size / 2, -size / 2)
+
+    def _residual(self, data: _Data, M: list[Array]) -> tuple[Array, Array]:
+        """What is missed, and its derivatives in the entries of all M; unknown layers take the mean."""
+        passed = pass_layers(data.lines, M, self.tokens)
+        positions, changes, seen = passed.positions, passed.derivatives, data.seen
+        if len(M) < self.layers:
+            positions = mean_position(positions, self.tokens)
+            changes = (changes[:, :1] + (self.tokens - 1) * changes[:, 1:]) / self.tokens
+            seen = mean_position(seen, self.tokens)
+        first = data.lines.delta[:, :, None] * data.lines.y[:, None, :]
+        second = data.lines.delta[:, :, None] * data.lines.delta[:, None, :]
+        J = (
+            changes[:, :, :, 0, None, None] * first[:, None, None]
+            + changes[:, :, :, 1, None, None] * second[:, None, None]
+        )
+        return (positions - seen).ravel(), J.reshape(-1, len(M) * self.d**2)
+
+    def _measure(self, data: _Data) -> float:
+        """About how well the data fix the M_i, relative to their norms: the largest error that the misfit explains."""
+        error, J = self._residual(data, self.M)
+        sizes = np.repeat([float(np.linalg.norm(matrix)) or 1.0 for matrix in self.M], self.d**2)
+        values = np.linalg.svd(J * sizes, compute_uv=False)
+        rounding = np.finfo(float).eps * float(np.abs(data.seen).max()) * np.sqrt(len(error))
+        misfit = max(float(np.linalg.norm(error)), rounding)
+        return misfit / float(values[-1]) if values[-1] > 0 else float("inf")
+
+    def _fit(self, data: _Data, start: int) -> None:
+        """Levenberg–Marquardt on M_start … of the known layers; steps relative to what each entry moves."""
+        fixed, d = start * self.d**2, self.d
+        error, J = self._residual(data, self.M)
+        damping = 1e-3
+        for _ in range(FIT_STEPS):
+            J = J[:, fixed:]
+            scale = np.linalg.norm(J, axis=0)
+            scale = np.where(scale > 0, scale, 1.0)
+            left, values, right = np.linalg.svd(J / scale, full_matrices=False)
+            projected = left.T @ error
+            improved = False
+            for _ in range(8):
+                gains = values / (values**2 + (damping * values[0]) ** 2)
+                step = (right.T @ (gains * projected)) / scale
+                trial = list(self.M)
+                for index in range(start, len(self.M)):
+                    place = (index - start) * d * d
+                    trial[index] = self.M[index] - step[place : place + d * d].reshape(d, d)
+                trial_error, trial_J = self._residual(data, trial)
+                if np.linalg.norm(trial_error) < np.linalg.norm(error):
+                    improved = True
+                    break
+                damping *= 8
+            if not improved:
+                break
+            quiet = np.linalg.norm(trial_error) > 0.9 * np.linalg.norm(error)
+            self.M, error, J = trial, trial_error, trial_J
+            damping = max(damping / 30, 1e-15)
+            if quiet and damping < 1e-12:
+                break

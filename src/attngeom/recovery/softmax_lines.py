@@ -1,0 +1,89 @@
+"""Softmax networks on lines: token 1 at y + g_+ δ and all others at y + g_- δ stay on that line, layer after layer.
+
+A layer with matrix M maps g_± to g_- + c p_±, c = g_+ − g_-, where p_± = 1/(1 + (t−1) exp(−c (u + g_± w))), u = δᵀ M y
+and w = δᵀ M δ. So a network with virtual weights (M_1..M_l, L) is a chain of maps of the plane on each line, and its
+derivatives in u and w are those in all of M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.domains import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Points y (N, d), unit directions δ (N, d), and where tokens lie on them: ``plus`` and ``minus``, (N,) each."""
+
+    y: Array
+    delta: Array
+    plus: Array
+    minus: Array
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, chosen: Array) -> Lines:
+        return Lines(self.y[chosen], self.delta[chosen], self.plus[chosen], self.minus[chosen])
+
+    def join(self, other: Lines) -> Lines:
+        pairs = ((self.y, other.y), (self.delta, other.delta), (self.plus, other.plus), (self.minus, other.minus))
+        return Lines(*(np.concatenate(pair) for pair in pairs))
+
+    def inputs(self, tokens: int) -> Array:
+        """The inputs X of shape (N, d, t)."""
+        X = np.repeat((self.y + self.minus[:, None] * self.delta)[:, :, None], tokens, axis=2)
+        X[:, :, 0] = self.y + self.plus[:, None] * self.delta
+        return X
+
+    def read(self, outputs: Array, L: Array) -> Array:
+        """The positions (N, 2) of the outputs at token 1 and at token 2 on the image of the line."""
+        image = self.delta @ L.T
+        moved = outputs[:, :, :2] - (self.y @ L.T)[:, :, None]
+        positions: Array = np.einsum("nit,ni->nt", moved, image) / np.sum(image**2, axis=1)[:, None]
+        return positions
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """Positions (N, 2) after some layers, and their derivatives (N, 2, layers, 2) in (u, w) of each layer."""
+
+    positions: Array
+    derivatives: Array
+
+
+def pass_layers(lines: Lines, M: Sequence[Array], tokens: int) -> Passed:
+    """The tokens of the lines after layers with the matrices M.
+
+    >>> one = np.ones((1, 1))
+    >>> line = Lines(one, one, np.array([1.0]), np.array([-1.0]))
+    >>> pass_layers(line, [0 * one], 2).positions.tolist()
+    [[0.0, 0.0]]
+    """
+    g = np.stack([lines.plus, lines.minus], axis=1)
+    changes = np.zeros((len(lines), 2, len(M), 2))
+    for layer, matrix in enumerate(M):
+        scores = lines.delta @ matrix
+        u, w = np.sum(scores * lines.y, axis=1)[:, None], np.sum(scores * lines.delta, axis=1)[:, None]
+        c = g[:, :1] - g[:, 1:]
+        moved = changes[:, :1] - changes[:, 1:]
+        rate = u + g * w
+        # Beyond ±700 attention is saturated in double precision.
+        p = 1 / (1 + (tokens - 1) * np.exp(-np.clip(c * rate, -700, 700)))
+        push = (c * p * (1 - p))[:, :, None, None]
+        direct = np.zeros_like(changes)
+        direct[:, :, layer, 0], direct[:, :, layer, 1] = c, c * g
+        inner = moved * rate[:, :, None, None] + changes * (c * w)[:, :, None, None] + direct
+        changes = changes[:, 1:] + moved * p[:, :, None, None] + push * inner
+        g = g[:, 1:] + c * p
+    return Passed(g, changes)
+
+
+def mean_position(positions: Array, tokens: int) -> Array:
+    """Where attention without scores takes all tokens."""
+    mean: Array = (positions[..., :1] + (tokens - 1) * positions[..., 1:]) / tokens
+    return mean

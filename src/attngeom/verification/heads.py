@@ -1,0 +1,287 @@
+"""Recheck a claim about several heads: expanded heads, a flattening minor, or the commutant of a direct sum.
+
+Lemma 2 and the section on deciding of docs/theorems/heads.md say why each witness proves its claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import FormatError
+from attngeom.exact.domains import GF, QQ, Array, Domain
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.multisets import pair_index
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.layer.coefficients import Coefficients, array_shapes, expand_matrices, symmetrize
+from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford, afford_elimination, height
+from attngeom.verification.definitions import DEFINITIONS
+from attngeom.verification.layer import check_violated, read_coefficients
+from attngeom.verification.maps import determinant
+from attngeom.verification.reading import (
+    read_indices,
+    read_integer,
+    read_matrix,
+    read_object,
+    read_rational,
+    require,
+    show,
+)
+from attngeom.verification.weights import read_array, read_field
+
+VERDICTS = ("realizable", "not_realizable")
+LINEAR = ("support", "sequence-copy", "symmetrization")
+MAX_SIZE = 10**9
+MAX_UNKNOWNS = 2600
+"""Entries of the pairs (X, Y) in a commutant."""
+SLICES = 4
+
+Pair = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class HeadsClaim:
+    """What a layer of ``heads`` heads, rank A ≤ ``attention`` and rank V ≤ ``value`` each, can compute over R."""
+
+    verdict: str
+    heads: int
+    attention: int
+    value: int
+    coefficients: Coefficients
+
+    @classmethod
+    def from_json(cls, record: Any) -> HeadsClaim:
+        """Read the claim strictly; SizeError if it is about too many coefficients."""
+        claim = read_object(record, ("kind", "verdict", "heads", "attention", "value", "coefficients"), "claim")
+        if claim["verdict"] not in VERDICTS:
+            raise FormatError(f"verdict {show(claim['verdict'])} found; one of {', '.join(VERDICTS)} is required")
+        heads, attention, value = (
+            read_integer(claim[key], 1, MAX_SIZE, key) for key in ("heads", "attention", "value")
+        )
+        return cls(claim["verdict"], heads, attention, value, read_coefficients(claim["coefficients"]))
+
+    def __str__(self) -> str:
+        c = self.coefficients
+        size = f"d = {c.d}, d_out = {c.d_out}, t = {c.t}"
+        return (
+            f"coefficients with {size} are {self.verdict} by one layer of {self.heads} heads with rank A ≤"
+            f" {self.attention} and rank V ≤ {self.value}"
+        )
+
+    def check(self, witness: Mapping[str, Any]) -> str:
+        """Why the claim is true; Unproven, FormatError or SizeError if the witness does not show it."""
+        require(self.coefficients.t >= 2, "claims about heads need two tokens")
+        if self.verdict == "realizable":
+            return self._check_heads(read_object(witness, ("heads",), "witness")["heads"])
+        if set(witness) == {"violated"}:
+            return self._check_linear(witness["violated"])
+        require(not self.coefficients.outside, "a term outside the support was left out of account")
+        if set(witness) == {"minor"}:
+            return self._check_minor(witness["minor"])
+        if set(witness) == {"commutant"}:
+            return self._check_commutant(witness["commutant"])
+        found = show(sorted(map(str, witness)))
+        raise FormatError(f"witness with {found} found; violated, minor or commutant is required")
+
+    def _check_heads(self, heads: Any) -> str:
+        """Expand every head over its field, add up, compare all coefficients; check the ranks."""
+        c = self.coefficients
+        if type(heads) is not list or len(heads) > self.heads:
+            raise FormatError(f"at most {self.heads} heads are required")
+        require(not c.outside, "a term lies outside the support of attention")
+        single, cross = QQ.zeros((c.d_out, c.single.shape[2])), QQ.zeros((c.d_out, c.cross.shape[3], c.d))
+        for head in heads:
+            head = read_object(head, ("field", "A", "V"), "head")
+            domain = read_field(head["field"], real=True)
+            A = read_array(head["A"], (c.d, c.d), domain, "A")
+            V = read_array(head["V"], (c.d_out, c.d), domain, "V")
+            for name, matrix, bound in (("A", A, self.attention), ("V", V, self.value)):
+                size = _rank(matrix, domain)
+                require(size <= bound, f"{name} has rank {size}, above {bound}")
+            for total, part in zip((single, cross), expand_matrices(A, V, domain)):
+                rational, *rest = domain.parts(part)
+                require(all(QQ.is_zero(x) for x in rest), "the coefficients of a head are not rational")
+                total += rational
+        require(bool(np.all(c.single == single[:, None])), "single-column coefficients differ")
+        require(bool(np.all(c.cross == cross[:, None, None])), "cross-column coefficients differ")
+        return f"{len(heads)} heads within the ranks expand to all coefficients"
+
+    def _check_linear(self, violated: Any) -> str:
+        """A linear relation of single heads holds for their sums."""
+        family = violated.get("family") if isinstance(violated, Mapping) else None
+        require(family in LINEAR, "only linear relations of single heads hold for sums of heads")
+        return check_violated(self.coefficients, None, violated)
+
+    def _table(self) -> Array:
+        """The table of quadrics (d_out, d, S) at target column 0 and context column 1."""
+        return np.swapaxes(self.coefficients.cross[:, 0, 0], 1, 2)
+
+    def _check_minor(self, minor: Any) -> str:
+        """A nonzero minor of a flattening, larger than H times the bound on the ranks."""
+        minor = read_object(minor, ("side", "rows", "columns", "value"), "minor")
+        c, side = self.coefficients, minor["side"]
+        if side not in ("output", "target"):
+            raise FormatError(f"side {show(side)} found; output or target is required")
+        size = self.heads * (self.value if side == "output" else self.attention) + 1
+        count, others = (c.d_out, c.d) if side == "output" else (c.d, c.d_out)
+        require(size <= count, "the flattening has too few rows for this minor")
+        rows = read_indices(minor["rows"], size, count)
+        columns = minor["columns"]
+        if type(columns) is not list or len(columns) != size or any(type(x) is not list for x in columns):
+            raise FormatError(f"{size} columns [index, k, l] are required")
+        index = pair_index(c.d)
+        places = []
+        for column in columns:
+            other, k, l = read_integers(column, (others, c.d, c.d))
+            if k > l:
+                raise FormatError("columns [index, k, l] with k ≤ l are required")
+            places.append((other, int(index[k, l])))
+        table = self._table() if side == "output" else np.swapaxes(self._table(), 0, 1)
+        value = determinant([[table[row, other, s] for other, s in places] for row in rows])
+        require(read_rational(minor["value"]) == value, f"the value is {str(value)[:80]}")
+        require(value != 0, "the minor is zero, so nothing is refuted")
+        return f"a minor of size {size} of the flattening has the exact value {str(value)[:80]}"
+
+    def _check_commutant(self, record: Any) -> str:
+        """The part of the table in some rows and columns is no direct sum of H real heads, as it would have to be."""
+        keys = ("rows", "columns", "basis", "argument")
+        record = read_object(record, keys, "commutant")
+        c = self.coefficients
+        n, m = self.heads * self.value, self.heads * self.attention
+        require(n <= c.d_out and m <= c.d, "the flattenings have too few rows for a direct sum")
+        afford(n * n + m * m, MAX_UNKNOWNS, "unknowns of the commutant")
+        C = self._table()[read_indices(record["rows"], n, c.d_out)][:, read_indices(record["columns"], m, c.d)]
+        field = GF(WORD_PRIME)
+        residues = field.convert(C)
+        S = C.shape[2]
+        require(rank_mod_p(residues.reshape(n, m * S), field.p) == n, "the flattening of the outputs has no full rank")
+        turned = np.swapaxes(residues, 0, 1).reshape(m, n * S)
+        require(rank_mod_p(turned, field.p) == m, "the flattening of the targets has no full rank")
+        basis = _read_pairs(record["basis"], n, m)
+        _check_complete(basis, C, residues)
+        form = _trace_form(basis)
+        argument = record["argument"]
+        if not isinstance(argument, Mapping):
+            raise FormatError("the argument must be an object")
+        if set(argument) == {"count"}:
+            rank = _exact_rank(form)
+            require(argument["count"] == rank and type(argument["count"]) is int, f"the trace form has rank {rank}")
+            require(rank < self.heads, f"the trace form has rank {rank}, which allows {self.heads} heads")
+            return f"the commutant has a trace form of rank {rank}, so there are at most {rank} summands"
+        if set(argument) == {"negative"}:
+            return self._check_negative(argument["negative"], form)
+        if set(argument) == {"idempotent", "violated"}:
+            return self._check_summand(argument, C, basis)
+        raise FormatError(f"argument with {show(sorted(map(str, argument)))} found; it is not known")
+
+    def _check_negative(self, vector: Any, form: Array) -> str:
+        """An element x of the commutant with tr(x²) < 0, where the trace form leaves room for H summands at most."""
+        rank = _exact_rank(form)
+        require(rank == self.heads, f"the trace form has rank {rank}, not {self.heads}")
+        x = QQ.convert([[read_rational(entry) for entry in read_matrix([vector], 1, len(form), "element")[0]]])
+        value = QQ.matmul(x, QQ.matmul(form, x.T))[0, 0]
+        require(value < 0, f"tr(x²) is {str(value)[:60]}, not negative")
+        return f"tr(x²) = {str(value)[:60]} < 0 for an element of the commutant, so the heads are not all real"
+
+    def _check_summand(self, argument: Mapping[str, Any], C: Array, basis: Sequence[Pair]) -> str:
+        """An indecomposable summand that is no head of widths (a, v)."""
+        n, m, S = C.shape
+        ((X, Y),) = _read_pairs([argument["idempotent"]], n, m)
+        require(_commutes(X, Y, C), "the idempotent does not commute with the table")
+        require(QQ.equal(QQ.matmul(X, X), X) and QQ.equal(QQ.matmul(Y, Y), Y), "it is no idempotent")
+        inner = [(QQ.matmul(X, QQ.matmul(x, X)), QQ.matmul(Y, QQ.matmul(y, Y))) for x, y in basis]
+        require(_exact_rank(_trace_form(inner)) == 1, "the summand may be decomposable")
+        # The rank of an idempotent is its trace.
+        sizes = int(np.trace(X).p), int(np.trace(Y).p)
+        if argument["violated"] is None:
+            require(sizes != (self.value, self.attention), "the summand has the widths of a head")
+            return f"an indecomposable summand has widths (v, a) = {sizes}, which no head of the claim has"
+        violated = argument["violated"]
+        family = violated.get("family") if isinstance(violated, Mapping) else None
+        require(family in DEFINITIONS and family not in LINEAR, "an equation of pairs of tokens is required")
+        part = QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S)
+        words = check_violated(_coefficients(part, self.coefficients.d), self.attention, violated)
+        return f"for an indecomposable summand, {words}"
+
+
+def read_integers(value: Sequence[Any], bounds: Sequence[int]) -> list[int]:
+    """Integers from 0 to below the bounds, one by one."""
+    if len(value) != len(bounds):
+        raise FormatError(f"{show(list(value))} found; {len(bounds)} integers are required")
+    return [read_integer(x, 0, bound - 1, "index") for x, bound in zip(value, bounds)]
+
+
+def _coefficients(part: Array, d: int) -> Coefficients:
+    """The coefficients of two tokens with this table (n, m, S), targets from m on zero."""
+    n, m, S = part.shape
+    cross = QQ.zeros((n, S, d))
+    cross[:, :, :m] = np.swapaxes(part, 1, 2)
+    shapes = array_shapes(d, n, 2)
+    single = np.broadcast_to(symmetrize(cross, d, QQ)[:, None], shapes[0])
+    return Coefficients(d, n, 2, single, np.broadcast_to(cross[:, None, None], shapes[1]), QQ)
+
+
+def _read_pairs(value: Any, n: int, m: int) -> list[Pair]:
+    if type(value) is not list or not 1 <= len(value) <= n * n + m * m:
+        raise FormatError("a list of pairs (X, Y) is required")
+    found = []
+    for pair in value:
+        pair = read_object(pair, ("X", "Y"), "pair")
+        rows = [read_matrix(pair["X"], n, n, "X"), read_matrix(pair["Y"], m, m, "Y")]
+        X, Y = (QQ.convert([[read_rational(x) for x in row] for row in matrix]) for matrix in rows)
+        found.append((X, Y))
+    return found
+
+
+def _commutes(X: Array, Y: Array, C: Array) -> bool:
+    """X C_s = C_s Y for all s."""
+    n, m, S = C.shape
+    left = QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S)
+    right = np.swapaxes(QQ.matmul(np.swapaxes(C, 1, 2).reshape(n * S, m), Y).reshape(n, S, m), 1, 2)
+    return QQ.equal(left, right)
+
+
+def _check_complete(basis: Sequence[Pair], C: Array, residues: Array) -> None:
+    """The pairs commute, are independent, and there are no more of them: no more than modulo a prime."""
+    n, m, S = C.shape
+    for X, Y in basis:
+        require(_commutes(X, Y, C), "a pair of the basis does not commute with the table")
+    field = GF(WORD_PRIME)
+    flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
+    require(rank_mod_p(field.convert(flat), field.p) == len(basis), "the pairs of the basis are not independent mod p")
+    unknowns = n * n + m * m
+    rng = np.random.default_rng(0)
+    counts = (SLICES, S) if S > SLICES else (S,)
+    for count in counts:
+        afford(count * n * m * unknowns, MAX_SAMPLE_ENTRIES, "entries of the equations of the commutant")
+        mixed = np.moveaxis(residues, 2, 0)
+        if count < S:
+            mixed = field.matmul(field.random((count, S), rng), mixed.reshape(S, n * m)).reshape(count, n, m)
+        system = np.concatenate(
+            [np.concatenate([np.kron(np.eye(n, dtype=np.int64), c.T), -np.kron(c, np.eye(m, dtype=np.int64))], axis=1)
+             for c in mixed]
+        )  # fmt: skip
+        if unknowns - rank_mod_p(system % field.p, field.p) == len(basis):
+            return
+    require(False, "the basis of the commutant is not complete")
+
+
+def _trace_form(basis: Sequence[Pair]) -> Array:
+    """tr(X_i X_j) + tr(Y_i Y_j)."""
+    flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
+    turned = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
+    return QQ.matmul(flat, turned.T)
+
+
+def _exact_rank(matrix: Array) -> int:
+    afford_elimination(len(matrix), height(matrix.ravel()) * len(matrix))
+    return int(QQ.rank(matrix))
+
+
+def _rank(matrix: Array, domain: Domain) -> int:
+    parts = domain.parts(matrix)
+    afford_elimination(len(parts) * max(matrix.shape), height(x for p in parts for x in p.ravel()) * max(matrix.shape))
+    return int(domain.rank(matrix))
