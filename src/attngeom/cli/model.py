@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.options import IgnoredSeed, Json, Seed
+from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
 from attngeom.cli.output import print_json, print_line, print_pairs, progress
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
@@ -147,16 +147,25 @@ def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> Non
 def canonicalize_command(
     path: Folder,
     out: Out,
-    gauge: Annotated[str, typer.Option("--gauge", help="balanced, rotated or echelon.")] = "balanced",
+    gauge: Annotated[
+        str | None, typer.Option("--gauge", help="balanced (the default), rotated or echelon (with --compact).")
+    ] = None,
     scope: Scope = "layer",
     dtype: Dtype = "auto",
+    compact: Annotated[
+        bool, flag("--compact", "Leave out the entries that the echelon gauge fixes; only attngeom reads the folder.")
+    ] = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the canonical representative of a model's function."""
+    gauge = gauge or ("echelon" if compact else "balanced")
+    if compact and gauge != "echelon":
+        raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
     with _steps("layers") as step:
-        written = write_model(canonicalize(open_model(path), gauge, scope), out, dtype, step)  # type: ignore[arg-type]
-    _report(written, {"gauge": gauge, "scope": scope}, json)
+        form = canonicalize(open_model(path), gauge, scope)  # type: ignore[arg-type]
+        written = write_model(form, out, dtype, step, compact)  # type: ignore[arg-type]
+    _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
 def teleport_command(

@@ -2,7 +2,8 @@
 
 balanced: KᵀQ and OV split by their singular values, pairs and units with equal norms on both sides, signs by the
 largest entry, heads and units sorted by invariants. rotated: balanced, then Hadamard matrices on the plain coordinates
-(for quantisation). echelon: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05.
+(for quantisation). echelon: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05, and
+after a LayerNorm readers with last column zero: as many entries are exactly 0 or 1 as the layer has redundant ones.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy.linalg import hadamard
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.folding import input_norms
 from attngeom.models.layer import (
     Affine,
     AttentionWeights,
@@ -25,7 +27,7 @@ from attngeom.models.layer import (
     MLPWeights,
     pick_columns,
 )
-from attngeom.models.readers import has_unit_scale
+from attngeom.models.readers import has_bias, has_unit_scale, map_readers
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn
 from attngeom.models.tall import tall_qr
@@ -41,6 +43,8 @@ def canonical(
     if gauge not in get_args(Gauge):
         raise InputError(f"gauge {str(gauge)[:40]!r} given; balanced, rotated or echelon is required")
     assert block.attention is not None
+    if gauge == "echelon":
+        layer = _without_last_column(block, layer)
     keep = ordered or block.attention.alibi
     layer = layer.with_(attention=_fix_attention(block.attention, layer.attention, gauge, keep))
     if layer.cross is not None and block.cross is not None:
@@ -50,6 +54,28 @@ def canonical(
         return layer.with_(mlp=fix_units(block.mlp, layer.mlp, gauge))
     assert isinstance(block.mlp, Experts)
     return layer.with_(mlp=_fix_experts(block.mlp, layer.mlp, gauge))
+
+
+def _without_last_column(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+    """Readers of a LayerNorm, whose output has mean zero, with an exact zero in place of the last entry of each row.
+
+    Where a reader has no place for its bias, the direction of the mean carries it and stays as it is.
+    """
+
+    def lower(reader: str, affine: Affine) -> Affine:
+        return Affine(affine.weight - affine.weight[..., -1:], affine.bias)
+
+    for name, norm in input_norms(block).items():
+        places: list[bool] = []
+
+        def note(reader: str, affine: Affine, name: str = name, places: list[bool] = places) -> Affine:
+            places.append(has_bias(block, name, reader))
+            return affine
+
+        map_readers(block, layer, name, note)
+        if norm.kind == "layer" and all(places):
+            layer = map_readers(block, layer, name, lower)
+    return layer
 
 
 def _fix_attention(spec: GroupedAttention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
@@ -98,7 +124,10 @@ def turn(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
         pivots = choose_pivots(left)
         square = left[:, pivots]
         if lapack.cond(square) < 1e12:
-            return lapack.solve(square, left), square.T @ right
+            left, right = lapack.solve(square, left), square.T @ right
+            left[:, pivots] = np.eye(len(left))
+            # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.
+            return left + 0.0, right + 0.0
     return left, right
 
 
@@ -139,8 +168,12 @@ def _fix_turned(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     if gauge == "echelon":
         factors = safe.conj()
     factors = np.where(alive, factors, 1.0)
+    key = key.scaled(1 / factors.conj())
+    if gauge == "echelon":
+        exact = np.where(alive, 1.0, np.take_along_axis(key.weight, places[..., None], axis=-1)[..., 0])
+        np.put_along_axis(key.weight, places[..., None], exact[..., None], axis=-1)
     return weights.with_(
-        turned_key=key.scaled(1 / factors.conj()),
+        turned_key=key,
         turned_query=query.scaled(np.repeat(factors, share, axis=0)),
     )
 
@@ -267,6 +300,11 @@ def fix_units(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> MLPWeights:
     if has_unit_scale(spec):
         # Both arrays are fresh: scale them in place.
         up.weight[...] *= scales[order, None]
+        if gauge == "echelon":
+            places = np.abs(up.weight).argmax(axis=1)[:, None]
+            pivots = np.take_along_axis(up.weight, places, axis=1)
+            np.put_along_axis(up.weight, places, np.where(pivots != 0, np.sign(pivots), 0), axis=1)
+            up.weight[...] += 0.0
         down /= scales[order]
         up = Affine(up.weight, up.bias * scales[order])
     return mlp.with_(gate=None if mlp.gate is None else mlp.gate.pick(order), up=up, down=down)

@@ -18,10 +18,11 @@ from safetensors import SafetensorError, safe_open
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
+from attngeom.models.compact import MAX_ENTRIES, PLAN, shape_of, unpack
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-MAX_ENTRIES = 2**33
+COMPACT = "compact.safetensors"
 LARGE = 2**24
 """Tensors of MLPs and vocabularies with more entries stay in float32 if they are stored in at most 32 bits."""
 
@@ -115,6 +116,8 @@ def _widened(array: Array) -> Array:
 
 def open_folder(folder: Path) -> Tensors:
     """The tensors of a folder: ``model.safetensors``, or the shards of ``model.safetensors.index.json``."""
+    if (folder / COMPACT).exists():
+        return _unpacked(_open_shards(folder, {COMPACT: None}))
     if (folder / INDEX).exists():
         return _open_shards(folder, _read_index(folder))
     if (folder / SINGLE).exists():
@@ -193,6 +196,23 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
         return np.asarray(streams[headers[name].home].get_tensor(name))
 
     return Tensors(headers, fetch, str(folder))
+
+
+def _unpacked(stored: Tensors) -> Tensors:
+    """The tensors of a compact file: those with a plan are restored when they are asked for."""
+    headers, plans = {}, {}
+    for name, header in stored.headers.items():
+        if name.endswith(PLAN):
+            continue
+        if name + PLAN in stored.headers:
+            plans[name] = stored.raw(name + PLAN)
+            header = Header(shape_of(plans[name], name), header.dtype, header.home)
+        headers[name] = header
+
+    def fetch(name: str) -> Array:
+        return unpack(stored.raw(name), plans[name], name) if name in plans else stored.raw(name)
+
+    return Tensors(headers, fetch, stored.name)
 
 
 def wrap_state(state: Mapping[str, Any]) -> Tensors:

@@ -20,10 +20,11 @@ from safetensors.numpy import save_file
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
+from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.live import logits_gap
 from attngeom.models.model import Model, open_model
-from attngeom.models.reading import DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
+from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite
 
 Precision = Literal["keep", "float32", "auto"]
@@ -65,12 +66,13 @@ class Written:
 
 def write_model(
     rewrite: Rewrite, out: str | Path, precision: Precision = "auto",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None, compact: bool = False,
 ) -> Written:  # fmt: skip
     """Write the rewritten model to the folder ``out``, which must not exist.
 
     ``precision`` keep stores every tensor in its own type, float32 in float32; auto is float32, or the stored type
-    where that is wider.
+    where that is wider. ``compact`` leaves out the entries that the gauge fixes: attngeom reads such a folder like any
+    other, other libraries do not; the canonical form of a compact folder, not compact, is a whole folder again.
     """
     place = Path(out)
     _check_place(place, rewrite.model.path)
@@ -83,13 +85,13 @@ def write_model(
             f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
         ) from None
     try:
-        dtype = _write_folder(rewrite, temporary, precision, progress)
+        dtype = _write_folder(rewrite, temporary, precision, progress, compact)
         written = open_model(temporary)
         check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
         gap = None
-        if rewrite.model.path is not None:
+        if rewrite.model.path is not None and not compact and not (rewrite.model.path / COMPACT).exists():
             gap = logits_gap(rewrite.model, rewrite.model.path, temporary)
         if gap is not None and gap > _allowed_gap(written.dtype):
             raise WriteError(f"{place} was not written: transformers computes logits that differ by {gap:.1e}")
@@ -136,7 +138,7 @@ def _target_type(stored: str, precision: Precision) -> str:
 
 
 def _write_folder(
-    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None
+    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None, compact: bool
 ) -> str:
     model = rewrite.model
     headers = model.tensors.headers
@@ -149,6 +151,8 @@ def _write_folder(
     owners: dict[str, int] = {}
     for layer in range(model.layers):
         owners |= {model.stored(name): layer for name in model.layer_names(layer)}
+    if compact and total > SHARD:
+        raise InputError(f"{total:,} bytes to write; compact folders hold at most {SHARD:,}, write without --compact")
     single = total <= SHARD
     store: dict[str, Array] = {}
     weight_map: dict[str, str] = {}
@@ -174,7 +178,8 @@ def _write_folder(
     put({name: model.tensors.raw(name) for name in headers if name not in owners and name not in moved})
     flush(model.layers + 1)
     if single:
-        save_file(store, str(folder / SINGLE), metadata={"format": "pt"})
+        kept = pack_all(store) if compact else store
+        save_file(kept, str(folder / (COMPACT if compact else SINGLE)), metadata={"format": "pt"})
     else:
         index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
         (folder / INDEX).write_text(json.dumps(index, indent=1))
