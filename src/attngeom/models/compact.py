@@ -29,9 +29,9 @@ MAX_ENTRIES = 2**33
 def pack(tensor: Array) -> tuple[Array, Array]:
     """(kept entries, plan) of a tensor; the plan is empty of blocks where nothing is fixed.
 
-    >>> kept, plan = pack(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.25], [2.0, 3.0, 4.0]]))
-    >>> kept.tolist()
-    [0.5, 0.25, 2.0, 3.0, 4.0]
+    >>> kept, plan = pack(np.hstack([np.eye(4), [[0.5], [2.0], [3.0], [4.0]]]))
+    >>> kept.tolist(), unpack(kept, plan, "x").shape
+    ([0.5, 2.0, 3.0, 4.0], (4, 5))
     """
     options = [_pack_rows(_as_rows(tensor, axis), tensor.dtype.itemsize) for axis in (0, 1)]
     axis = int(options[1][0].size < options[0][0].size)
