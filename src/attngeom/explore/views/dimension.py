@@ -18,6 +18,8 @@ from attngeom.network.attention import KINDS
 
 MAX_WIDTH = 65536
 MAX_LAYERS = 256
+INSTANT_PARAMETERS = 3000
+"""Networks beyond this are not computed while the page waits, be their dimension as small as it may."""
 MAX_PROVEN = 20000
 """Dimensions beyond this are not computed from the page; theorems answer at every size."""
 PARTS = {
@@ -116,7 +118,7 @@ class DimensionView(View):
                 default="2",
                 hint="one is repeated; none: d / heads",
             ),
-            Number(name="heads", only="model=", label="Heads", default="1", low=1, high=256),
+            Number(name="heads", only="model=", label="Heads", default="1", low=1, high=128),
             Text(name="value_width", only="model=", label="Value width", hint="none: d / heads", longest=10),
             Number(name="tokens", only="model=", label="Tokens", default="3", low=1, high=10**6),
             Switch(name="causal", only="model=", label="causal mask"),
@@ -139,7 +141,8 @@ class DimensionView(View):
         """The answer at once: computed where it takes an instant, else by theorem, formula or count."""
         architecture, seed = architecture_of(state), state["seed"]
         stated = stated_dimension(architecture, seed=seed)
-        return dimension(architecture, seed=seed) if stated.upper.value <= INSTANT else stated
+        small = stated.upper.value <= INSTANT and architecture.num_parameters <= INSTANT_PARAMETERS
+        return dimension(architecture, seed=seed) if small else stated
 
     def show(self, state: State) -> Html:
         if state["model"]:
