@@ -43,7 +43,7 @@ def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, ca
     [
         ({"widths": "768,768,768", "attention": "", "heads": "12", "kind": "softmax", "residual": "1"}, "theorem"),
         # A bottleneck of width 1 leaves few dimensions to a network that takes long to evaluate.
-        ({"widths": "300,300,1,300", "attention": "300", "heads": "256", "value_width": "64"}, "undecided"),
+        ({"widths": "300,300,1,300", "attention": "300", "heads": "128", "value_width": "64"}, "undecided"),
     ],
 )
 def test_large_architectures_are_answered_at_once_and_not_computed(query, standing):

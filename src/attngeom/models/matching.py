@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial import cKDTree
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
@@ -49,6 +47,8 @@ def _core_values(inner: Array, outer: Array, share: int) -> Array:
 
 def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, Array]:
     """Orders (heads, groups) of ``other`` that bring it next to ``one``: Hungarian on groups, Hungarian inside."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
+
     left, right = head_features(one), head_features(other)
     groups, share = one.groups, one.heads // one.groups
     scale = np.maximum(np.linalg.norm(left, axis=0), 1e-300) / np.sqrt(len(left))
@@ -92,6 +92,9 @@ def _unit_rows(spec: MLP, mlp: MLPWeights) -> tuple[Array, Array]:
 
 def assign_points(left: Array, right: Array) -> Array:
     """A permutation that pairs points: nearest neighbours where they are mutual, an optimal assignment of the rest."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
+    from scipy.spatial import cKDTree
+
     nearest = cKDTree(right).query(left)[1]
     back = cKDTree(left).query(right)[1]
     mutual = back[nearest] == np.arange(len(left))
