@@ -247,7 +247,7 @@ def test_other_functions_are_failures_not_wrong_weights():
     ("architecture", "word"),
     [
         (Architecture((3, 3, 3), 2, tokens=1), "t = 1"),
-        (Architecture((3, 3, 3), 2, kind="softmax"), "softmax"),
+        (Architecture((3, 3, 3), 2, kind="sigmoid"), "sigmoid"),
         (Architecture((3, 3, 3), 2, residual=True), "skip"),
     ],
     ids=str,
@@ -368,5 +368,5 @@ def test_answers_say_how_strong_they_are_and_where_they_ended():
         attngeom.coefficients(random_weights(Architecture((2, 2), 2), QQ, seed=0)), Architecture((2, 2), 1)
     )
     assert (narrow.outcome, narrow.standing, narrow.stage) == ("failed", "proven", "attention width")
-    softmax = recover(lambda X: X, Architecture((2, 2, 2), 1, kind="softmax"))
-    assert (softmax.outcome, softmax.standing, softmax.stage) == ("not identifiable", "undecided", "architecture")
+    sigmoid = recover(lambda X: X, Architecture((2, 2, 2), 1, kind="sigmoid"))
+    assert (sigmoid.outcome, sigmoid.standing, sigmoid.stage) == ("not identifiable", "undecided", "architecture")
