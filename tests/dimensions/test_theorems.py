@@ -30,7 +30,7 @@ def draw(number: int, largest: int, layers: int) -> Architecture:
     widths = [width] * (depth + 1) if residual else [rng.randint(1, largest) for _ in range(depth + 1)]
     inner = max(1, largest // rng.choice((1, 2 * heads)))
     value_width = rng.randint(1, inner) if heads > 1 or rng.random() < 0.2 else None
-    kind = rng.choice(("lightning", "softmax"))
+    kind = rng.choice(("lightning", "lightning", "softmax", "softmax", "sigmoid"))
     attention = [rng.randint(1, inner) for _ in range(depth)]
     causal = rng.random() < 0.2
     if rng.random() < 0.15:

@@ -27,14 +27,11 @@ from attngeom.cli.options import (
 from attngeom.cli.output import print_json, print_pairs, print_table, progress
 from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
-from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import formula
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
-from attngeom.interop.weights import read_weights
 from attngeom.network import Architecture
 from attngeom.network.attention import find_kind
-from attngeom.verification import write_certificate
 
 MAX_TABLE = 10000
 
@@ -191,6 +188,8 @@ def register(app: typer.Typer) -> None:
             return EXIT_UNDECIDED if prove and not all(answer.is_proven for answer in answers) else 0
         point = None
         if from_checkpoint is not None:
+            from attngeom.interop.weights import read_weights
+
             weights = read_weights(from_checkpoint)
             architecture = weights.architecture
             try:
@@ -210,6 +209,10 @@ def register(app: typer.Typer) -> None:
             method = "auto" if known is not None and known.status == "theorem" else "minor"
         answer = answer_for(architecture, wanted, method)
         if certificate is not None:
+            # The verifier and the readers of weights are not needed for an answer by theorem: they start slowly.
+            from attngeom.dimensions.certificate import certify_dimension
+            from attngeom.verification import write_certificate
+
             write_certificate(certify_dimension(answer), certificate)
         if json:
             record = answer.to_json()

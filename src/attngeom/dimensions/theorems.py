@@ -195,7 +195,8 @@ def sigmoid_network(architecture: Architecture) -> DimensionFormula | None:
     """
     if architecture.kind != "sigmoid":
         return None
-    return DimensionFormula(count_virtual(architecture), "Theorem S", "theorem", tuple(_single_head(architecture)))
+    conditions = tuple(_single_head(architecture))
+    return DimensionFormula(count_virtual(architecture), "Theorem S", "theorem", conditions, "sigmoid-network")
 
 
 def sigmoid_heads(architecture: Architecture) -> DimensionFormula | None:
@@ -207,4 +208,4 @@ def sigmoid_heads(architecture: Architecture) -> DimensionFormula | None:
     if architecture.kind != "sigmoid" or not (architecture.residual or architecture.num_layers == 1):
         return None
     conditions = (Condition("t ≥ 2", architecture.tokens >= 2),)
-    return DimensionFormula(_sum_heads(architecture), "Theorem S", "theorem", conditions)
+    return DimensionFormula(_sum_heads(architecture), "Theorem S", "theorem", conditions, "sigmoid-heads")

@@ -20,7 +20,6 @@ from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
 from attngeom.interop.tensors import as_float64, open_tensors
-from attngeom.models.families import specify
 from attngeom.network import Architecture, Weights
 from attngeom.network.attention import find_kind
 
@@ -191,6 +190,9 @@ def _is_causal(config: Mapping[str, Any]) -> bool:
     """Whether the model of a configuration has a mask; bare attention blocks, without a model, have none."""
     if "model_type" not in config:
         return False
+    # Every command reads weights by way of this package, and the room of models is slow to import.
+    from attngeom.models.families import specify
+
     try:
         kinds = [kind for stack in specify(config).stacks for kind in stack.kinds]
     except InputError as error:

@@ -114,6 +114,19 @@ def _lightning_heads(architecture: Architecture) -> int:
     return _heads(architecture) - layer.heads
 
 
+def _sigmoid_network(architecture: Architecture) -> int:
+    require(architecture.kind == "sigmoid", "sigmoid attention is required")
+    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
+    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
+    return _flags(architecture)
+
+
+def _sigmoid_heads(architecture: Architecture) -> int:
+    require(architecture.kind == "sigmoid" and architecture.tokens >= 2, "sigmoid over two tokens is required")
+    require(architecture.residual or architecture.num_layers == 1, "one layer or a skip connection is required")
+    return _heads(architecture)
+
+
 def _linear_softmax(architecture: Architecture) -> int:
     require(architecture.kind == "softmax" and architecture.tokens == 1, "softmax over one token is required")
     require(not architecture.residual, "no skip connection is allowed")
@@ -132,6 +145,8 @@ THEOREMS: dict[str, Callable[[Architecture], int]] = {
     "softmax-bottleneck": _softmax_bottleneck,
     "lightning-heads": _lightning_heads,
     "linear-softmax": _linear_softmax,
+    "sigmoid-network": _sigmoid_network,
+    "sigmoid-heads": _sigmoid_heads,
 }
 
 
