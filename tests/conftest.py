@@ -1,5 +1,10 @@
 """Shared settings: derandomised hypothesis, so that a failure on one machine fails on every machine."""
 
+import os
+
+# Tests run in one process for each core: more threads would only wait for each other. NumPy reads this once.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

@@ -30,7 +30,7 @@ INVARIANTS = [
 @pytest.fixture(scope="module")
 def quick_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduce")
-    code = run(["reproduce", "--quick", "--out", str(folder)])
+    code = run(["reproduce", "--quick", "--workers", "1", "--out", str(folder)])
     return code, folder
 
 

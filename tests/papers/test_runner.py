@@ -1,9 +1,12 @@
 """Runs keep what is finished, continue after an interrupt, and notice an outcome that differs."""
 
+from dataclasses import replace
+
 import pytest
 
+from attngeom.errors import InputError
 from attngeom.exact.domains import PolynomialDomain
-from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_outcomes, run_claims
+from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_outcomes, find_claims, run_claims
 from attngeom.papers.records import make_record
 
 
@@ -111,3 +114,19 @@ def test_polynomial_domain_tells_equal_from_different():
     X = ring.matrix("x", 2, 2)
     assert ring.equal(ring.matmul(X, X).T, ring.matmul(X.T, X.T))
     assert not ring.equal(ring.matmul(X, X), ring.matmul(X.T, X.T))
+
+
+def test_several_processes_find_what_one_finds(tmp_path):
+    claims = find_claims(["G-definition-3", "G-equation-13", "G-lemma-3.1"])
+    seen: list[int] = []
+    apart = run_claims(claims, Work(quick=True), tmp_path / "two", lambda claim, done, total: seen.append(done), 2)
+    here = run_claims(claims, Work(quick=True), tmp_path / "one")
+    assert seen == [1, 2, 3]
+    assert [replace(record, seconds=0) for record in apart] == [replace(record, seconds=0) for record in here]
+    assert [record.id for record in apart] == [claim.id for claim in claims]
+
+
+def test_a_number_of_workers_that_makes_no_sense_is_refused():
+    for workers in (0, 10**6):
+        with pytest.raises(InputError, match="workers given"):
+            run_claims([], Work(), workers=workers)

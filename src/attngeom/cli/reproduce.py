@@ -21,6 +21,9 @@ from attngeom.papers.reports import Report, library_versions, summary_rows, writ
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
 Quick = Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instead of up to thirty.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes that run claims; by default one for each core.")
+]
 Names = Annotated[list[str] | None, typer.Option("--claim", help="Only this claim, by id; may be repeated.")]
 
 
@@ -32,6 +35,7 @@ def reproduce_command(
     out: Out = Path("out/reproduce"),
     quick: Quick = False,
     claim: Names = None,
+    workers: Workers = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> int:
@@ -44,7 +48,8 @@ def reproduce_command(
         def show(current: Claim, done: int, total: int) -> None:
             bar.update(task, completed=done, description=f"[{current.paper}] {current.place}")
 
-        records = run_claims(chosen, work, out, show)
+        count = min(os.cpu_count() or 1, len(chosen)) if workers is None else workers
+        records = run_claims(chosen, work, out, show, count)
         bar.update(task, completed=len(chosen), description="figures and report")
         report = Report(records, draw_figures(Store(out, work)), quick, seed, library_versions())
         page, text = write_report(report, out)

@@ -1,10 +1,14 @@
-"""Runs claims one after another, keeps every finished one on disk, and takes up again where it stopped."""
+"""Runs claims, here or in several processes, keeps every finished one on disk, takes up again where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,11 +102,15 @@ def run_claims(
     work: Work,
     folder: str | Path | None = None,
     progress: Progress | None = None,
+    workers: int = 1,
 ) -> list[Record]:
-    """Run all claims in order; with a folder, finished ones are kept there and skipped in the next run.
+    """Run all claims; with a folder, finished ones are kept there and skipped in the next run.
 
-    ``progress`` is called with each claim before it starts. An interrupt leaves everything finished in the folder.
+    ``progress`` is called with a claim before it starts, or with several ``workers`` (processes, for claims of the
+    table) when it is finished. An interrupt leaves everything finished in the folder.
     """
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"{workers} workers given; 1 to {MAX_WORKERS} are possible")
     store = None if folder is None else Store(Path(folder), work)
     done: dict[str, Record] = {}
     if store is not None:
@@ -111,19 +119,69 @@ def run_claims(
         except OSError as error:
             raise InputError(f"cannot make {store.folder}: {error.strerror}; give a writable folder") from None
         done = store.load()
-    records: list[Record] = []
-    for number, claim in enumerate(claims):
-        if progress is not None:
-            progress(claim, number, len(claims))
-        record = done.get(claim.id)
-        if record is None or (store is not None and claim.id in FIGURES and store.load_data(claim.id) is None):
-            record = run_claim(claim, work, store)
-        records.append(record)
+    # A figure is drawn from data beside the records: without it the claim runs again.
+    lost = {name for name in FIGURES if store is not None and store.load_data(name) is None}
+    kept = {name: record for name, record in done.items() if name not in lost}
+    waiting = [claim for claim in claims if claim.id not in kept]
+    found = {claim.id: kept[claim.id] for claim in claims if claim.id in kept}
+    ran = _run_here(waiting, work, store) if workers == 1 else _run_apart(waiting, work, store, workers)
+    if progress is not None and workers == 1:
+        ran = _announced(ran, waiting, progress, len(found), len(claims))
+    for record in ran:
+        found[record.id] = record
+        if progress is not None and workers > 1:
+            progress(next(claim for claim in waiting if claim.id == record.id), len(found), len(claims))
         if store is not None:
-            kept = {claim_id: old for claim_id, old in done.items() if claim_id not in {r.id for r in records}}
-            store.save([*records, *kept.values()])
+            store.save([*({**done, **found}).values()])
+    records = [found[claim.id] for claim in claims]
+    if store is not None:
+        store.save([*records, *(record for name, record in done.items() if name not in found)])
     return records
 
 
+def _run_here(claims: Sequence[Claim], work: Work, store: Store | None) -> Iterator[Record]:
+    for claim in claims:
+        yield run_claim(claim, work, store)
+
+
+def _announced(
+    records: Iterator[Record], claims: Sequence[Claim], progress: Progress, done: int, total: int
+) -> Iterator[Record]:
+    """The records, each claim announced before it starts."""
+    for number, claim in enumerate(claims):
+        progress(claim, done + number, total)
+        yield next(records)
+
+
+def _run_apart(claims: Sequence[Claim], work: Work, store: Store | None, workers: int) -> Iterator[Record]:
+    """Claims in several processes, as they finish; each with one thread for linear algebra."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, max(len(claims), 1)), context, _ignore_interrupts) as executor:
+        try:
+            futures = [executor.submit(_run_named, claim.id, work, store) for claim in claims]
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            # What runs is not worth waiting for: the run is over.
+            executor.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+
+
+def _ignore_interrupts() -> None:
+    """An interrupt from the terminal is for the parent, which then ends its children."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run_named(name: str, work: Work, store: Store | None) -> Record:
+    """Run the claim of the table with this id."""
+    from attngeom.papers.claims import find_claims
+
+    return run_claim(find_claims([name])[0], work, store)
+
+
+MAX_WORKERS = 256
 FIGURES = ("G-section-1-samples", "G-figure-1", "G-figure-2", "G-figure-3", "I-figure-1")
 """Claims whose data is drawn."""
