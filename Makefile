@@ -25,7 +25,7 @@ help:
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
-	@echo "make bench       run every script in benchmarks/ at its quick size"
+	@echo "make bench       run every benchmark at its quick size; one page with plots (out/bench)"
 	@echo "make torch       add the optional torch extra to the environment"
 	@echo "make models-test add torch and transformers, and compare live with every model family"
 
@@ -77,8 +77,8 @@ docs-check: $(DEV)
 fuzz: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz --seconds $(SECONDS_OF_FUZZ) --seed $(SEED)
 
-bench: $(DEV)
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick; done
+bench: $(READY)
+	$(BIN)/python benchmarks/page.py --out out/bench
 
 torch: $(READY)
 	$(PIP) -e '.[torch]'

@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
 from attngeom.atlas.children import run_batch, run_here  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
+from contract import emit  # noqa: E402
 
 DIMENSIONS = {"layers": 2, "widths": [3, 4, 5], "tokens": 3, "kinds": ["lightning", "softmax"]}
 
@@ -93,6 +94,9 @@ def measure_overhead(count: int, rounds: int, folder: Path) -> None:
     ours = min(wall for wall, _ in runs) / count
     single = best(lambda: pool_seconds(tasks, 1, 1), rounds) / count
     chunked = best(lambda: pool_seconds(tasks, 1, 100), rounds) / count
+    emit("overhead per task", "one worker", 1e6 * ours, unit="µs")
+    emit("overhead per task", "one worker", 1e6 * single, "bare process pool", unit="µs")
+    emit("overhead per task", "one worker", 1e6 * chunked, "bare pool, chunks of 100", unit="µs")
     show("overhead per task, atlas (budgets, store, digests)", f"{1e6 * ours:,.0f} µs")
     show("overhead per task, bare pool, one by one", f"{1e6 * single:,.0f} µs")
     show("overhead per task, bare pool, chunks of 100", f"{1e6 * chunked:,.0f} µs")
@@ -118,6 +122,10 @@ def measure_speed_up(count: int, rounds: int, folder: Path) -> None:
     times = {n: min(wall for wall, _ in found) for n, found in runs.items()}
     coordinator = min(cpu for _, cpu in runs[2]) / len(tasks)
     pool = {n: best(lambda n=n: pool_seconds(tasks, n, 20), rounds) for n in (1, 2)}
+    for n in (1, 2):
+        emit("dimensions of many networks", f"{n} workers", times[n], size=n, unit="wall s")
+        emit("dimensions of many networks", f"{n} workers", pool[n], "bare process pool", size=n, unit="wall s")
+        emit("dimensions of many networks", f"{n} workers", work / n, "limit", size=n, unit="wall s")
     show(f"{len(tasks)} dimensions in this process, CPU", f"{work:.2f} s, {1e3 * work / len(tasks):.1f} ms each")
     show("CPU time of the coordinator per dimension", f"{1e6 * coordinator:,.0f} µs")
     show("atlas with 1 and 2 workers", f"{times[1]:.2f} s, {times[2]:.2f} s")
@@ -139,6 +147,7 @@ def measure_store(count: int, folder: Path) -> None:
             for first in range(0, len(facts), size):
                 store.add(facts[first : first + size])
             seconds = time.monotonic() - begin
+        emit("facts stored per second", f"{size} per commit", len(facts) / seconds, unit="facts/s")
         show(f"facts with certificate stored per second, {size} per commit", f"{len(facts) / seconds:,.0f}")
     begin = time.monotonic()
     with FactStore(path) as store:

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from contract import emit
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.certification.cases import change_one, change_table, conjugate_pair, from_matrices, random_layer
@@ -64,6 +66,9 @@ def _row(name: str, cases) -> int:  # type: ignore[no-untyped-def]
         good = judge(result, expected)
         deciding, checking = deciding + middle - start, checking + time.process_time() - middle
         right, wrong = right + good, wrong + (not good)
+    emit("accuracy: wrong verdicts", f"{name}, {right + wrong:,} arrays", wrong, unit="wrong")
+    emit("deciding and rechecking", f"{name}, {right + wrong:,} arrays: certify", deciding)
+    emit("deciding and rechecking", f"{name}, {right + wrong:,} arrays: verify", checking)
     print(f"{name:34}{right + wrong:>8,}{right:>8,}{wrong:>7,}{deciding:>11.2f}{checking:>10.2f}", flush=True)
     return wrong
 
@@ -94,6 +99,9 @@ def table_of_sizes(sizes: list[int]) -> None:
             start = time.process_time()
             certify(given, attention)
             times.append(time.process_time() - start)
+        for kind, seconds in zip(("realizable", "rank broken", "one coefficient changed"), times):
+            emit(f"exact decision, t = 2, {kind}", f"d = d' = {d}", seconds, size=d)
+        emit("peak memory", f"d = d' = {d}", memory(), size=d, unit="MB")
         number = coefficients.single.size + coefficients.cross.size
         columns = "".join(f"{x:>{w}.2f}" for x, w in zip(times, (12, 13, 13)))
         print(f"{d:>4}{number:>14,}{columns}{memory():>9.0f}{before:>9.0f}", flush=True)

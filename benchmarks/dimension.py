@@ -22,8 +22,10 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
+from attngeom.dimensions.answer import choose_method
 from attngeom.dimensions.formulas import deep_lightning
 from attngeom.network import Architecture
+from contract import LIMIT, emit, multiply_rate
 
 try:
     import torch
@@ -96,7 +98,8 @@ def measure(task, *arguments):
 
 
 def prove(architecture: Architecture) -> int:
-    answer = dimension(architecture, prove=True)
+    # A theorem answers at once: here the proof by computation is asked for.
+    answer = dimension(architecture, prove=True, method=choose_method(architecture, upper_bound(architecture).value))
     if not answer.is_proven:
         sys.exit(f"not proven: {architecture}")
     return answer.dimension
@@ -130,11 +133,18 @@ def main() -> None:
         assert value == deep_lightning(architecture).value
         print(f"{d:>4} {architecture.num_parameters:>10} {value:>9} {ours:>9.3f}", end="", flush=True)
         series["attngeom, proven"].append((architecture.num_parameters, ours))
+        table, case = (
+            "dimension of three lightning layers, proven",
+            f"d = {d}, {architecture.num_parameters} parameters",
+        )
+        emit(table, case, ours, size=architecture.num_parameters)
+        emit(table, case, value**3 / 3 / multiply_rate(), LIMIT, size=architecture.num_parameters)
         for name, peer in peers.items() if d in both else ():
             rank, seconds = measure(peer, architecture, dtype, options.factor)
             wrong = "" if rank == value else " wrong"
             print(f" {str(rank) + wrong:>18} {seconds:>9.2f} {seconds / ours:>7.0f}×", end="", flush=True)
             series[name].append((architecture.num_parameters, seconds))
+            emit(table, case, seconds, f"torch {name}{wrong}", size=architecture.num_parameters)
         print(flush=True)
     if options.matrix_free:
         prove_matrix_free()
@@ -147,6 +157,7 @@ def prove_matrix_free() -> None:
     architecture = Architecture((106,) * 4, 106, tokens=106)
     found, seconds = measure(krylov_lower_bound, architecture)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    emit("matrix-free proof", f"{architecture.num_parameters:,} parameters", seconds)
     print(
         f"matrix-free: {architecture.num_parameters:,} parameters, proven {found.value:,} ="
         f" {upper_bound(architecture).value:,} (upper bound), {seconds:.0f} s CPU, peak memory {memory:.0f} MB"

@@ -18,6 +18,7 @@ from attngeom.learning.laws import Laws, conserved_quantities
 from attngeom.learning.track import law_drifts
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import gradient
+from contract import emit
 
 ARCHITECTURES = (
     Architecture((3, 3, 3), 2),
@@ -84,7 +85,10 @@ def measure(architecture: Architecture, laws: Laws, steps: tuple[float, ...], se
         end = run()
         seconds = time.process_time() - started
         points = [Weights.from_vector(architecture, w, RR) for w in (start, end)]
-        print(f"  {name:22} loss {loss(end):.4f}  drift {law_drifts(laws, points)[1]:.1e}  {seconds:.2f} CPU s")
+        drift = law_drifts(laws, points)[1] or 0.0
+        case = f"{architecture.kind}, widths {','.join(map(str, architecture.widths))}, {name}"
+        emit("drift of the conservation laws, relative to ‖w‖²", case, drift, unit="drift")
+        print(f"  {name:22} loss {loss(end):.4f}  drift {drift:.1e}  {seconds:.2f} CPU s")
 
 
 def main() -> None:

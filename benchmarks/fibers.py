@@ -29,6 +29,7 @@ from attngeom.network import (
 )
 from attngeom.recovery.blackbox import weights_box
 from attngeom.recovery.recover import recover
+from contract import emit
 
 BILLIONTH = fmpq(1, 10**9)
 ACCURATE = 1e-6
@@ -90,6 +91,10 @@ def exact_pairs(
             wrong[kind] += found.same_function is not None and found.same_function is not truth
     for kind in ("equal", "perturbed"):
         times = np.array(seconds[kind])
+        case = f"{name}, {kind}, {count} pairs"
+        emit("exact comparison: wrong verdicts", case, wrong[kind], unit="wrong")
+        emit("exact comparison: median", case, float(np.median(times)))
+        emit("exact comparison: largest", case, float(times.max()))
         print(
             f"exact alignment, {name}, entries up to {bits} bits, {kind}: {right[kind]} of {count} right and proven,"
             f" {wrong[kind]} wrong; CPU median {np.median(times) * 1e3:.1f} ms, largest {times.max() * 1e3:.0f} ms,"
@@ -131,6 +136,8 @@ def exact_peer(width: int, layers: int) -> None:
     middle = time.process_time()
     canonical_form(first), canonical_form(second)
     aligned, compared = middle - start, time.process_time() - middle
+    emit("exact comparison", f"d = a = {width}, l = {layers}", aligned)
+    emit("exact comparison", f"d = a = {width}, l = {layers}", compared, "two canonical forms")
     print(
         f"exact weights d = a = {width}, l = {layers}: alignment {aligned:.3f} s, two canonical forms {compared:.3f} s,"
         f" ratio {aligned / compared:.2f}"
@@ -154,6 +161,10 @@ def float_pairs(count: int, max_width: int, max_layers: int) -> None:
                 seconds.append(time.process_time() - start)
                 place = 2 if found.same_function is None else 0 if found.same_function is truth else 1
                 tally[name][place] += 1
+        size = f"d ≤ {max_width}, l ≤ {max_layers}, noise {noise:.0e}, {2 * count} pairs"
+        emit("float comparison: wrong verdicts", size, sum(x[1] for x in tally.values()), unit="wrong")
+        emit("float comparison: median", size, float(np.median(seconds)))
+        emit("float comparison: largest", size, max(seconds))
         for name, (right, wrong, open_) in tally.items():
             print(
                 f"float alignment, d ≤ {max_width}, l ≤ {max_layers}, noise {noise:.0e}, {name:9}: {right} right,"
@@ -180,6 +191,9 @@ def recovery(name: str, count: int, draw: Callable[[np.random.Generator], Archit
         good += is_good
         wrong += not is_good
         errors.append(error)
+    emit("recovery: wrong answers", f"{name}, {count} networks", wrong, unit="wrong")
+    emit("recovery: found", f"{name}, {count} networks", good, unit="networks")
+    emit("recovery: mean time", f"{name}, {count} networks", float(np.mean(seconds)))
     shown = f"median error {np.median(errors):.1e}, largest {max(errors):.1e}" if errors else "no weights"
     print(
         f"recovery, {name}: {good} of {count}, {failed} reported as failures, {wrong} wrong; {shown};"

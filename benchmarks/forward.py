@@ -23,6 +23,7 @@ from attngeom.network import Architecture, Weights, random_weights
 from attngeom.network.attention import Attention, Lightning
 from attngeom.network.forward import forward_definition
 from attngeom.network.layer import project
+from contract import LIMIT, OURS, emit, multiply_rate
 
 
 def mix_with(mix: Callable[..., np.ndarray]) -> Callable[[Weights, np.ndarray], np.ndarray]:
@@ -101,9 +102,15 @@ def main() -> None:
             result = run_child(name, arguments.width, t)
             base = result["seconds"] if name == "linear" else base
             times[name].append((t, result["seconds"]))
+            who = OURS if name == "linear" else name
+            emit("one lightning layer against its tokens", f"t = {t}", result["seconds"], who, size=t)
+            emit("memory of one lightning layer", f"t = {t}", result["megabytes"], who, size=t, unit="MB")
             memory[name].append((t, result["megabytes"]))
             row += f"{result['seconds']:>11.2g}s {result['seconds'] / base:>5.1f}× {result['megabytes']:>6.1f}MB"
         print(row, flush=True)
+        # Three projections, kᵀ v and q (kᵀ v): five products of d², for each token.
+        least = 5 * arguments.width**2 * t / multiply_rate()
+        emit("one lightning layer against its tokens", f"t = {t}", least, LIMIT, size=t)
     print(f"{'slope':>8}" + "".join(f"   time {slope(times[n]):4.2f}, memory {slope(memory[n]):4.2f}" for n in METHODS))
 
 

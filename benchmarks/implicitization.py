@@ -28,6 +28,7 @@ from pathlib import Path
 from attngeom.equations import Variety
 from attngeom.equations.ideal import check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
+from contract import emit
 
 QUICK = [(2, 2), (3, 1)]
 FULL = [(2, 2), (3, 1), (3, 3), (4, 1), (4, 4), (4, 3), (4, 2), (3, 2)]
@@ -184,6 +185,8 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
         with ThreadPoolExecutor(jobs) as threads:
             answers = list(threads.map(run_peer, PEERS, [d] * len(PEERS), [a] * len(PEERS), limits))
         cells = []
+        table, case = "minimal generators, with the proof for all degrees", f"d = {d}, a = {a}, {count} generators"
+        emit(table, case, proven)
         for peer, limit, (seconds, note) in zip(PEERS, limits, answers):
             if seconds is None:
                 is_late = note.startswith(">")
@@ -192,6 +195,7 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
                     hopeless.add(peer.name)
             else:
                 wrong = "" if note == str(count) else f", finds {note}"
+                emit(table, case, seconds, f"{peer.name} (no proof)")
                 cells.append(f"{seconds:.2f} [{seconds / ours:.0f}x, {seconds / proven:.0f}x{wrong}]")
         print(
             f"{(d, a)!s:8}{count:>11}{ours:>9.3f}{proven:>9.3f} " + "".join(f"{cell:>30}" for cell in cells),
@@ -206,6 +210,7 @@ def completeness(sizes: list[int]) -> None:
         found = check_complete(d, d).check
         assert found is not None
         count = sum(modules for _, modules in found.checked)
+        emit("completeness by finite checks, a = d", f"d = {d}", found.seconds, size=d)
         print(
             f"{d:>2}{found.bound:>7}{count:>9}{found.is_proven!s:>10}{found.seconds:>9.2f}{memory_megabytes():>7}",
             flush=True,
@@ -221,6 +226,7 @@ def reach(sizes: list[tuple[int, int]]) -> None:
         start = time.process_time()
         last = implicitize(Variety(d, d), n).degrees[-1]
         seconds = time.process_time() - start
+        emit("degrees 1 to n by highest weight vectors, a = d", f"d = {d}, n = {n}", seconds)
         proven = last.is_dimension_proven and last.is_generation_proven
         print(
             f"{d:>2}{n:>3}{last.monomials:>14}{last.ideal_dimension:>14}{proven!s:>8}{seconds:>9.2f}"

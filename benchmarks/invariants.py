@@ -24,6 +24,7 @@ from attngeom.equations.families.resultants import SylvesterResultants
 from attngeom.equations.target_squares import count_target_squares
 from attngeom.exact import GF, RR, WORD_PRIME
 from attngeom.exact.domains import Domain
+from contract import emit
 
 BLOCK = 2 * 10**7
 
@@ -66,6 +67,10 @@ def table_of_evaluations(d: int, a: int, number: int, domain: Domain) -> None:
             estimate = evaluate_expanded(f, points, members) * f.count / members
             peer, ratio = f"{estimate:.1f}*", f"{seconds / estimate:.3f}"
         print(f"{f.name:28}{f.degree:>7}{f.count:>9,}{seconds:>9.2f}{peer:>10}{ratio:>15}")
+        table, case = f"evaluate d={d} a={a} on {number:,} arrays over {domain.name}", f"{f.name}, {f.count:,} members"
+        emit(table, case, seconds)
+        if f.number >= 5:
+            emit(table, case, estimate, "expanded polynomials")
     rate = total * number / total_time
     print(f"{'all':28}{'':>7}{total:>9,}{total_time:>9.2f}   {rate / 1e6:.1f} million values per second")
     print("* from the first 20 members, expansion itself not counted")
@@ -188,6 +193,10 @@ def _compare(f: Family, members: int | None, program: str, limit: int) -> None:
             count, seconds = found
             # Equal work per polynomial, in case the two sides list different numbers of them.
             peer, ratio = f"{seconds:.2f}", f"{(ours / members) / (seconds / count):.2f}"
+    table, case = "generate the families of [I]", f"{f.name}, d = {f.variety.d}, {members:,} members"
+    emit(table, case, ours)
+    if ratio and found is not None:
+        emit(table, case, found[1] * members / found[0], "Macaulay2, per member")
     print(f"{f.name:24}{f.variety.d:>3}{members:>8,}{ours:>9.2f}{peer:>11}{ratio:>9}", flush=True)
 
 

@@ -46,6 +46,7 @@ from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
+from contract import emit  # noqa: E402
 
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
 LLAMA = {
@@ -155,6 +156,7 @@ def symmetries(count: int) -> dict[str, Any]:
                 recover(block, goal, fold(block, act(block, weights, symmetry)), ordered=ordered).moved, goal
             )
             good, worst = good + (misfit < 1e-12), max(worst, misfit)
+        emit("random symmetries recovered", f"{folder.name}, of {count}", good, unit="recovered")
         found[folder.name] = {"recovered": good, "of": count, "worst": worst}
     return found
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from attngeom.exact import BLAS_PRIME, WORD_PRIME
 from attngeom.exact.modular import choose_method, nullspace_mod_p, rank_mod_p
+from contract import LIMIT, emit, multiply_rate
 
 SIZES = [50, 100, 150, 200, 250, 300, 500, 1000, 2000, 4000, 8000]
 QUICK = [100, 200, 300, 500, 1000]
@@ -57,6 +58,12 @@ def compare_ranks(sizes: list[int], p: int, with_floats: bool) -> None:
         svd = measure(lambda a=a: np.linalg.matrix_rank(a / p))[0] if with_floats else float("nan")
         row = f"{n:>6} {blas:>10.4f} {flint / blas:>7.2f}× {svd / blas:>11.2f}×  {choose_method(n, n, p)}"
         print(row.replace("nan×", "   –"), flush=True)
+        table, case = f"rank of an n×n matrix mod {p}", f"n = {n}"
+        emit(table, case, blas, size=n)
+        emit(table, case, flint, "FLINT", size=n)
+        if with_floats:
+            emit(table, case, svd, "float64 SVD (no proof)", size=n)
+        emit(table, case, n**3 / 3 / multiply_rate(), LIMIT, size=n)
 
 
 def compare_nullspaces(sizes: list[int], p: int) -> None:
@@ -69,6 +76,9 @@ def compare_nullspaces(sizes: list[int], p: int) -> None:
         if not np.array_equal(basis, other):
             raise SystemExit(f"different nullspaces at n = {n}")
         print(f"{n:>6} {blas:>10.4f} {flint / blas:>7.2f}×  {choose_method(n + 50, n, p)}", flush=True)
+        table, case = f"nullspace of an (n+50)×n matrix mod {p}", f"n = {n}"
+        emit(table, case, blas, size=n)
+        emit(table, case, flint, "FLINT", size=n)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ R/J. It ends with exit code 1 if they do not add up to that of B.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from itertools import combinations_with_replacement
@@ -124,6 +125,9 @@ def read_numerator(line: str) -> dict[int, int]:
 
 
 def main() -> int:
+    if shutil.which("M2") is None:
+        print("Macaulay2: not installed")
+        return 0
     program = script(presentation())
     run = subprocess.run(["M2", "--script", "/dev/stdin"], input=program, capture_output=True, text=True, check=True)
     of_C, of_quotient = map(read_numerator, run.stdout.split())

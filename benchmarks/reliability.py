@@ -24,12 +24,14 @@ from tests.fuzz.targets import TARGETS
 from tests.verification import attacks
 
 from attngeom import compare
+from contract import emit
 
 COLUMNS = ("tried", "wrong", "undecided", "crashed", "seconds")
 
 
 def row(name: str, tried: int, wrong: int, undecided: int, crashed: int, seconds: float) -> int:
     """One line of the table; the number of failures."""
+    emit("failures: wrong or crashed", f"{name}, {tried:,} tried", wrong + crashed, unit="failures")
     print(f"{name:42}{tried:10}{wrong:10}{undecided:10}{crashed:10}{seconds:10.1f}", flush=True)
     return wrong + crashed
 
