@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+from contract import emit
+
 CHANGES = {
     "dimension": ("tokens", ["2", "3", "4", "5"]),
     "fiber": ("c12", ["0.5", "1", "1.5", "2"]),
@@ -61,6 +63,8 @@ def main() -> None:
         browser.close()
         server.terminate()
         server.wait()
+    for name, seconds in found.items():
+        emit("the explorer in a browser", name, seconds, unit="wall s")
     print(json.dumps({name: round(seconds, 3) for name, seconds in found.items()}, indent=1))
 
 

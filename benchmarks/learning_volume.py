@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.learning.cases import POINTS, Point
 
 from attngeom.files import write_atomic
+from contract import emit
 
 RADIUS = 0.5
 WINDOW = (-14.0, -6.0)
@@ -202,12 +203,22 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--points", nargs="*", default=NAMES)
+    parser.add_argument("--quick", action="store_true", help="the first point alone")
     arguments = parser.parse_args()
     points = {point.name: point for point in POINTS}
     rows = []
-    for name in arguments.points:
+    for name in arguments.points[:1] if arguments.quick else arguments.points:
         row = run(points[name])
         rows.append(row)
+        for seed, measured in enumerate(row["slopes"]):
+            emit("slope of log volume against log ε", f"{name}, run {seed + 1}", measured, unit="slope")
+            emit(
+                "slope of log volume against log ε",
+                f"{name}, run {seed + 1}",
+                row["predicted_slope"],
+                "(λ, m)",
+                unit="slope",
+            )
         shown = " ".join(f"{value:.3f}" for value in row["slopes"])
         print(
             f"{name:28} ({row['lambda']}, {row['multiplicity']})  predicted {row['predicted_slope']:.3f}"

@@ -1,6 +1,6 @@
 """One page from all benchmarks: ours, the peers of the same run, ratios, physical limits, growth exponents, plots.
 
-    python benchmarks/page.py [--full] [--out out/bench] [--only NAME …] [--docs docs/benchmarks.md]
+    python benchmarks/page.py [--full] [--out out/bench] [--only NAME …] [--docs docs/reference/benchmarks.md]
 
 Every script of this folder that follows benchmarks/contract.py is run in a process of its own, at its quick size unless
 ``--full`` is given, with one thread for linear algebra. A script that fails is on the page, and the exit code is 1.
@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ FOLDER = Path(__file__).parent
 HELPERS = {"contract", "page"}
 FEWEST = 3
 """Sizes that an exponent is fitted to, at least."""
+WIDTH = 118
 COLOURS = ("#1b2a41", "#4a7fb5", "#e0a100", "#8c4a4a", "#5a8f5a", "#777777")
 
 
@@ -194,18 +196,20 @@ def failed(run: Run) -> str:
 def markdown(runs: list[Run], full: bool, pictures: dict[tuple[str, str], str]) -> str:
     """The page in Markdown; ``pictures`` are the names of the plots."""
     lines = ["# Benchmarks", "", "This page is written by `make bench`; do not edit it.", ""]
-    lines += [*heading(full), ""]
+    for text in heading(full):
+        lines += [textwrap.fill(text, WIDTH), ""]
     for run in runs:
-        lines += [f"## {run.name}", "", f"{run.title} `python benchmarks/{run.name}.py`, {run.seconds:.0f} CPU s.", ""]
+        title = f"{run.title} `python benchmarks/{run.name}.py`, {run.seconds:.0f} CPU s."
+        lines += [f"## {run.name}", "", textwrap.fill(title, WIDTH), ""]
         if run.code:
-            lines += [f"**{failed(run)}**", ""]
+            lines += [textwrap.fill(f"**{failed(run)}**", WIDTH), ""]
         for table in tables(run.records):
             heads, rows = cells(table)
             lines += [f"### {table.title}", "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
             lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
             picture = pictures.get((run.name, table.title))
             lines += [f"![{table.title}]({picture})", ""] if picture else []
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def web_page(runs: list[Run], full: bool) -> str:
@@ -269,7 +273,8 @@ def main() -> int:
     (options.out / "benchmarks.html").write_text(web_page(runs, options.full), encoding="utf-8")
     print(f"page: {options.out / 'benchmarks.html'} and {options.out / 'benchmarks.md'}")
     if options.docs:
-        pictures = write_plots(runs, options.docs.parent / "figures" / "benchmarks", "figures/benchmarks/")
+        name = f"{options.docs.stem}-plots"
+        pictures = write_plots(runs, options.docs.parent / name, f"{name}/")
         options.docs.write_text(markdown(runs, options.full, pictures), encoding="utf-8")
     return int(any(run.code for run in runs))
 

@@ -8,14 +8,15 @@ of ε η_i is entry i of the Hessian times v.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from attngeom.errors import FormatError
-from attngeom.exact.domains import GF, Array, PrimeField
+from attngeom.exact.domains import GF, Array, BalancedField, PrimeField
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
@@ -74,10 +75,15 @@ class LawsClaim:
 
 @dataclass(frozen=True)
 class Point:
-    """Weights and samples mod p, and which gradients and brackets are independent there."""
+    """Weights and samples mod p, and which gradients and brackets are independent there.
+
+    Tensors, inputs, cotangents and attention have balanced residues, over ``numbers``, whose products are BLAS calls.
+    """
 
     field: PrimeField
+    numbers: BalancedField
     weights: Weights
+    tensors: list[Array]
     inputs: Array
     cotangents: Array
     attention: list[list[Array]] | None
@@ -108,7 +114,18 @@ def _read_point(architecture: Architecture, witness: Any) -> Point:
     if not architecture.rule.is_polynomial:
         spans = [[width] for width in reached_widths(architecture)]
         attention = draw_attention(architecture, spans[:-1], samples, tokens, field, rng)
-    return Point(field, weights, inputs, cotangents, attention, gradients, brackets)
+    numbers = BalancedField(field.p)
+    return Point(
+        field,
+        numbers,
+        weights,
+        [numbers.from_residues(tensor) for _, tensor in weights.tensors()],
+        numbers.from_residues(inputs),
+        numbers.from_residues(cotangents),
+        None if attention is None else [[numbers.from_residues(P) for P in heads] for heads in attention],
+        gradients,
+        brackets,
+    )
 
 
 def _afford_point(architecture: Architecture, evaluations: int, tokens: int, samples: int) -> None:
@@ -145,8 +162,9 @@ def _fields(point: Point) -> Array:
     rows = [gradients[n] for n in point.gradients]
     for m, n in point.brackets:
         forth, back = _hessian_product(point, n, gradients[m]), _hessian_product(point, m, gradients[n])
-        rows.append((forth - back) % point.field.p)
-    return np.array(rows, dtype=np.int64).reshape(len(rows), point.weights.architecture.num_parameters)
+        rows.append(point.numbers.reduce(forth - back))
+    found = np.array(rows).reshape(len(rows), point.weights.architecture.num_parameters)
+    return point.numbers.to_integers(found)
 
 
 @dataclass(frozen=True)
@@ -157,24 +175,24 @@ class Jet:
     """
 
     parts: Array
-    field: PrimeField
+    field: BalancedField
 
     def __add__(self, other: Jet) -> Jet:
-        return Jet((self.parts + other.parts) % self.field.p, self.field)
+        return Jet(self.field.reduce(self.parts + other.parts), self.field)
 
     def __sub__(self, other: Jet) -> Jet:
-        return Jet((self.parts - other.parts) % self.field.p, self.field)
+        return Jet(self.field.reduce(self.parts - other.parts), self.field)
 
     def __matmul__(self, other: Jet) -> Jet:
-        return Jet(_multiply(self.parts, other.parts, self.field.matmul, self.field.p), self.field)
+        return Jet(_multiply(self.parts, other.parts, self.field.matmul, self.field), self.field)
 
     def __mul__(self, other: Jet) -> Jet:
         """Entry by entry."""
-        return Jet(_multiply(self.parts, other.parts, lambda a, b: a * b % self.field.p, self.field.p), self.field)
+        return Jet(_multiply(self.parts, other.parts, self.field.times, self.field), self.field)
 
-    def scaled(self, factor: Array | int) -> Jet:
+    def scaled(self, factor: Array) -> Jet:
         """Every part times a number, or entry by entry times a matrix of numbers."""
-        return Jet(self.parts * factor % self.field.p, self.field)
+        return Jet(self.field.times(self.parts, factor), self.field)
 
     @property
     def T(self) -> Jet:
@@ -188,19 +206,22 @@ class Jet:
         return Jet(parts, self.field)
 
 
-def _multiply(a: Array, b: Array, times: Any, p: int) -> Array:
+Product = Callable[[Array, Array], Array]
+
+
+def _multiply(a: Array, b: Array, times: Product, field: BalancedField) -> Array:
     """The product of two jets: ε² = 0, and one η at most."""
-    orders = [_first_order(a[0], b[0], times, p)]
+    orders = [_first_order(a[0], b[0], times, field)]
     if len(a) == 2:
-        orders.append((_first_order(a[0], b[1], times, p) + _first_order(a[1], b[0], times, p)) % p)
+        orders.append(field.reduce(_first_order(a[0], b[1], times, field) + _first_order(a[1], b[0], times, field)))
     return np.stack(orders)
 
 
-def _first_order(a: Array, b: Array, times: Any, p: int) -> Array:
+def _first_order(a: Array, b: Array, times: Product, field: BalancedField) -> Array:
     """(a_0 + Σ a_j η_j)(b_0 + Σ b_j η_j)."""
     out = times(a[:1], b)
-    out[1:] = (out[1:] + times(a[1:], b[:1])) % p
-    return np.asarray(out)
+    out[1:] = field.reduce(out[1:] + times(a[1:], b[:1]))
+    return out
 
 
 @dataclass(frozen=True)
@@ -213,7 +234,7 @@ class Matrix:
 
     def __matmul__(self, x: Jet) -> Jet:
         """The product with a jet; entry (r, c) is varied by its own η, which puts row c of the jet into row r."""
-        field, p = x.field, x.field.p
+        field = x.field
         rows, columns = self.value.shape
         out = field.matmul(self.value, x.parts)
         place = np.arange(rows)
@@ -222,13 +243,13 @@ class Matrix:
             varied.reshape(rows, columns, rows, -1)[place, :, place] += constant
         if self.direction is not None:
             out[1] += field.matmul(self.direction, x.parts[0])
-        return Jet(out % p, field)
+        return Jet(field.reduce(out), field)
 
 
 def _weights(point: Point, direction: Array | None) -> Iterator[Matrix]:
     """The varied weights, tensor by tensor."""
     start = 0
-    for _, tensor in point.weights.tensors():
+    for tensor in point.tensors:
         stop = start + tensor.size
         yield Matrix(tensor, None if direction is None else direction[start:stop].reshape(tensor.shape), start)
         start = stop
@@ -246,10 +267,10 @@ def _hessian_product(point: Point, sample: int, direction: Array) -> Array:
 
 def _differentiate(point: Point, sample: int, direction: Array | None) -> Array:
     """The coefficients of all η_i and, if there is a direction, of all ε η_i."""
-    architecture, field = point.weights.architecture, point.field
+    architecture, field = point.weights.architecture, point.numbers
     tensors = _weights(point, direction)
     orders, size = 1 if direction is None else 2, architecture.num_parameters
-    X = np.zeros((orders, 1 + size, *point.inputs[sample].T.shape), dtype=np.int64)
+    X = np.zeros((orders, 1 + size, *point.inputs[sample].T.shape), dtype=field.dtype)
     X[0, 0] = point.inputs[sample].T
     state = Jet(X, field)
     for index, heads in enumerate(point.weights.layers):
@@ -269,22 +290,24 @@ def _differentiate(point: Point, sample: int, direction: Array | None) -> Array:
 
 def _attend(scores: Jet, given: Array | None, architecture: Architecture) -> Jet:
     """The attention weights of scores S_0 + n, n nilpotent: S itself, or by Taylor's formula from those at S_0."""
-    field, p = scores.field, scores.field.p
+    field = scores.field
     if given is None:
         return (
-            scores.scaled(np.triu(np.ones(scores.parts.shape[-2:], dtype=np.int64))) if architecture.causal else scores
+            scores.scaled(np.triu(np.ones(scores.parts.shape[-2:], dtype=field.dtype)))
+            if architecture.causal
+            else scores
         )
-    tau, half = architecture.temperature, pow(2, -1, p)
-    n = scores.nilpotent.scaled(tau.denominator * pow(tau.numerator, -1, p) % p)
-    square = (n * n).scaled(half)
+    n = scores.nilpotent.scaled(field.convert([1 / architecture.temperature]))
+    square = (n * n).scaled(field.convert([Fraction(1, 2)]))
     constant = np.zeros_like(n.parts)
     constant[0, 0] = given
     if architecture.kind == "sigmoid":
-        slope = given * (1 - given) % p
-        return Jet(constant, field) + n.scaled(slope) + square.scaled(slope * (1 - 2 * given) % p)
+        slope = field.times(given, field.reduce(1 - given))
+        bend = field.times(slope, field.reduce(1 - 2 * given))
+        return Jet(constant, field) + n.scaled(slope) + square.scaled(bend)
     # P exp(n) / Σ P exp(n), exp(n) = 1 + n + n²/2; the sum is 1 + m, its inverse 1 − m + m².
     powers = Jet(constant, field) + (n + square).scaled(given)
-    m = Jet(powers.parts.sum(axis=-2, keepdims=True) % p, field).nilpotent
+    m = Jet(field.reduce(powers.parts.sum(axis=-2, keepdims=True)), field).nilpotent
     one = np.zeros_like(m.parts)
     one[0, 0] = 1
     return powers * (Jet(one, field) - m + m * m)
