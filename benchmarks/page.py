@@ -48,6 +48,11 @@ class Run:
     """The last line that it printed, for scripts that failed."""
 
 
+def scripts() -> list[Path]:
+    """The benchmarks of this folder."""
+    return [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELPERS]
+
+
 def run_script(path: Path, full: bool) -> Run:
     """Run one benchmark and read its records."""
     with tempfile.TemporaryDirectory() as folder:
@@ -176,14 +181,16 @@ def draw(table: Table) -> bytes | None:
     return stream.getvalue()
 
 
-def heading(full: bool) -> list[str]:
-    """What the numbers are, and of which machine."""
+def heading(runs: list[Run], full: bool) -> list[str]:
+    """What the numbers are, of which machine, and which scripts are not among them."""
     size = "full" if full else "quick"
+    left_out = sorted({path.stem for path in scripts()} - {run.name for run in runs})
+    which = "All benchmarks" if not left_out else f"Benchmarks (without {', '.join(left_out)})"
     machine = (
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
     )
     return [
-        f"All benchmarks at their {size} sizes, in one run on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
+        f"{which} at their {size} sizes, in one run on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
         "A ratio above 1 says how many times what we take a peer takes; peers that are not installed are left out."
         " The limit is what a float64 matrix product of the same work takes on this core.",
     ]
@@ -196,7 +203,7 @@ def failed(run: Run) -> str:
 def markdown(runs: list[Run], full: bool, pictures: dict[tuple[str, str], str]) -> str:
     """The page in Markdown; ``pictures`` are the names of the plots."""
     lines = ["# Benchmarks", "", "This page is written by `make bench`; do not edit it.", ""]
-    for text in heading(full):
+    for text in heading(runs, full):
         lines += [textwrap.fill(text, WIDTH), ""]
     for run in runs:
         title = f"{run.title} `python benchmarks/{run.name}.py`, {run.seconds:.0f} CPU s."
@@ -219,7 +226,7 @@ def web_page(runs: list[Run], full: bool) -> str:
         "body{font:15px/1.5 system-ui;max-width:64rem;margin:2rem auto;padding:0 1rem}td,th{padding:.2rem .7rem;"
     )
     parts.append("text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}</style>")
-    parts.append("<h1>Benchmarks</h1>" + "".join(f"<p>{html.escape(line)}</p>" for line in heading(full)))
+    parts.append("<h1>Benchmarks</h1>" + "".join(f"<p>{html.escape(line)}</p>" for line in heading(runs, full)))
     for run in runs:
         parts.append(f"<h2>{html.escape(run.name)}</h2><p>{html.escape(run.title)} {run.seconds:.0f} CPU s.</p>")
         if run.code:
@@ -258,12 +265,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="these scripts alone")
     parser.add_argument("--docs", type=Path, help="write the Markdown page to this file too, plots beside it")
     options = parser.parse_args()
-    scripts = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELPERS]
-    unknown = set(options.only) - {path.stem for path in scripts}
+    unknown = set(options.only) - {path.stem for path in scripts()}
     if unknown:
         parser.error(f"no benchmark is called {min(unknown)}")
     runs = []
-    for path in scripts:
+    for path in scripts():
         if not options.only or path.stem in options.only:
             runs.append(run_script(path, options.full))
             state = f"{len(runs[-1].records)} measurements" if not runs[-1].code else failed(runs[-1])
