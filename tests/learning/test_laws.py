@@ -157,6 +157,12 @@ def test_laws_are_the_moments_of_the_factors():
     assert [law.formula for law in values][-1] == "Σ O Oᵀ − Σ (Q′ᵀ Q′ + K′ᵀ K′ + V′ᵀ V′)"
 
 
+@pytest.mark.parametrize("temperature", ["8388593", "8388593/2147483629"])
+def test_a_temperature_that_vanishes_modulo_the_usual_primes_gets_another_one(temperature):
+    laws = conserved_quantities(Architecture((2, 2), 1, 2, kind="softmax", temperature=temperature))
+    assert laws.is_complete and verify(laws.certificate).valid
+
+
 def test_the_search_stops_at_the_target_and_is_a_lower_bound():
     architecture = Architecture((2, 2, 2), 2)
     for seed in range(3):

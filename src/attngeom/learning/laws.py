@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array, Domain
-from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
 from attngeom.learning.brackets import LieRank, lie_rank
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -275,8 +275,8 @@ def _are_independent(architecture: Architecture) -> bool:
 
 def _prime(architecture: Architecture) -> int:
     """A prime by which the temperature can be divided."""
-    tau = architecture.temperature
-    return BLAS_PRIME if tau.numerator % BLAS_PRIME and tau.denominator % BLAS_PRIME else WORD_PRIME
+    parts = architecture.temperature.as_integer_ratio()
+    return next(p for p in primes_from(BLAS_PRIME) if all(part % p for part in parts))
 
 
 def _certify(architecture: Architecture, count: int, rank: LieRank) -> Certificate:
