@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attngeom.cli.app import run
 from attngeom.dimensions.jacobian import Samples
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR
@@ -161,6 +162,12 @@ def test_laws_are_the_moments_of_the_factors():
 def test_a_temperature_that_vanishes_modulo_the_usual_primes_gets_another_one(temperature):
     laws = conserved_quantities(Architecture((2, 2), 1, 2, kind="softmax", temperature=temperature))
     assert laws.is_complete and verify(laws.certificate).valid
+
+
+@pytest.mark.parametrize("line", [["laws", "--widths", "2,2"], ["dim", "--widths", "2,2"]], ids=lambda line: line[0])
+def test_a_seed_that_no_certificate_holds_is_refused_before_any_work(line, tmp_path, capfd):
+    assert run([*line, "--certificate", str(tmp_path / "c.json"), "--seed", str(10**20)]) == 2
+    assert "seeds of at most" in capfd.readouterr().err and not list(tmp_path.iterdir())
 
 
 def test_the_search_stops_at_the_target_and_is_a_lower_bound():

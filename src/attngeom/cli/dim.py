@@ -20,6 +20,7 @@ from attngeom.cli.options import (
     Seed,
     Temperature,
     ValueWidth,
+    check_stored_seed,
     default_attention,
     file_option,
     flag,
@@ -159,6 +160,8 @@ def register(app: typer.Typer) -> None:
         if method not in REQUESTS:
             raise InputError(f"--method {method[:40]!r} given; one of {', '.join(REQUESTS)} is required")
         find_kind(kind)
+        if certificate is not None:
+            check_stored_seed(seed)
 
         def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
             a = default_attention(w, heads) if a is None else a

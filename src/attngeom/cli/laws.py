@@ -18,6 +18,7 @@ from attngeom.cli.options import (
     Temperature,
     Tokens,
     ValueWidth,
+    check_stored_seed,
     default_attention,
     file_option,
     flag,
@@ -28,7 +29,6 @@ from attngeom.errors import InputError
 from attngeom.learning.laws import conserved_quantities
 from attngeom.network import Architecture
 from attngeom.verification import write_certificate
-from attngeom.verification.dimension import MAX_SEED
 
 
 def register(app: typer.Typer) -> None:
@@ -59,8 +59,8 @@ def laws_command(
     sizes = parse_list(widths, "widths")
     chosen = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
     architecture = Architecture(sizes, chosen, tokens, kind, heads, value_width, residual, causal, temperature)
-    if certificate is not None and seed > MAX_SEED:
-        raise InputError(f"--seed {str(seed)[:40]} given; certificates hold seeds of at most {MAX_SEED}")
+    if certificate is not None:
+        check_stored_seed(seed)
     wanted = prove or certificate is not None
     found = conserved_quantities(architecture, prove=True if wanted else None, seed=seed)
     if certificate is not None:

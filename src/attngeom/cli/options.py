@@ -12,6 +12,10 @@ from attngeom.files import check_target
 from attngeom.network.attention import KINDS
 
 
+MAX_STORED_SEED = 2**63 - 2
+"""Of a certificate; :mod:`attngeom.verification` reads no larger one."""
+
+
 def flag(name: str, text: str) -> Any:
     """An option that is there or not."""
     return typer.Option(name, metavar="", help=text)
@@ -63,3 +67,9 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
         if width % heads:
             raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
     return [width // heads for width in widths[:-1]]
+
+
+def check_stored_seed(seed: int) -> None:
+    """InputError unless a certificate can hold the seed, of which the numbers of a point are drawn again."""
+    if seed > MAX_STORED_SEED:
+        raise InputError(f"--seed {str(seed)[:40]} given; certificates hold seeds of at most {MAX_STORED_SEED}")
