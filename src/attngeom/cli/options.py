@@ -11,7 +11,6 @@ from attngeom.errors import InputError
 from attngeom.files import check_target
 from attngeom.network.attention import KINDS
 
-
 MAX_STORED_SEED = 2**63 - 2
 """Of a certificate; :mod:`attngeom.verification` reads no larger one."""
 
