@@ -108,7 +108,7 @@ def move(w: Any, K: Any, level: float, loss: Loss, rng: np.random.Generator) -> 
     N, n = w.shape
     halves = rng.permutation(N).reshape(2, -1)
     for mine, others in ((halves[0], halves[1]), (halves[1], halves[0])):
-        size = np.exp(rng.uniform(0.5 * math.log(level) - 2, 0, (len(mine), 1)))
+        size = np.exp(rng.uniform(min(0.5 * math.log(level) - 2, -1), 0, (len(mine), 1)))
         step = size * RADIUS * rng.standard_normal((len(mine), n))
         single = rng.random(len(mine)) < 0.3
         step[single] *= rng.integers(0, n, (int(single.sum()), 1)) == np.arange(n)
