@@ -1,37 +1,65 @@
-"""What a store says, as Markdown tables: dimensions by kind of network, ideals by degree, completeness of families."""
+"""What a store says, as tables: dimensions by kind of network, ideals by degree, completeness of families."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from attngeom.atlas.records import Fact
 from attngeom.atlas.store import FactStore
 
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table.
-
-    >>> print(markdown_table(["d", "a"], [[2, 1]]))
-    | d | a |
-    |---|---|
-    | 2 | 1 |
-    """
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-    return "\n".join(lines)
+Table = tuple[Sequence[str], Sequence[Sequence[object]]]
+"""The columns and the rows of a table."""
 
 
-def summarize_store(store: FactStore) -> str:
-    """All tables for which the store has facts, with headings."""
-    parts = [
-        ("Dimensions by kind of network", dimension_table(store.facts("dimension"))),
-        ("Dimension and the number of tokens", token_table(store.facts("dimension"))),
-        ("Hilbert functions", hilbert_table(store.facts("ideal"))),
-        ("Minimal generators by degree", generator_table(store.facts("ideal"))),
-        ("Generators that known families of invariants explain", completeness_table(store.facts("completeness"))),
-    ]
-    return "\n\n".join(f"### {title}\n\n{table}" for title, table in parts if table)
+@dataclass(frozen=True)
+class SummaryTable:
+    """A table of texts with its title; a star behind a number marks what is not proven."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def to_markdown(self) -> str:
+        """The table in Markdown, under its title.
+
+        >>> print(SummaryTable("sizes", ["d", "a"], [[2, 1]]).to_markdown())
+        ### sizes
+        <BLANKLINE>
+        | d | a |
+        |---|---|
+        | 2 | 1 |
+        """
+        lines = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
+        lines += ["| " + " | ".join(map(str, row)) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Columns and rows; integers are numbers, empty cells null.
+
+        >>> SummaryTable("sizes", ["d", "count"], [["2", "1,024"], ["≥ 3", ""]]).to_json()["rows"]
+        [[2, 1024], ['≥ 3', None]]
+        """
+        return {"title": self.title, "columns": [*self.columns], "rows": [[_cell(x) for x in row] for row in self.rows]}
+
+
+def _cell(value: object) -> object:
+    digits = str(value).replace(",", "")
+    return int(digits) if digits.isdecimal() else str(value) or None
+
+
+def summary_tables(store: FactStore) -> list[SummaryTable]:
+    """All tables for which the store has facts."""
+    tables = (
+        ("Dimensions by kind of network", dimension_rows(store.facts("dimension"))),
+        ("Dimension and the number of tokens", token_rows(store.facts("dimension"))),
+        ("Hilbert functions", ideal_rows(store.facts("ideal"), "hilbert_function")),
+        ("Minimal generators by degree", ideal_rows(store.facts("ideal"), "minimal_generators")),
+        ("Generators that known families of invariants explain", completeness_rows(store.facts("completeness"))),
+    )
+    return [SummaryTable(title, columns, rows) for title, (columns, rows) in tables if rows]
 
 
 def kind_name(fact: Fact) -> str:
@@ -41,7 +69,7 @@ def kind_name(fact: Fact) -> str:
     return " ".join(marks + ([f"{network['heads']} heads"] if network["heads"] > 1 else []))
 
 
-def dimension_table(facts: Iterable[Fact]) -> str:
+def dimension_rows(facts: Iterable[Fact]) -> Table:
     """How many architectures, how many proven, and whether the formulas that claim to apply are right."""
     groups: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
@@ -56,10 +84,10 @@ def dimension_table(facts: Iterable[Fact]) -> str:
         rows.append([name, f"{len(found):,}", f"{len(proven):,}", f"{right:,} of {len(claims):,}"])
         rows[-1].append(f"{share / len(found):.2f}")
     header = ["network", "architectures", "proven", "formula right where it applies", "mean dimension / parameters"]
-    return markdown_table(header, rows) if rows else ""
+    return header, rows
 
 
-def token_table(facts: Iterable[Fact]) -> str:
+def token_rows(facts: Iterable[Fact]) -> Table:
     """For each kind: in how many architectures the dimension grows with one more token."""
     series: dict[str, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for fact in facts:
@@ -72,7 +100,7 @@ def token_table(facts: Iterable[Fact]) -> str:
         pairs = [[(v[t], v[t + 1]) for v in series[name].values() if t in v and t + 1 in v] for t in steps]
         if any(pairs):
             rows.append([name, *(f"{sum(b > a for a, b in found):,} of {len(found):,}" for found in pairs)])
-    return markdown_table(["network", *(f"grows from t = {t} to {t + 1}" for t in steps)], rows) if rows else ""
+    return ["network", *(f"grows from t = {t} to {t + 1}" for t in steps)], rows
 
 
 def _by_model(facts: Iterable[Fact]) -> dict[tuple[str, int, int, int, int], dict[int, Fact]]:
@@ -84,34 +112,23 @@ def _by_model(facts: Iterable[Fact]) -> dict[tuple[str, int, int, int, int], dic
     return models
 
 
-def _ideal_rows(facts: Iterable[Fact], key: str) -> Iterator[list[str]]:
+def ideal_rows(facts: Iterable[Fact], key: str) -> Table:
+    """One number for each model and degree; a star marks values that hold with high probability only."""
     models = _by_model(facts)
     degrees = sorted({n for found in models.values() for n in found})
-    yield ["t", "rows", "d", "targets", "a", *(f"n = {n}" for n in degrees)]
+    table = []
     for (coordinates, rows, d, targets, a), found in sorted(models.items()):
-        # A star marks what is not proven.
         cells = [
             f"{found[n].result.answer[key]:,}{'' if found[n].result.evidence == 'proven' else '*'}"
             if n in found
             else ""
             for n in degrees
         ]
-        yield ["1" if coordinates == "single" else "≥ 2", *map(str, (rows, d, targets, a)), *cells]
+        table.append(["1" if coordinates == "single" else "≥ 2", *map(str, (rows, d, targets, a)), *cells])
+    return ["t", "rows", "d", "targets", "a", *(f"n = {n}" for n in degrees)], table
 
 
-def hilbert_table(facts: Iterable[Fact]) -> str:
-    """dim (R/I)_n for each model; a star marks values that hold with high probability only."""
-    header, *rows = _ideal_rows(facts, "hilbert_function")
-    return markdown_table(header, rows) if rows else ""
-
-
-def generator_table(facts: Iterable[Fact]) -> str:
-    """Numbers of minimal generators for each model; a star marks values that hold with high probability only."""
-    header, *rows = _ideal_rows(facts, "minimal_generators")
-    return markdown_table(header, rows) if rows else ""
-
-
-def completeness_table(facts: Iterable[Fact]) -> str:
+def completeness_rows(facts: Iterable[Fact]) -> Table:
     """Minimal generators, those in modules that families of [I] reach, and those that any known family does."""
     rows: dict[tuple[int, ...], list[str]] = {}
     for fact in facts:
@@ -120,4 +137,4 @@ def completeness_table(facts: Iterable[Fact]) -> str:
         found = [sum(answer[key].values()) for key in ("minimal_generators", "from_paper", "from_families")]
         rows[d, parameters["targets"], a, parameters["max_degree"]] = [f"{value:,}" for value in found]
     header = ["d", "targets", "a", "degrees up to", "minimal generators", "families of [I]", "all families"]
-    return markdown_table(header, [[*sizes, *cells] for sizes, cells in sorted(rows.items())]) if rows else ""
+    return header, [[*sizes, *cells] for sizes, cells in sorted(rows.items())]

@@ -22,6 +22,7 @@ import typer
 
 import attngeom
 from attngeom.cli.encoding import make_printable
+from attngeom.cli.examples import add_examples
 from attngeom.errors import AttnGeomError
 
 EXIT_NEGATIVE = 1
@@ -97,6 +98,7 @@ def build_command(name: str) -> typer.Typer:
     """The application with the commands of the module that holds ``name``."""
     app = _empty_app()
     importlib.import_module(f"attngeom.cli.{COMMANDS[name][0]}").register(app)
+    add_examples(app)
     return app
 
 

@@ -16,7 +16,7 @@ from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor
 from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
-from attngeom.atlas.summary import summarize_store
+from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, export, select, summarize_answer
 from attngeom.cli.app import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_UNDECIDED
@@ -245,13 +245,14 @@ def summary_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Sum the facts up in Markdown tables: dimensions by kind, ideals by degree, completeness."""
+    """Sum the facts up in tables, Markdown or JSON: dimensions by kind, ideals by degree, completeness."""
     with FactStore(store, read_only=True) as opened:
-        text = summarize_store(opened)
+        tables = summary_tables(opened)
+    text = "\n\n".join(table.to_markdown() for table in tables)
     if out is not None:
         write_atomic(out, text + "\n")
     if json:
-        print_json({"markdown": text, "out": None if out is None else str(out)})
+        print_json({"tables": [table.to_json() for table in tables], "out": None if out is None else str(out)})
     elif out is None:
         print(text)
 

@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli.output import print_json, print_line, print_pairs, progress
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
@@ -36,7 +36,9 @@ def compare_command(
     """
     if out is not None and out.suffix != ".json":
         raise InputError(f"--out {out} given; symmetries are written as .json")
-    result = compare(read_weights(first), read_weights(second), tolerance, seed)
+    with progress() as bar:
+        bar.add_task("comparing", total=None)
+        result = compare(read_weights(first), read_weights(second), tolerance, seed)
     if out is not None and result.symmetry is not None:
         write_atomic(out, to_json(symmetry_to_json(result.symmetry)) + "\n")
     dropped = {str(path): found for path in (first, second) if (found := read_dropped(path))}

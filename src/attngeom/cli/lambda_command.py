@@ -73,7 +73,6 @@ def lambda_command(
 
     Exit code 0: proven; 3: not proven, an estimate of floats or bounds for λ.
 
-    Examples: attngeom lambda W.json; attngeom lambda --widths 4,4 --attention 2 --table
     """
     if (weights is None) != table or table != (widths is not None):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")

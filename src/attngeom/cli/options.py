@@ -30,8 +30,12 @@ def _check_file(path: Path | None) -> Path | None:
 
 
 Json = Annotated[bool, flag("--json", "Print one JSON object on stdout and nothing else.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice; stored with the result.")]
-IgnoredSeed = Annotated[int, typer.Option("--seed", min=0, help="Accepted everywhere; no random choice is made here.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Seed of every random choice; stored with the result.")
+]
+IgnoredSeed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Accepted everywhere; no random choice is made here.")
+]
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
 Kind = Annotated[str, typer.Option("--kind", help=f"The kind of attention: {', '.join(KINDS)}.")]
 Temperature = Annotated[str, typer.Option("--temperature", help="Scores are divided by it: a positive rational.")]

@@ -33,7 +33,8 @@ details.claim>summary:hover{background:var(--soft)}
 ul{padding-left:1.2rem}li{margin:.15rem 0}.fails{color:var(--fail)}
 code{background:var(--soft);padding:0 .2em}figure{margin:2rem 0}figure img{max-width:100%;height:auto}
 figcaption{color:var(--dim)}sub,sup{line-height:0;font-size:.78em}
-@media(max-width:40rem){details.claim>summary{grid-template-columns:1rem 1fr}
+@media(max-width:40rem){nav{position:static}details.claim,section{scroll-margin-top:.5rem}
+  details.claim>summary{grid-template-columns:1rem 1fr}
   details.claim>summary .second{grid-column:2}.time{display:none}.body{padding-left:.4rem}}
 @media print{nav{display:none}}
 """

@@ -1,0 +1,54 @@
+"""Examples at the end of each help; they work in the folder of ``attngeom demo``, and the tests run them there."""
+
+from __future__ import annotations
+
+import typer
+
+EXAMPLES = {
+    "demo": ("demo", "demo examples"),
+    "random": ("random --widths 3,3,3 --attention 2 --out w.json", "random --widths 8,8 --heads 2 --out w.safetensors"),
+    "dim": ("dim --widths 3,3,3 --attention 2 --prove", "dim --kind softmax --heads 12 --widths 768,768,768"),
+    "compare": ("compare a.json b.json", "compare trained.safetensors moved.safetensors --tolerance 1e-9"),
+    "canonicalize": ("canonicalize a.json --out canonical.json",),
+    "teleport": ("teleport trained.safetensors --objective norm --out small.safetensors",),
+    "recover": ("recover realizable.json --out found.json",),
+    "certify": ("certify realizable.json --attention 2 --out proof.json", "certify closure_only.json"),
+    "verify": ("verify certificate.json",),
+    "invariants": ("invariants --d 3 --a 2 --count", "invariants --d 2 --a 1 --family attention-rank --format latex"),
+    "implicitize": ("implicitize --d 3 --a 2 --max-degree 4", "implicitize --d 2 --a 2 --max-degree 4 --complete"),
+    "inspect": ("inspect singular.json", "inspect trained.safetensors --json"),
+    "lambda": ("lambda boundary.json", "lambda --widths 2,2 --attention 1 --table"),
+    "heads": ("heads --widths 4,4 --attention 2 --heads 2 --prove",),
+    "laws": ("laws --widths 3,3 --attention 3",),
+    "coefficients": ("coefficients layer.json --out c.json",),
+    "forward": ("forward a.json x.json",),
+    "info": ("info",),
+    "model inspect": ("model inspect model",),
+    "model compare": ("model compare model model-moved",),
+    "model fingerprint": ("model fingerprint model",),
+    "model canonicalize": ("model canonicalize model --out model-canonical",),
+    "model teleport": ("model teleport model --out model-elsewhere --seed 5",),
+    "model align": ("model align model model-moved --out model-aligned",),
+    "atlas run": ("atlas run sweep.toml --store atlas.db --workers 1",),
+    "atlas show": ("atlas show --store atlas.db --question dimension --where kind=softmax --sort -dimension",),
+    "atlas export": ("atlas export --store atlas.db --out atlas.csv",),
+    "atlas summary": ("atlas summary --store atlas.db",),
+    "atlas plot": ("atlas plot --store atlas.db --out figures",),
+    "track": ("track step-0.safetensors step-100.safetensors",),
+    "explore": ("explore", "explore a.json"),
+    "import": ("import checkpoint.safetensors --heads 8 --out w.safetensors",),
+    "reproduce": ("reproduce --quick --out out/reproduce",),
+}
+"""For each command, or command of a group, what to type behind ``attngeom``."""
+ELSEWHERE = {"explore", "import", "reproduce", "track"}
+"""Examples that need other files, or minutes."""
+
+
+def add_examples(app: typer.Typer) -> None:
+    """Put the examples at the end of the help of every registered command."""
+    for group, place in [(app, ""), *((info.typer_instance, f"{info.name} ") for info in app.registered_groups)]:
+        for command in group.registered_commands if group is not None else ():
+            name = command.name or getattr(command.callback, "__name__", "")
+            lines = EXAMPLES.get(f"{place}{name}")
+            if lines and not command.epilog:
+                command.epilog = "\b\nExamples:\n" + "\n".join(f"  attngeom {line}" for line in lines)
