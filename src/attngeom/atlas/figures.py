@@ -73,9 +73,10 @@ def _draw_dimensions(axes: Axes, series: Series) -> None:
         axes.plot([median, median], [place - 0.3, place + 0.3], color=DARK, linewidth=2)
     counted = [f"{name} ({len(values):,})" for name, values in zip(names, shares)]
     axes.set_yticks(range(1, len(names) + 1), counted)
-    axes.set_xlabel("dimension / parameters: range, quartiles and median over the architectures of the sweep")
+    axes.set_xlabel("dimension / parameters: range, quartiles, median")
     axes.set_xlim(0, 1)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
     axes.set_title("How much of the parameters is dimension (proven, t ≥ 2)", fontsize=11)
 
 

@@ -72,7 +72,6 @@ def lambda_command(
     """The learning coefficient λ and its multiplicity m: vol{K ≤ ε} is of order ε^λ (log 1/ε)^(m−1).
 
     Exit code 0: proven; 3: not proven, an estimate of floats or bounds for λ.
-
     """
     if (weights is None) != table or table != (widths is not None):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
