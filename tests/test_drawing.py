@@ -109,6 +109,14 @@ def test_formulas():
     assert repr(DEEP) == "Weights(lightning attention, widths 2,2,2, attention 1,1, 2 heads; 32 parameters over RR)"
 
 
+def test_a_certification_does_not_repeat_its_coefficients():
+    answer = attngeom.certify(attngeom.coefficients(LAYER))
+    assert repr(answer.coefficients) == "Coefficients(3×2 → 2×2, 112 coefficients over QQ)"
+    assert "Coefficients(3×2" in repr(answer) and len(repr(answer)) < 1500
+    assert "realizable" in str(answer) and len(str(answer)) < 1500
+    tags(answer._repr_html_())
+
+
 def test_names_are_completed_before_they_are_loaded():
     script = "import attngeom; print(set(attngeom.__all__) <= set(dir(attngeom)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -63,6 +63,12 @@ class Certification(Result):
             witness["violated"] = {key: value for key, value in self.violated.to_json().items() if key != "label"}
         return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME, BIG_PRIME]})
 
+    @property
+    def recheck(self) -> str | None:
+        if not self.is_exact or self.verdict == "undecided":
+            return None
+        return "attngeom.verify(answer.certificate), or attngeom certify … --out c.json and attngeom verify c.json"
+
     def to_json(self) -> dict[str, Any]:
         """The answer of the command line: verdict, reason, rank, and weights or the violated invariant."""
         record: dict[str, Any] = {

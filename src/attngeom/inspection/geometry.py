@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,16 +14,19 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.exact.scaling import split_scale
+from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
 from attngeom.network import Weights
 from attngeom.network.showing import head_spectra
+from attngeom.results import Result
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
 LARGEST_EXPONENT = 900
+ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
 MAX_PARAMETERS = 3000
 """Local ranks are computed up to this size."""
 
@@ -70,8 +74,8 @@ class LayerStratum:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Inspection:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inspection(Result):
     """What is known of given weights: the stratum of one layer, the fiber, hypotheses of the theorems, ranks."""
 
     weights: Weights
@@ -80,6 +84,39 @@ class Inspection:
     hypotheses: tuple[Hypothesis, ...]
     ranks: VirtualRanks | None
     local: PointRank | None
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {}
+        stratum = self.stratum
+        if stratum is not None:
+            lines["stratum"] = f"{stratum.name}: {stratum.reason}"
+            lines["fiber in (A, V), up to scale"] = stratum.fiber
+            for label, flag in (("singular", stratum.is_singular), ("boundary", stratum.is_boundary)):
+                lines[label] = ANSWERS[flag]
+            lines["critical for (A, V)"] = ANSWERS[stratum.is_critical]
+            if stratum.is_singular is not None:
+                lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
+        architecture = self.weights.architecture
+        if architecture.num_layers == 1 and architecture.heads > 1:
+            unique = heads_unique(self.weights)
+            lines["heads"] = f"{unique.verdict.replace('_', ' ')}: {unique.reason}"
+        if self.fiber is not None:
+            lines["fiber in (M, L)"] = self.fiber.words
+        if self.ranks is not None:
+            for index, (A, M) in enumerate(zip(self.ranks.A, self.ranks.M)):
+                lines[f"rank of A_{index + 1}, M_{index + 1}"] = f"{_show(A)}, {_show(M)}"
+            lines["rank of L"] = _show(self.ranks.L)
+        if self.local is not None:
+            local = self.local
+            strength = "proven" if local.is_exact else "lower bound" if local.measured is None else "measured"
+            lines["Jacobian rank here"] = f"{local.rank} ({strength}) of {local.architecture.num_parameters} parameters"
+            lines["kernel dimension"] = local.kernel_dimension
+            lines["rank defect"] = f"{local.defect} against random weights"
+            if local.measured is not None:
+                lines["gap at that rank"] = "none below" if local.measured.gap is None else f"{local.measured.gap:.1e}"
+        for hypothesis in self.hypotheses:
+            lines[f"{hypothesis.theorem}: {hypothesis.statement}"] = ANSWERS[hypothesis.holds]
+        return lines
 
     def plot(self) -> Picture:
         """One layer: its place among the strata by rank; deeper networks: the singular values of every M_i and L."""
@@ -141,13 +178,22 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         ((A,),), ((V,),) = scaled.attention_matrices(), scaled.value_matrices()
         stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, scaled.domain, noise)
     point = scaled if is_lightning else weights
+    fiber = virtual_fiber(scaled, noise)
+    known = "no theorem on the fiber covers this architecture" if fiber is None else fiber.words
+    if stratum is not None:
+        decided = stratum.name != "undecided"
+    else:
+        decided = fiber is not None and fiber.is_known
     return Inspection(
-        weights,
-        stratum,
-        virtual_fiber(scaled, noise),
-        check_hypotheses(scaled, noise),
-        virtual_ranks(scaled, noise) if has_virtual else None,
-        _local_rank(point, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
+        standing="undecided" if not decided else "proven" if weights.domain.is_exact else "estimate",
+        reason=known if stratum is None else stratum.reason,
+        seed=seed,
+        weights=weights,
+        stratum=stratum,
+        fiber=fiber,
+        hypotheses=check_hypotheses(scaled, noise),
+        ranks=virtual_ranks(scaled, noise) if has_virtual else None,
+        local=_local_rank(point, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
     )
 
 
@@ -162,6 +208,12 @@ def _in_range(weights: Weights) -> Weights:
     if all(abs(exponent) <= room for _, exponent in split.values()):
         return weights
     return Weights.from_tensors(weights.architecture, {name: unit for name, (unit, _) in split.items()}, weights.domain)
+
+
+def _show(rank: Rank) -> str:
+    if rank.is_exact or rank.gap is None:
+        return str(rank.value)
+    return f"{rank.value} (gap {rank.gap:.1e}{'' if rank.is_clear else ': not clear'})"
 
 
 def _local_rank(weights: Weights, seed: int) -> PointRank:

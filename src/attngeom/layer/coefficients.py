@@ -58,6 +58,11 @@ class Coefficients:
                 f" {shapes[0]} and {shapes[1]} are required"
             )
 
+    def __repr__(self) -> str:
+        outside = f", {len(self.outside)} terms outside the support" if self.outside else ""
+        size = f"{count_entries(self.d, self.d_out, self.t):,} coefficients over {self.domain.name}"
+        return f"Coefficients({self.d}×{self.t} → {self.d_out}×{self.t}, {size}{outside})"
+
     @property
     def scaled_single(self) -> Array:
         """y_R = c(R) / |orbit of R|."""
