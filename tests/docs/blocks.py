@@ -22,7 +22,7 @@ MASKS = (
     (re.compile(r"\b\d+:\d\d:\d\d\b"), "(time)"),
     (re.compile(r'("(?:cpu_)?seconds": )[\d.e-]+'), r"\1(time)"),
     (re.compile(r"\battngeom \d+\.\d+\S*"), "attngeom (version)"),
-    (re.compile(r"\b\d(\.\d+)?e-(1[3-9]|2\d)\b"), "(rounding)"),
+    (re.compile(r"\b\d(\.\d+)?e-(0[6-9]|[12]\d)\b"), "(rounding)"),
 )
 
 

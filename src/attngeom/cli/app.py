@@ -53,7 +53,7 @@ COMMANDS = {
     "heads": ("heads", "Whether the heads of a layer are unique; find them."),
     "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
     "laws": ("laws", "What gradient flow conserves, and whether that is all."),
-    "track": ("track", "A training run: ranks, strata, conserved quantities and their drift."),
+    "track": ("track", "A training run: ranks, strata, what drifts that should not."),
     "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
     "forward": ("layers", "Evaluate a network at an input."),
     "import": ("layers", "Take attention weights from torch checkpoints."),
