@@ -110,6 +110,7 @@ def _draw_ideals(axes: Axes, series: Series) -> None:
     _label_ends(axes, places)
     for width in widths:
         axes.plot([], [], "o-", color=COLORS[widths.index(width) % len(COLORS)], ms=3.5, label=f"d = {width}")
+    axes.set_xlim(right=max(place[0] for place in places) + 0.6)
     axes.set_xlabel("degree n")
     axes.set_ylabel("dim Iₙ / dim Rₙ")
     axes.set_ylim(0, 1.02)
