@@ -1,7 +1,7 @@
 """Canonical forms at generic, degenerate and extreme weights: constant on orbits, idempotent, faithful, or refused."""
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.canonical import canonicalize, teleport
@@ -31,19 +31,17 @@ def outputs_agree(first, second, seed, size=1, tolerance=1e-6):
     architecture = first.architecture
     shape = (architecture.widths[0], max(2, architecture.tokens))
     X = QQ.convert(np.random.default_rng(seed).integers(-99, 100, size=shape)) / 64 * size
-    for precision in (1500, 12000):
+    for precision in (1500, 12_000, 100_000):
         balls = Balls(precision)
         with balls.working():
             one, two = (forward(weights.to(balls), balls.convert(X)).ravel() for weights in (first, second))
             if all(y.is_finite() and y.rad() <= 1e-9 * abs(y).upper() + 1e-250 for y in (*one, *two)):
                 largest = max(abs(y).upper() for y in (*one, *two))
                 return largest < 1e-200 or max(abs(y - z).upper() for y, z in zip(one, two)) <= tolerance * largest
-    # Scores of 10^190 need more digits than these: such a pair is not judged.
-    assume(False)
-    return False
+    raise AssertionError("100,000 bits do not tell the outputs of these weights")
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(architecture=networks(), seed=SEEDS, generic=st.booleans())
 def test_exact_forms_are_constant_on_orbits_idempotent_and_faithful(architecture, seed, generic):
     make = random_weights if generic else lambda a, domain, seed: degenerate_weights(a, seed)
@@ -59,7 +57,7 @@ def test_exact_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
         assert outputs_agree(weights, found.weights, seed, tolerance=1e-100)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(architecture=networks(kinds=("lightning",)), seed=SEEDS)
 def test_forms_over_a_finite_field_are_constant_on_orbits(architecture, seed):
     field = GF(5)
@@ -70,7 +68,7 @@ def test_forms_over_a_finite_field_are_constant_on_orbits(architecture, seed):
     assert field.equal(forward(found, X), forward(weights, X))
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(architecture=networks(), seed=SEEDS, gauge=st.sampled_from(["balanced", "echelon"]), generic=st.booleans())
 def test_float_forms_are_constant_on_orbits_idempotent_and_faithful(architecture, seed, gauge, generic):
     weights = random_weights(architecture, RR, seed) if generic else degenerate_weights(architecture, seed).to(RR)
@@ -89,7 +87,7 @@ def test_float_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
         assert distance(other.weights, found.weights) < 1e-7
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(architecture=networks(), seed=SEEDS, gauge=st.sampled_from(["balanced", "echelon"]))
 def test_extreme_weights_are_written_faithfully_or_refused(architecture, seed, gauge):
     weights = extreme_weights(architecture, seed)
@@ -104,7 +102,7 @@ def test_extreme_weights_are_written_faithfully_or_refused(architecture, seed, g
         assert distance(canonicalize(found.weights, gauge).weights, found.weights) < 1e-6
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(architecture=networks(), seed=SEEDS, objective=st.sampled_from(["random", "norm"]), extreme=st.booleans())
 def test_teleports_are_faithful_or_refused(architecture, seed, objective, extreme):
     weights = extreme_weights(architecture, seed) if extreme else random_weights(architecture, RR, seed)

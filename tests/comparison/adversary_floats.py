@@ -3,7 +3,7 @@ tenth of the tolerance; False if outputs differ by 1e-5 of their size, or certai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from flint import fmpq
@@ -281,12 +281,6 @@ FLOATS: tuple[Maker, ...] = (
     rounded_exact,
     steep,
 )
-
-
-def float_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """Float pairs of all kinds in turn."""
-    for index in range(count):
-        yield FLOATS[index % len(FLOATS)](np.random.default_rng([seed, index]))
 
 
 def judged(name: str, first: Weights, second: Weights, rng: np.random.Generator) -> Pair:

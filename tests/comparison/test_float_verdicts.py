@@ -60,6 +60,16 @@ def test_size_of_the_weights_does_not_matter(kind, size):
     assert verdict(first, Weights.from_vector(architecture, one * (1 + 1e-11), RR)) is True
 
 
+def test_tiny_queries_of_several_layers_do_not_vanish():
+    architecture = Architecture((1, 3, 3), (1, 3), tokens=2)
+    pair = []
+    for seed in (0, 1):
+        drawn = random_weights(architecture, RR, seed).tensors()
+        tensors = {name: a * (2.0**-980 if name.endswith("Q") else 1.0) for name, a in drawn}
+        pair.append(Weights.from_tensors(architecture, tensors, RR))
+    assert verdict(*pair) is False
+
+
 def test_numbers_near_the_end_of_the_range_are_compared():
     weights = read_weights(DATA / "huge.safetensors")
     assert verdict(weights, weights) is True

@@ -200,3 +200,29 @@ def mutate_tensors(data: bytes, draw: random.Random) -> bytes:
                 array[part] *= draw.choice(SCALES)
         tensors[name] = np.nan_to_num(array)
     return bytes(save(tensors, metadata=header.get("__metadata__")))
+
+
+def mutate_scales(data: bytes, draw: random.Random) -> bytes:
+    """Tensors of a safetensors file, each times a number between 1e-300 and 1e300, or all times one."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    width, common = draw.choice((10, 100, 300)), draw.random() < 0.3
+    exponent = draw.uniform(-width, width)
+    tensors = {}
+    with np.errstate(all="ignore"):
+        for name, array in load(data).items():
+            factor = 10.0 ** (exponent if common else draw.uniform(-width, width))
+            tensors[name] = np.nan_to_num(array.astype(np.float64) * factor)
+    return bytes(save(tensors, metadata=header.get("__metadata__")))
+
+
+def mutate_values(data: bytes, draw: random.Random) -> bytes:
+    """Float coefficients, all times one number between 1e-300 and 1e300, some of them times another."""
+    record = json.loads(data)
+    factor, other = (10.0 ** draw.uniform(-300, 300) for _ in range(2))
+    for term in record["terms"]:
+        value = term["value"]
+        if isinstance(value, float):
+            scaled = value * (other if draw.random() < 0.1 else factor)
+            term["value"] = min(max(scaled, -1e308), 1e308)
+    return json.dumps(record).encode()

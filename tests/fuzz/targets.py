@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz.mutations import mutate_bytes, mutate_claim, mutate_entries, mutate_json, mutate_tensors
+from tests.fuzz.mutations import (
+    mutate_bytes,
+    mutate_claim,
+    mutate_entries,
+    mutate_json,
+    mutate_scales,
+    mutate_tensors,
+    mutate_values,
+)
 
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 Mutation = Callable[[bytes, random.Random], bytes]
@@ -42,23 +50,26 @@ WEIGHTS = (
     "dim --from-checkpoint {file}",
     "lambda {file}",
 )
+COEFFICIENTS = (
+    "certify {file}",
+    "certify {file} --attention 1 --out {out}/cert.json",
+    "certify {file} --tolerance 0",
+    "certify {file} --attention 1 --heads 2 --value 1",
+    "heads {file}",
+    "recover {file} --out {out}/w.safetensors",
+    "recover {file} --attention 1",
+)
 TARGETS = (
     Target("weights-json", "[a-z]*[a-z].json", WEIGHTS, (mutate_json, mutate_bytes)),
     Target("weights-safetensors", "*.safetensors", WEIGHTS, (mutate_bytes,)),
     Target("exact-weights", "[dhlrs]*.json", WEIGHTS, (mutate_entries,)),
     Target("float-weights", "[dhlrs]*.safetensors", WEIGHTS, (mutate_tensors,)),
+    Target("extreme-weights", "[dhlrs]*.safetensors", (*WEIGHTS, "forward {file} x.npy"), (mutate_scales,)),
+    Target("extreme-coefficients", "coefficients_*float*.json", COEFFICIENTS, (mutate_values,)),
     Target(
         "coefficients",
         "coefficients_*.json",
-        (
-            "certify {file}",
-            "certify {file} --attention 1 --out {out}/cert.json",
-            "certify {file} --tolerance 0",
-            "certify {file} --attention 1 --heads 2 --value 1",
-            "heads {file}",
-            "recover {file} --out {out}/w.safetensors",
-            "recover {file} --attention 1",
-        ),
+        COEFFICIENTS,
         (mutate_json, mutate_entries, mutate_bytes),
     ),
     Target("certificates", "certificate_*.json", ("verify {file}",), (mutate_claim, mutate_claim, mutate_bytes)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from itertools import islice
 from pathlib import Path
@@ -41,20 +43,28 @@ def invariants_command(
     chosen = families(variety) if family_name is None else (family(variety, family_name),)
     if form not in FORMATS:
         raise InputError(f"--format {form[:40]!r} given; one of {', '.join(FORMATS)} is required")
+    if index is not None and family_name is None:
+        raise InputError("--index given without --family; name the family")
+    if out is None:
+        _print(chosen, form, count, index, limit, json)
+        return
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        _print(chosen, form, count, index, limit, json)
+    write_atomic(out, text.getvalue())
+
+
+def _print(
+    chosen: tuple[Family, ...], form: str, count: bool, index: int | None, limit: int | None, json: bool
+) -> None:
     if count:
         _print_counts(chosen, json or form == "json")
     elif index is not None:
-        if family_name is None:
-            raise InputError("--index given without --family; name the family")
         _print_member(chosen[0], index, form, json)
     elif json:
         print_json({"families": {f.name: {**_summary(f), "members": _members(f, limit)} for f in chosen}})
     else:
-        lines = export(chosen, form, limit)
-        if out is not None:
-            write_atomic(out, "".join(f"{line}\n" for line in lines))
-            return
-        for line in lines:
+        for line in export(chosen, form, limit):
             sys.stdout.write(line + "\n")
 
 

@@ -54,8 +54,8 @@ def forward_command(
         write_array(Y, domain, out)
     shape = list(Y.shape)
     if json:
-        values = [[domain.format(x) for x in row] for row in Y.reshape(-1, shape[-1])]
-        print_json({"exact": exact, "shape": shape, "output": values if Y.ndim == 2 else None, "out": _name(out)})
+        output = np.frompyfunc(domain.format, 1, 1)(Y).tolist()
+        print_json({"exact": exact, "shape": shape, "output": output, "out": _name(out)})
     elif out is not None:
         print_line(f"{'exact' if exact else 'float'} output of shape {shape} written to {out}")
     else:

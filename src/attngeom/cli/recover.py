@@ -73,7 +73,7 @@ def recover_command(
         if attention is not None:
             sizes = (coefficients.d, coefficients.d_out)
             chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
-        found = recover(coefficients, chosen, seed, tolerance)
+        found = recover(coefficients, chosen, seed, tolerance, causal)
     _report(found, out, json)
     if EXITS[found.outcome]:
         raise typer.Exit(EXITS[found.outcome])

@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def verify_command(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate (.json).")],
+    budget: Annotated[float, typer.Option("--budget", help="Times the usual work, about ten seconds.")] = 1.0,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> int:
@@ -28,7 +29,7 @@ def verify_command(
 
     Exit code 0: it proves its claim; 1: it does not; 3: the recheck needs more than the budget, as the reason says.
     """
-    verdict = verify(certificate)
+    verdict = verify(certificate, budget)
     if json:
         print_json(verdict.to_json())
     else:

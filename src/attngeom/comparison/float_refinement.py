@@ -15,7 +15,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import Direction, inner, pull, push, retraction
+from attngeom.network.symmetry.algebra import Direction, inner, retraction
 from attngeom.network.symmetry.factor import Place, Tensors
 
 MAX_STEPS = 10
@@ -102,14 +102,52 @@ class _Sylvester:
         return np.asarray(W @ ((W.T @ R @ U) / denominators) @ U.T)
 
 
+class _Derivative:
+    """:func:`push` and :func:`pull` at fixed tensors, seen as matrices once: T → E T, S → −Eᵀ S, and the transpose."""
+
+    def __init__(self, tensors: Tensors, architecture: Architecture) -> None:
+        self.shapes = {place: array.shape for place, array in tensors.items()}
+        self.parts = {
+            factor: [
+                [(slot, slot.see(tensors[slot.place])) for slot in slots]
+                for slots in (factor.carried(tensors), factor.dual(tensors))
+            ]
+            for factor in linear_factors(architecture)
+        }
+
+    def push(self, direction: Direction) -> Tensors:
+        total = {place: np.zeros(shape) for place, shape in self.shapes.items()}
+        for factor, E in direction.items():
+            carried, dual = self.parts[factor]
+            for slot, T in carried:
+                seen = slot.see(total[slot.place])
+                seen += E @ T
+            for slot, S in dual:
+                seen = slot.see(total[slot.place])
+                seen -= E.T @ S
+        return total
+
+    def pull(self, changes: Tensors) -> Direction:
+        found = {}
+        for factor, (carried, dual) in self.parts.items():
+            total = np.zeros((factor.size, factor.size))
+            for slot, T in carried:
+                total += slot.see(changes[slot.place]) @ T.T
+            for slot, S in dual:
+                total -= S @ slot.see(changes[slot.place]).T
+            found[factor] = total
+        return found
+
+
 def _solve(tensors: Tensors, error: Tensors, architecture: Architecture) -> Direction:
     """The direction whose push is closest to the error, by preconditioned conjugate gradients."""
+    derivative = _Derivative(tensors, architecture)
     blocks = {factor: _Sylvester.of(*factor.grams(tensors, RR)) for factor in linear_factors(architecture)}
 
     def precondition(direction: Direction) -> Direction:
         return {factor: blocks[factor].solve(matrix) for factor, matrix in direction.items()}
 
-    gradient = pull(error, tensors, architecture, RR)
+    gradient = derivative.pull(error)
     direction = precondition(gradient)
     solution = {factor: np.zeros_like(matrix) for factor, matrix in gradient.items()}
     slope = inner(gradient, direction)
@@ -117,11 +155,11 @@ def _solve(tensors: Tensors, error: Tensors, architecture: Architecture) -> Dire
     for iteration in range(1, MAX_ITERATIONS + 1):
         if not slope > (ROUNDING * start) ** 2:
             break
-        image = push(direction, tensors, RR)
+        image = derivative.push(direction)
         rate = slope / _norm(image) ** 2
         solution = {factor: matrix + rate * direction[factor] for factor, matrix in solution.items()}
         error = {place: array - rate * image[place] for place, array in error.items()}
-        gradient = pull(error, tensors, architecture, RR)
+        gradient = derivative.pull(error)
         step = precondition(gradient)
         previous, slope = slope, inner(gradient, step)
         direction = {factor: matrix + slope / previous * direction[factor] for factor, matrix in step.items()}

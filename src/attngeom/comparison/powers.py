@@ -13,19 +13,26 @@ from attngeom.network.symmetry.factor import GroupFactor
 
 SWEEPS = 6
 RANGE = 900
-"""Exponents beyond this are cut: what is then lost lies below the smallest float beside entries of size 1."""
+"""Exponents of a group element beyond this are cut: what is lost lies below the smallest float beside entries of 1."""
+LARGEST_SHIFT = 2200
+"""From the smallest float to the largest."""
 
 
-def exponents(a: Array, axis: int | None) -> Array:
-    """The exponents e with 2^(e-1) ≤ max |a| < 2^e along an axis, nan where that is zero."""
-    largest = np.max(np.abs(a), axis=axis, initial=0.0)
-    return np.asarray(np.where(largest > 0, np.frexp(largest)[1], np.nan))
+def exponents(a: Array) -> Array:
+    """The e with 2^(e-1) ≤ |a_ij| < 2^e for each entry, −∞ for zeros."""
+    return np.asarray(np.where(a != 0, np.frexp(a)[1], -np.inf))
+
+
+def largest(e: Array, axis: int | None) -> Array:
+    """The largest exponent along an axis, nan where all entries are zero."""
+    found = np.max(e, axis=axis, initial=-np.inf)
+    return np.asarray(np.where(np.isinf(found), np.nan, found))
 
 
 def shift(a: Array, rows: Array | int = 0, columns: Array | int = 0) -> Array:
     """2^rows · a · 2^columns."""
     total = np.asarray(rows, dtype=np.int64).reshape(-1, 1) + np.asarray(columns, dtype=np.int64).reshape(1, -1)
-    return np.asarray(np.ldexp(a, np.clip(total, -2 * RANGE, 2 * RANGE)))
+    return np.asarray(np.ldexp(a, np.clip(total, -LARGEST_SHIFT, LARGEST_SHIFT)))
 
 
 def _largest(parts: list[Array]) -> Array:
@@ -35,6 +42,12 @@ def _largest(parts: list[Array]) -> Array:
     return np.asarray(np.where(np.all(np.isnan(stacked), axis=0), np.nan, largest))
 
 
+def _units(parts: list[Array]) -> Array:
+    """The exponents that bring the largest of several to 0."""
+    top = _largest(parts)
+    return _middle(top, np.full(len(top), np.nan))
+
+
 def _middle(outer: Array, inner: Array) -> Array:
     """The s that makes outer + s and inner − s about equal; with one of them absent, the other becomes 0."""
     s = np.where(np.isnan(outer), inner, np.where(np.isnan(inner), -outer, (inner - outer) / 2))
@@ -42,51 +55,80 @@ def _middle(outer: Array, inner: Array) -> Array:
 
 
 class _Balance:
-    """Weights on their way to entries of moderate size, and the exponents of the diagonal group element so far."""
+    """A diagonal group element of powers of two, found from the exponents of the weights alone: nothing is rounded.
+
+    ``layers`` holds the exponents of the entries as moved so far. ``inputs`` and ``outputs`` are units of the input and
+    output, which are no part of the group.
+    """
 
     def __init__(self, weights: Weights) -> None:
         architecture = weights.architecture
+        self.given = weights
         self.architecture = architecture
-        self.layers = [[dict(head.tensors) for head in heads] for heads in weights.layers]
+        self.layers = [
+            [{x: exponents(a) for x, a in head.tensors.items()} for head in heads] for heads in weights.layers
+        ]
         self.C = [[np.zeros(len(head["Q"]), dtype=np.int64) for head in heads] for heads in self.layers]
         self.B = [[np.zeros(len(head["V"]), dtype=np.int64) for head in heads] for heads in self.layers]
         self.scale = [[0 for _ in heads] for heads in self.layers]
         widths = () if architecture.residual else architecture.widths[1:-1]
         self.between = [np.zeros(width, dtype=np.int64) for width in widths]
+        self.inputs = np.zeros(architecture.widths[0], dtype=np.int64)
+        self.outputs = np.zeros(architecture.widths[-1], dtype=np.int64)
 
     def sweep(self) -> None:
         """Balance rows of K against those of Q, V against O, Q against V where that is a symmetry, then layers."""
         for index, heads in enumerate(self.layers):
             for place, head in enumerate(heads):
-                s = _middle(exponents(head["K"], 1), exponents(head["Q"], 1))
-                head |= {"K": shift(head["K"], s), "Q": shift(head["Q"], -s)}
+                s = _middle(largest(head["K"], 1), largest(head["Q"], 1))
+                head |= {"K": head["K"] + s[:, None], "Q": head["Q"] - s[:, None]}
                 self.C[index][place] += s
                 if "O" in head:
-                    s = _middle(exponents(head["V"], 1), exponents(head["O"], 0))
-                    head |= {"V": shift(head["V"], s), "O": shift(head["O"], 0, -s)}
+                    s = _middle(largest(head["V"], 1), largest(head["O"], 0))
+                    head |= {"V": head["V"] + s[:, None], "O": head["O"] - s}
                     self.B[index][place] += s
                 if self.architecture.rule.has_scale:
-                    scale = int(_middle(exponents(head["Q"], None), exponents(head["V"], None)))
-                    head |= {"Q": shift(head["Q"], scale), "V": shift(head["V"], -scale)}
+                    scale = int(_middle(largest(head["Q"], None), largest(head["V"], None)))
+                    head |= {"Q": head["Q"] + scale, "V": head["V"] - scale}
                     self.scale[index][place] += scale
-            if index < len(self.between):
-                self._balance_layers(index)
+        for index, total in enumerate(self.between):
+            outer = _largest([largest(head.get("O", head["V"]), 1) for head in self.layers[index]])
+            inner = _largest([largest(head[x], 0) for head in self.layers[index + 1] for x in "QKV"])
+            s = _middle(outer, inner)
+            self.move_rows(index, s)
+            self.move_columns(index + 1, -s)
+            total += s
 
-    def _balance_layers(self, index: int) -> None:
-        heads, following = self.layers[index], self.layers[index + 1]
-        name = "O" if "O" in heads[0] else "V"
-        outer = _largest([exponents(head[name], 1) for head in heads])
-        inner = _largest([exponents(head[x], 0) for head in following for x in "QKV"])
-        s = _middle(outer, inner)
-        for head in heads:
-            head[name] = shift(head[name], s)
-        for head in following:
-            head |= {x: shift(head[x], 0, -s) for x in "QKV"}
-        self.between[index] += s
+    def move_rows(self, index: int, s: Array) -> None:
+        """Units of the output of a layer."""
+        for head in self.layers[index]:
+            name = "O" if "O" in head else "V"
+            head[name] = head[name] + s[:, None]
+
+    def move_columns(self, index: int, s: Array) -> None:
+        """Units of the input of a layer."""
+        for head in self.layers[index]:
+            head |= {x: head[x] + s for x in "QKV"}
 
     def weights(self) -> Weights:
-        layers = tuple(tuple(Head(**head) for head in heads) for heads in self.layers)
-        return Weights(self.architecture, RR, layers)
+        """The given weights moved by the whole group element at once, in the units of input and output."""
+        before = [self.inputs, *(-s for s in self.between)]
+        after = [*self.between, self.outputs]
+        layers = []
+        for index, heads in enumerate(self.given.layers):
+            # Beside a skip connection nothing is moved between the layers.
+            columns = before[index] if index < len(before) else 0
+            rows = after[index] if len(after) == len(self.layers) else 0
+            moved = []
+            for head, C, B, scale in zip(heads, self.C[index], self.B[index], self.scale[index]):
+                tensors = {"Q": shift(head.Q, scale - C, columns), "K": shift(head.K, C, columns)}
+                if head.O is None:
+                    tensors["V"] = shift(head.V, rows - scale, columns)
+                else:
+                    tensors |= {"V": shift(head.V, B - scale, columns), "O": shift(head.O, rows, -B)}
+                moved.append(Head(**tensors))
+            layers.append(tuple(moved))
+        return Weights(self.architecture, RR, tuple(layers))
 
     def gauge(self) -> Symmetry:
         """The diagonal group element that the sweeps have applied."""
@@ -133,20 +175,15 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
     for side in sides:
         for _ in range(SWEEPS):
             side.sweep()
-    d, d_out = architecture.widths[0], architecture.widths[-1]
-    inputs, outputs = np.zeros(d, dtype=np.int64), np.zeros(d_out, dtype=np.int64)
     if not architecture.residual:
-        columns = [exponents(head[name], 0) for side in sides for head in side.layers[0] for name in "QK"]
-        inputs = _middle(_largest(columns), np.full(d, np.nan))
+        columns = [largest(head[name], 0) for side in sides for head in side.layers[0] for name in "QK"]
         for side in sides:
-            for head in side.layers[0]:
-                head |= {name: shift(head[name], 0, inputs) for name in "QKV"}
-        rows = [exponents(head.get("O", head["V"]), 1) for side in sides for head in side.layers[-1]]
-        outputs = _middle(_largest(rows), np.full(d_out, np.nan))
+            side.inputs = _units(columns)
+            side.move_columns(0, side.inputs)
+        rows = [largest(head.get("O", head["V"]), 1) for side in sides for head in side.layers[-1]]
         for side in sides:
-            for head in side.layers[-1]:
-                name = "O" if "O" in head else "V"
-                head[name] = shift(head[name], outputs)
+            side.outputs = _units(rows)
+            side.move_rows(architecture.num_layers - 1, side.outputs)
             side.sweep()
     one, two = sides
-    return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), inputs, outputs)
+    return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), one.inputs, one.outputs)

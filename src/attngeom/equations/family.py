@@ -112,15 +112,20 @@ class Family(ABC):
 
     def flint_polynomial(self, index: int) -> Any:
         """Member ``index`` as a FLINT polynomial in all coordinates of the ambient space."""
-        self.check_range(index, index + 1)
+        self.check_member(index)
         return self.evaluate(ambient_point(self.variety), index, index + 1)[0, 0]
 
     def __getitem__(self, index: int) -> Invariant:
-        self.check_range(index, index + 1)
+        self.check_member(index)
         return Invariant(self, index)
 
     def __iter__(self) -> Iterator[Invariant]:
         return (Invariant(self, index) for index in range(self.count))
+
+    def check_member(self, index: int) -> None:
+        """InputError unless there is such a member."""
+        if not 0 <= index < self.count:
+            raise InputError(f"member {index:,} of {self.name} given; there are {self.count:,}, numbered from 0")
 
     def check_range(self, start: int, stop: int | None) -> tuple[int, int]:
         """The range with its default; InputError outside 0 … count."""

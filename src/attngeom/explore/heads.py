@@ -9,6 +9,7 @@ from math import isfinite, log10
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import measured_rank
 from attngeom.explore.drawings import head_map
@@ -62,7 +63,7 @@ class HeadFacts:
 
 def _condition(A: Array, rank: int) -> float:
     """The largest by the least singular value that counts, in floats."""
-    values = np.linalg.svd(A, compute_uv=False)
+    values = lapack.svdvals(A)
     if rank == 0:
         return 1.0
     return float(values[0] / values[rank - 1]) if values[rank - 1] > 0 else float("inf")

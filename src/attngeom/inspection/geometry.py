@@ -13,10 +13,9 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
-from attngeom.exact.scaling import split_scale
 from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
-from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, virtual_ranks
+from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, in_range, virtual_ranks
 from attngeom.network import Weights
 from attngeom.network.showing import head_spectra
 from attngeom.results import Result
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from attngeom.drawing import Picture
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
-LARGEST_EXPONENT = 900
 ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
 MAX_PARAMETERS = 3000
 """Local ranks are computed up to this size."""
@@ -172,7 +170,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         raise InputError(f"noise {noise} given; a relative accuracy between 0 and 1 is required")
     architecture = weights.architecture
     has_virtual, is_lightning = architecture.has_virtual_weights, architecture.rule.is_polynomial
-    scaled = _in_range(weights) if has_virtual and weights.domain.rounds else weights
+    scaled = in_range(weights) if has_virtual and weights.domain.rounds else weights
     stratum = None
     if architecture.num_layers == 1 and has_virtual and is_lightning:
         ((A,),), ((V,),) = scaled.attention_matrices(), scaled.value_matrices()
@@ -195,19 +193,6 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         ranks=virtual_ranks(scaled, noise) if has_virtual else None,
         local=_local_rank(point, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
     )
-
-
-def _in_range(weights: Weights) -> Weights:
-    """Float weights whose M_i and L stay in the range of floats: tensors scaled by powers of two where they would not.
-
-    With one head and no skip connection A, V, M_i and L are scaled then, which changes no rank; nor does it change the
-    rank of the parametrization of a lightning network, whose function is scaled.
-    """
-    room = LARGEST_EXPONENT // (2 * weights.architecture.num_layers + 2)
-    split = {name: split_scale(tensor) for name, tensor in weights.tensors()}
-    if all(abs(exponent) <= room for _, exponent in split.values()):
-        return weights
-    return Weights.from_tensors(weights.architecture, {name: unit for name, (unit, _) in split.items()}, weights.domain)
 
 
 def _show(rank: Rank) -> str:
@@ -307,7 +292,7 @@ def _product_stratum(A: Array, V: Array, rank_A: Rank, rank_V: Rank, domain: Dom
         return LayerStratum(rank_A, rank_V, True, True, True, "zero function", 0.0, reason)
     shared = measured_rank(_joined(A, V, domain), domain, noise)
     floats_A, floats_V = RR.convert(A), RR.convert(V)
-    key = np.linalg.svd(floats_A)[0][:, 0]
+    key = lapack.svd(floats_A)[0][:, 0]
     cosine = abs(float(floats_V[0] @ key)) / float(np.linalg.norm(floats_V))
     plane = A.shape[0] == 2
     distance = 1.0 if plane else float(np.sqrt(max(1 - cosine, 0.0)))

@@ -10,10 +10,12 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
+from attngeom.exact.scaling import split_scale
 from attngeom.network import Weights
 
 FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
 """The theorem on fibers in (M, L) of each kind of attention: docs/theorems/comparison.md."""
+LARGEST_EXPONENT = 900
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,19 @@ class VirtualRanks:
     L: Rank
 
 
+def in_range(weights: Weights) -> Weights:
+    """Float weights whose M_i and L stay in the range of floats: tensors scaled by powers of two where they would not.
+
+    With one head and no skip connection A, V, M_i and L are scaled then, which changes no rank; nor does it change the
+    rank of the parametrization of a lightning network, whose function is scaled.
+    """
+    room = LARGEST_EXPONENT // (2 * weights.architecture.num_layers + 2)
+    split = {name: split_scale(tensor) for name, tensor in weights.tensors()}
+    if all(abs(exponent) <= room for _, exponent in split.values()):
+        return weights
+    return Weights.from_tensors(weights.architecture, {name: unit for name, (unit, _) in split.items()}, weights.domain)
+
+
 def virtual_ranks(weights: Weights, noise: float = 0.0) -> VirtualRanks:
     """The ranks on which identifiability depends, for one head and no skip connection.
 
@@ -51,6 +66,7 @@ def virtual_ranks(weights: Weights, noise: float = 0.0) -> VirtualRanks:
     2
     """
     domain = weights.domain
+    weights = in_range(weights) if domain.rounds else weights
     virtual = weights.virtual()
     A = tuple(measured_rank(heads[0], domain, noise) for heads in weights.attention_matrices())
     if domain.is_exact:

@@ -15,6 +15,7 @@ import numpy as np
 
 from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import CLEAR_GAP
 from attngeom.learning.answer import learning_coefficient
@@ -265,10 +266,10 @@ def _singular_values(left: Array, right: Array | None) -> Array:
     """Those of a matrix, or of a product by way of the small middle: the factors scaled, no large square formed."""
     left = _unit(left)
     if right is None:
-        return np.asarray(np.linalg.svd(left, compute_uv=False))
+        return lapack.svdvals(left)
     right = _unit(right)
-    first, second = np.linalg.qr(left), np.linalg.qr(right.T)
-    return np.asarray(np.linalg.svd(first.R @ second.R.T, compute_uv=False))
+    first, second = lapack.triangle(left), lapack.triangle(right.T)
+    return lapack.svdvals(first @ second.T)
 
 
 def _unit(a: Array) -> Array:
@@ -303,7 +304,7 @@ def cut_block(weights: Weights, name: str) -> Weights:
         if block.name != name:
             continue
         matrix = left if right is None else left @ right
-        U, _, W = np.linalg.svd(matrix, full_matrices=False)
+        U, _, W = lapack.svd(matrix, full_matrices=False)
         keep = max(block.full - 1, 0)
         before, after = U[:, :keep] @ U[:, :keep].T, W[:keep].T @ W[:keep]
         head = weights.layers[index][place]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
@@ -62,7 +61,7 @@ def head_spectra(weights: Weights) -> dict[str, list[float]]:
     """The singular values of A and of the value map of every head, in floats.
 
     >>> from attngeom.network import Architecture
-    >>> head_spectra(Weights.from_vector(Architecture((1, 1), 1), np.array([2.0, 3.0, 4.0]), RR))
+    >>> head_spectra(Weights.from_vector(Architecture((1, 1), 1), RR.convert([2, 3, 4]), RR))
     {'A 1': [6.0], 'V 1': [4.0]}
     """
     floats = weights.to(RR)
@@ -71,5 +70,5 @@ def head_spectra(weights: Weights) -> dict[str, list[float]]:
         for layer, heads in enumerate(layers):
             for head, matrix in enumerate(heads):
                 name = f"{letter} {layer + 1}" + (f".{head + 1}" if len(heads) > 1 else "")
-                found[name] = [float(x) for x in np.linalg.svd(matrix, compute_uv=False)]
+                found[name] = [float(x) for x in lapack.svdvals(matrix)]
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.dimensions import dimension
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture
 from attngeom.network.layer import Passes
@@ -48,7 +49,7 @@ def fit(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Ar
             break
         # Jᵀ (J Jᵀ + μ)⁻¹ r: there are fewer samples than weights.
         normal = np.einsum("pni,pmi->pnm", J, J) + damping[:, None, None] * eye
-        step = np.einsum("pni,pn->pi", J, np.linalg.solve(normal, residual[..., None])[..., 0])
+        step = np.einsum("pni,pn->pi", J, lapack.solve(normal, residual[..., None])[..., 0])
         tried, slopes = values(architecture, stack - step, X, C)
         better = ((tried - wanted) ** 2).sum(axis=1) < loss
         stack[better] -= step[better]

@@ -32,11 +32,13 @@ def recover(
     architecture: Architecture | None = None,
     seed: int = 0,
     tolerance: float = RECOVERED,
+    causal: bool = False,
 ) -> Recovery:
     """Weights that give the function described by coefficients (one layer) or by a black box (any depth).
 
     Coefficients over Q give exact weights over Q or Q(√D), and both points of a two-point fiber ([G] Theorem 3.2).
-    Without an architecture, the attention width is the rank of A. A callable is taken as a black box over floats.
+    Without an architecture, the attention width is the rank of A, and the mask is causal if the coefficients look so
+    or ``causal`` says so. A callable is taken as a black box over floats.
 
     >>> from attngeom.layer.coefficients import coefficients
     >>> from attngeom.exact import QQ
@@ -46,7 +48,7 @@ def recover(
     ('recovered', True)
     """
     if isinstance(source, Coefficients):
-        return recover_layer(source, architecture, seed, tolerance)
+        return recover_layer(source, architecture, seed, tolerance, causal)
     box = source if isinstance(source, BlackBox) else BlackBox(source)
     if architecture is None:
         raise InputError("a black box without an architecture was given; its widths and tokens are required")
@@ -67,16 +69,20 @@ def recover(
 
 
 def recover_layer(
-    coefficients: Coefficients, architecture: Architecture | None = None, seed: int = 0, tolerance: float = RECOVERED
+    coefficients: Coefficients,
+    architecture: Architecture | None = None,
+    seed: int = 0,
+    tolerance: float = RECOVERED,
+    causal: bool = False,
 ) -> Recovery:
     """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats.
 
     Floats are scaled to size one by a power of two first, and the weights back: tiny and huge functions are alike.
     """
     if not coefficients.domain.rounds:
-        return _recover_unit(coefficients, architecture, seed, tolerance)
+        return _recover_unit(coefficients, architecture, seed, tolerance, causal)
     unit, exponent = scale_to_one(coefficients)
-    found = _recover_unit(unit, architecture, seed, tolerance)
+    found = _recover_unit(unit, architecture, seed, tolerance, causal)
     return replace(found, weights=tuple(_scale(weights, exponent) for weights in found.weights))
 
 
@@ -89,7 +95,7 @@ def _scale(weights: Weights, exponent: int) -> Weights:
 
 
 def _recover_unit(
-    coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float
+    coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float, causal: bool
 ) -> Recovery:
     domain = coefficients.domain
     known: dict[str, Any] = {"standing": _standing(domain), "seed": seed, "domain": domain}
@@ -97,7 +103,7 @@ def _recover_unit(
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
         failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
         return Recovery.stopped(failure, seed=seed, domain=domain)
-    causal = architecture.causal if architecture is not None else looks_causal(coefficients)
+    causal = architecture.causal if architecture is not None else causal or looks_causal(coefficients)
     # Token 1 attends to token 0 with and without causal mask.
     table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
     obstacle = check_copies(coefficients, causal, tolerance)

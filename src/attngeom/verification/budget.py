@@ -1,16 +1,22 @@
 """What a recheck may cost, decided from the claim before any work: beyond it the verdict is undecided, with the need.
 
-The limits keep a recheck below about ten seconds and one gigabyte on one core of 2020; honest certificates that this
-package writes stay below them, because its writers recheck what they write.
+The limits keep a recheck below about ten seconds and one gigabyte on one core of 2020. Writers recheck what they write
+with ``WRITERS`` times the budget: they have just spent more on the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import ceil
 from typing import Any
 
-from attngeom.errors import SizeError
+from attngeom.errors import InputError, SizeError
 
+MAX_FACTOR = 10_000
+"""A day or so."""
+WRITERS = 100.0
 MAX_BYTES = 2**28
 """Of a certificate file."""
 MAX_COEFFICIENTS = 4 * 10**6
@@ -27,19 +33,38 @@ MAX_SYMMETRY_ENTRIES = 2 * 10**7
 """Entries of the matrix of infinitesimal symmetries."""
 MAX_SAMPLE_ENTRIES = 2 * 10**7
 """Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at."""
-MAX_JACOBIAN = 10**11
-"""Multiplications mod p for a minor of the Jacobian; this one takes minutes, for sizes above a thousand."""
+MAX_JACOBIAN = 10**9
+"""Multiplications mod p for a minor of the Jacobian; measured, about ten seconds."""
 MAX_SUMS_PER_RESIDUE = 3
 """Random sums that must all be nonzero mod p, over p: about e^3 draws; small primes would make them endless."""
 
 
+_factor: ContextVar[float] = ContextVar("factor", default=1.0)
+
+
+@contextmanager
+def budget_times(factor: float) -> Iterator[None]:
+    """All limits times a factor, for whoever has the time."""
+    if not 0 < factor <= MAX_FACTOR:
+        raise InputError(f"budget {factor} given; a factor up to {MAX_FACTOR:,} is required")
+    token = _factor.set(factor)
+    try:
+        yield
+    finally:
+        _factor.reset(token)
+
+
 def afford(needed: float, limit: float, what: str) -> None:
-    """SizeError unless ``needed`` is within ``limit``.
+    """SizeError unless ``needed`` is within ``limit`` times the factor of :func:`budget_times`.
 
     >>> afford(10**3, MAX_DIMENSION, "rows")
+    >>> with budget_times(100):
+    ...     afford(10**5, MAX_DIMENSION, "rows")
     """
-    if not needed <= limit:
-        raise SizeError(f"the recheck needs {_number(needed)} {what}; the budget is {_number(limit)}")
+    allowed = limit * _factor.get()
+    if not needed <= allowed:
+        reach = f"--budget {ceil(needed / limit)} allows it" if needed < MAX_FACTOR * limit else "out of reach"
+        raise SizeError(f"the recheck needs {_number(needed)} {what}; the budget is {_number(allowed)} ({reach})")
 
 
 def _number(x: float) -> str:

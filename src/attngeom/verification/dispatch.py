@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import parse_json, read_bytes
-from attngeom.verification.budget import MAX_BYTES
+from attngeom.verification.budget import MAX_BYTES, budget_times
 from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
@@ -34,15 +34,21 @@ READERS: dict[str, Callable[[Any], Checkable]] = {
 }
 
 
-def verify(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:
+def verify(certificate: Certificate | Mapping[str, Any] | str | Path, budget: float = 1.0) -> Verdict:
     """Whether a certificate (a record, the JSON object of its file, or the path of the file) proves its claim.
 
     True is a proof. False means that this certificate proves nothing, not that the claim is false; None that the
-    recheck needs more than the budget of :mod:`attngeom.verification.budget`. A file that is missing is an InputError.
+    recheck needs more than ``budget`` times the limits of :mod:`attngeom.verification.budget`, which are about ten
+    seconds. A file that is missing is an InputError.
 
     >>> verify({"format": "attngeom/certificate"}).valid
     False
     """
+    with budget_times(budget):
+        return _verify_any(certificate)
+
+
+def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:
     if not isinstance(certificate, (str, Path)):
         return _verify(certificate)
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attngeom.errors import SizeError
 from attngeom.files import to_json, write_atomic
+from attngeom.verification.budget import WRITERS
 from attngeom.verification.dispatch import verify
 from attngeom.verification.records import Certificate
 
@@ -16,7 +17,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     SizeError, and no file, if the recheck is beyond the budget.
     """
     record = certificate.to_json()
-    verdict = verify(record)
+    verdict = verify(record, WRITERS)
     if verdict.valid is None:
         raise SizeError(f"no certificate was written: {verdict.reason}")
     if not verdict.valid:

@@ -37,6 +37,9 @@ class Floats(Domain):
             raise InputError("array with NaN or infinite entries given; finite numbers are required")
         return array
 
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        return np.zeros(shape)
+
     def invert(self, a: Any) -> Any:
         if not np.all(a):
             raise no_inverse()
@@ -85,7 +88,11 @@ class Floats(Domain):
 def _as_float(x: Any) -> float:
     if isinstance(x, arb):
         return float(x.mid())
-    return float(x) if isinstance(x, Quadratic) else float(as_fmpq(x))
+    try:
+        return float(x) if isinstance(x, Quadratic) else float(as_fmpq(x))
+    except OverflowError:
+        # Beyond the range of floats, which convert() refuses.
+        return float("inf")
 
 
 RR = Floats()

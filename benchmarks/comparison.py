@@ -1,0 +1,80 @@
+"""CPU seconds of float comparisons, and of the gauge of least norm that they start from, by factors and by Grams.
+
+    python benchmarks/comparison.py --quick       a few pairs
+    python benchmarks/comparison.py --pairs 20    pairs of each architecture
+
+A pair is w and g · w with relative errors of 1e-10; verdicts are counted, so that speed is not bought with answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from attngeom.canonical.least_norm import ROUGH_SWEEPS, rough_gauge
+from attngeom.comparison import compare
+from attngeom.exact import RR
+from attngeom.network import Architecture, Weights, random_symmetry, random_weights
+from attngeom.network.symmetry import linear_factors, tensors_of
+
+ARCHITECTURES = {
+    "12 layers of width 6": Architecture((6,) * 13, 4),
+    "6 layers, 2 heads, width 8": Architecture((8,) * 7, 4, heads=2, value_width=4),
+    "6 layers, 2 heads, skips": Architecture((8,) * 7, 4, heads=2, value_width=4, residual=True),
+    "6 softmax layers of width 16": Architecture((16,) * 7, 4, kind="softmax"),
+    "4 layers of width 64": Architecture((64,) * 5, 16),
+}
+
+
+def equal_pair(architecture: Architecture, seed: int) -> tuple[Weights, Weights]:
+    first = random_weights(architecture, RR, seed)
+    vector = first.act(random_symmetry(architecture, RR, seed + 1000)).vector()
+    errors = 1e-10 * np.random.default_rng(seed).standard_normal(len(vector))
+    return first, Weights.from_vector(architecture, vector * (1 + errors), RR)
+
+
+def gauge_by_factors(weights: Weights) -> None:
+    """The sweeps of :func:`rough_gauge` by singular values of the factors, in a settled basis."""
+    tensors = tensors_of(weights)
+    for _ in range(ROUGH_SWEEPS):
+        for factor in linear_factors(weights.architecture):
+            tensors |= factor.fix(tensors)[1]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two pairs of each architecture")
+    parser.add_argument("--pairs", type=int, default=10)
+    options = parser.parse_args()
+    columns = ("median", "largest", "gauge", "by factors")
+    print(f"{'':30}" + "".join(f"{column:>11}" for column in columns) + "  verdicts")
+    for name, architecture in ARCHITECTURES.items():
+        times, gauges, factors = [], [], []
+        verdicts: Counter[bool | None] = Counter()
+        for seed in range(2 if options.quick else options.pairs):
+            first, second = equal_pair(architecture, seed)
+            started = time.process_time()
+            verdicts[compare(first, second).same_function] += 1
+            times.append(time.process_time() - started)
+            gauges.append(seconds(lambda w=first: rough_gauge(w)))  # type: ignore[misc]
+            factors.append(seconds(lambda w=first: gauge_by_factors(w)))  # type: ignore[misc]
+        figures = (statistics.median(times), max(times), statistics.median(gauges), statistics.median(factors))
+        counts = f"{verdicts[True]} same, {verdicts[False]} different, {verdicts[None]} undecided"
+        print(f"{name:30}" + "".join(f"{figure:10.2f}s" for figure in figures) + f"  {counts}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
