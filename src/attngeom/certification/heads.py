@@ -15,6 +15,7 @@ import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits, pairs
@@ -282,6 +283,6 @@ def _independent_minor(flat: Array, size: int) -> tuple[list[int], list[int]] | 
 def _negative_element(form: Array) -> Array | None:
     """Coefficients x with xᵀ form x < 0: an eigenvector in floats, rounded and checked."""
     sizes = np.array([[float(x) for x in row] for row in form])
-    values, vectors = np.linalg.eigh(sizes / np.abs(sizes).max())
+    values, vectors = lapack.eigh(sizes / np.abs(sizes).max())
     x = QQ.convert(np.rint(vectors[:, 0] * 1e6).astype(np.int64))
     return x if values[0] < 0 and QQ.matmul(x[None], QQ.matmul(form, x[:, None]))[0, 0] < 0 else None

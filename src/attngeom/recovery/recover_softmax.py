@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, VirtualWeights, Weights, forward
 from attngeom.recovery.blackbox import BlackBox
@@ -247,7 +248,7 @@ class _Search:
         """About how well the data fix the M_i, relative to their norms: the largest error that the misfit explains."""
         error, J = self._residual(data, self.M)
         sizes = np.repeat([float(np.linalg.norm(matrix)) or 1.0 for matrix in self.M], self.d**2)
-        values = np.linalg.svd(J * sizes, compute_uv=False)
+        values = lapack.svdvals(J * sizes)
         rounding = np.finfo(float).eps * float(np.abs(data.seen).max()) * np.sqrt(len(error))
         misfit = max(float(np.linalg.norm(error)), rounding)
         return misfit / float(values[-1]) if values[-1] > 0 else float("inf")
@@ -261,7 +262,7 @@ class _Search:
             J = J[:, fixed:]
             scale = np.linalg.norm(J, axis=0)
             scale = np.where(scale > 0, scale, 1.0)
-            left, values, right = np.linalg.svd(J / scale, full_matrices=False)
+            left, values, right = lapack.svd(J / scale, full_matrices=False)
             projected = left.T @ error
             improved = False
             for _ in range(8):
