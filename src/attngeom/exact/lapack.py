@@ -137,6 +137,16 @@ def eigh(a: Array) -> tuple[Array, Array]:
     return _rescaled(values, exponent), vectors
 
 
+def eig(a: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors, complex in general, of a square matrix."""
+    unit, exponent = moderate(a)
+    try:
+        values, vectors = np.linalg.eig(unit)
+    except np.linalg.LinAlgError as error:
+        raise _no_convergence(error) from None
+    return values * 2.0**exponent, vectors
+
+
 def eigvalsh(a: Array) -> Array:
     """Eigenvalues, increasing, of a symmetric matrix or of a stack."""
     unit, exponent = moderate(a)

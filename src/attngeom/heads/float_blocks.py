@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
 
+from attngeom.errors import RangeError, SingularError
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 
 DRAWS = 8
@@ -49,7 +50,7 @@ class Blocks:
 
     def projectors(self) -> list[Array]:
         """The projectors onto the blocks, side of the outputs."""
-        inverse = np.linalg.inv(self.B)
+        inverse = lapack.inv(self.B)
         return [self.B[:, rows] @ inverse[rows] for rows, _ in self.spans()]
 
 
@@ -61,7 +62,7 @@ def block_form(slices: Array, heads: int | None, seed: int) -> Blocks | None:
     rng = np.random.default_rng(seed)
     n, m = slices.shape[1:]
     L, R = _whiten(slices)
-    even = np.linalg.solve(L, slices) @ np.linalg.inv(R)
+    even = lapack.solve(L, slices) @ lapack.inv(R)
     best = _from_eigenvectors(even, heads, rng) if n == m else None
     if (best is None or best[2] < LEAST_GAP) and n * n + m * m <= MAX_KERNEL:
         best = _from_kernel(even, heads, rng) or best
@@ -85,7 +86,7 @@ def _whiten(slices: Array) -> tuple[Array, Array]:
         for side in (0, 1):
             turned = even if side == 0 else np.swapaxes(even, 1, 2)
             gram = np.einsum("tab,tcb->ac", turned, turned, optimize=True) / k
-            values, vectors = np.linalg.eigh(gram)
+            values, vectors = lapack.eigh(gram)
             roots = np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
             root = (vectors * roots) @ vectors.T
             inverse = (vectors / roots) @ vectors.T
@@ -107,10 +108,10 @@ def _from_eigenvectors(slices: Array, heads: int | None, rng: np.random.Generato
         mixed = np.tensordot(rng.standard_normal((4, len(slices))), slices, axes=1)
         try:
             # M = T_2 T_1⁻¹ and two more, by one factorization of T_1ᵀ.
-            moved = np.linalg.solve(mixed[0].T, np.concatenate([x.T for x in mixed[1:]], axis=1)).T.reshape(3, n, n)
-            E = np.linalg.eig(moved[0])[1]
-            inner = np.linalg.solve(E, moved[1:] @ E)
-        except np.linalg.LinAlgError:
+            moved = lapack.solve(mixed[0].T, np.concatenate([x.T for x in mixed[1:]], axis=1)).T.reshape(3, n, n)
+            E = lapack.eig(moved[0])[1]
+            inner = lapack.solve(E, moved[1:] @ E)
+        except (RangeError, SingularError):
             continue
         if not np.all(np.isfinite(inner)):
             continue
@@ -125,8 +126,8 @@ def _from_eigenvectors(slices: Array, heads: int | None, rng: np.random.Generato
     gap, E, first, groups = best
     B = np.concatenate([_real_span(E[:, group]) for group in groups], axis=1)
     try:
-        G = np.linalg.solve(B, first)
-    except np.linalg.LinAlgError:
+        G = lapack.solve(B, first)
+    except (RangeError, SingularError):
         return None
     return _balanced(B, G, tuple((len(group), len(group)) for group in groups), gap)
 
@@ -137,13 +138,13 @@ def _balanced(B: Array, G: Array, sizes: tuple[tuple[int, int], ...], gap: float
     stop = 0
     for _, columns in sizes:
         start, stop = stop, stop + columns
-        G[start:stop] = np.linalg.qr(G[start:stop].T)[0].T
+        G[start:stop] = lapack.qr(G[start:stop].T)[0].T
     return B, G, gap, sizes
 
 
 def _real_span(vectors: Array) -> Array:
     """A real orthonormal basis of the span of complex vectors that come in conjugate pairs."""
-    left = np.linalg.svd(np.concatenate([vectors.real, vectors.imag], axis=1), full_matrices=False)[0]
+    left = lapack.svd(np.concatenate([vectors.real, vectors.imag], axis=1), full_matrices=False)[0]
     return left[:, : vectors.shape[1]]
 
 
@@ -203,7 +204,7 @@ def _from_kernel(slices: Array, heads: int | None, rng: np.random.Generator) -> 
     normal[n * n :, n * n :] = np.kron(np.einsum("tab,tac->bc", slices, slices), np.eye(m))
     cross = -np.einsum("tkj,til->iklj", slices, slices).reshape(n * n, m * m)
     normal[: n * n, n * n :], normal[n * n :, : n * n] = cross, cross.T
-    values, vectors = np.linalg.eigh(normal)
+    values, vectors = lapack.eigh(normal)
     # Eigenvalues are squares, known to ε of the largest: nothing below its root is resolved.
     values = np.sqrt(np.maximum(values, 0))
     floor = 10 * np.sqrt(np.finfo(float).eps) * values[-1]
@@ -223,14 +224,14 @@ def _from_kernel(slices: Array, heads: int | None, rng: np.random.Generator) -> 
     if B.shape != (n, n) or G.shape != (m, m):
         return None
     try:
-        return _balanced(B, np.linalg.inv(G), sizes, gap)
-    except np.linalg.LinAlgError:
+        return _balanced(B, lapack.inv(G), sizes, gap)
+    except (RangeError, SingularError):
         return None
 
 
 def _eigenspaces(matrix: Array, heads: int) -> list[tuple[float, Array]] | None:
     """The real invariant subspaces of a matrix whose eigenvalues form ``heads`` clusters on the line, in order."""
-    values, vectors = np.linalg.eig(matrix)
+    values, vectors = lapack.eig(matrix)
     order = np.argsort(values.real)
     if len(order) < heads:
         return None
@@ -263,7 +264,7 @@ def _refine(
             if done:
                 break
         amplification = form.amplification(B, G, C, metric, rng)
-    except np.linalg.LinAlgError:
+    except (RangeError, SingularError):
         return None
     return Blocks(B, G, sizes, residual, gap, amplification)
 
@@ -290,9 +291,10 @@ class _Form:
 
     def blocks_of(self, slices: Array, B: Array, G: Array) -> tuple[Array, float]:
         """C_i with T_i = B C_i G, and the relative size of their off-diagonal blocks."""
-        left = scipy.linalg.lu_factor(B)
-        right = scipy.linalg.lu_factor(G.T)
-        C = np.stack([scipy.linalg.lu_solve(right, scipy.linalg.lu_solve(left, T).T).T for T in slices])
+        count, (n, m) = len(slices), self.shape
+        # One factorization of each side for all slices, which lie side by side.
+        left = lapack.solve(B, slices.transpose(1, 0, 2).reshape(n, count * m)).reshape(n, count, m)
+        C = lapack.solve(G.T, left.transpose(2, 1, 0).reshape(m, count * n)).reshape(m, count, n).transpose(1, 2, 0)
         total = float(np.linalg.norm(C))
         return C, float(np.linalg.norm(C * self.off)) / total if total else np.inf
 
@@ -343,7 +345,7 @@ class _Form:
         left = metric.L @ B
         moved, _ = self.blocks_of(noise, left, G @ metric.R)
         X, _ = self.solve(C * ~self.off + moved * self.off)
-        B, inverse = left, np.linalg.inv(left)
+        B, inverse = left, lapack.inv(left)
         worst = 0.0
         for rows, _ in self._spans():
             # The projector B E B⁻¹ onto the block moves by B (X E − E X) B⁻¹.

@@ -77,7 +77,7 @@ def find_float_heads(
     if blocks is None:
         return "the slices show no common block form"
     lefts, rights = U @ blocks.B, blocks.G @ R.T
-    left_inverses, right_inverses = np.linalg.inv(blocks.B) @ U.T, R @ np.linalg.inv(blocks.G)
+    left_inverses, right_inverses = lapack.inv(blocks.B) @ U.T, R @ lapack.inv(blocks.G)
     found = tuple(
         _split_block(
             source, lefts[:, rows], left_inverses[rows], rights[columns], right_inverses[:, columns], noise, seed
@@ -129,12 +129,12 @@ def _from_anchor(
     values = source.block(left_inverse, right_inverse, candidates)
     anchor = int(np.argmax(np.linalg.norm(values, axis=(1, 2))))
     y = candidates[anchor]
-    base_left, strength, base_right = np.linalg.svd(values[anchor], full_matrices=False)
+    base_left, strength, base_right = lapack.svd(values[anchor], full_matrices=False)
     root = np.sqrt(strength[0])
     if root == 0:
         return None
     u, b = base_left[:, 0], base_right[0]
-    Z = np.linalg.qr(rng.standard_normal((d, d)))[0] * np.linalg.norm(y)
+    Z = lapack.qr(rng.standard_normal((d, d)))[0] * np.linalg.norm(y)
     squares = source.block(left_inverse, right_inverse, Z.T)
     mixed = source.block(left_inverse, right_inverse, Z.T + y) - squares - values[anchor]
     # mixed = root (u (Aᵀz)ᵀ + (V z) bᵀ): the parts across u and b are read off, along them one number is left.
@@ -168,8 +168,8 @@ def _from_form(
     own = form(unit)
     columns = np.stack([(form(unit + z) - own - form(z[None])) / 2 for z in y], axis=1)
     middle = y @ columns
-    S = columns @ np.linalg.pinv((middle + middle.T) / 2) @ columns.T
-    values, vectors = np.linalg.eigh((S + S.T) / 2)
+    S = columns @ lapack.pinv((middle + middle.T) / 2, 1e-15) @ columns.T
+    values, vectors = lapack.eigh((S + S.T) / 2)
     if not (values[-1] > 0 > values[0] or abs(values[0]) < 1e-9 * values[-1] or values[-1] < 1e-9 * abs(values[0])):
         return None
     plus, minus = np.sqrt(max(values[-1], 0)) * vectors[:, -1], np.sqrt(max(-values[0], 0)) * vectors[:, 0]

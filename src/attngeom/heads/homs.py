@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, measured_rank
 from attngeom.heads.factors import ReducedHead
@@ -64,7 +65,7 @@ def _solve_rows(rows: Array, wanted: Array, domain: Domain) -> tuple[Array | Non
     if domain.is_exact:
         solution = domain.solve(rows.T, wanted.T)
         return (None if solution is None else solution.T), True
-    X = np.linalg.lstsq(rows.T, wanted.T, rcond=None)[0].T
+    X = lapack.lstsq(rows.T, wanted.T).T
     miss = float(np.linalg.norm(X @ rows - wanted) / np.linalg.norm(wanted))
     clear = miss < NOISE / CLEAR_GAP or miss > NOISE * CLEAR_GAP
     return (X if miss < NOISE else None), clear
@@ -74,7 +75,7 @@ def _common_rows(h: ReducedHead, g: ReducedHead, scale: object, domain: Domain, 
     """The homomorphisms of case (ii), where W_g = λ K_h: one for each p in row W_h ∩ row K_g."""
     stacked = np.concatenate([h.W, g.K])
     if not domain.is_exact:
-        unit = np.concatenate([np.linalg.qr(h.W.T)[0].T, np.linalg.qr(g.K.T)[0].T])
+        unit = np.concatenate([lapack.qr(h.W.T)[0].T, lapack.qr(g.K.T)[0].T])
         rank = measured_rank(unit, domain, NOISE)
         return Homs(len(stacked) - rank.value, is_clear=clear and rank.is_clear)
     # x W_h = y K_g: the left nullspace of the stacked rows, as (x, −y).

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.domains import QQ, Array
 from attngeom.heads.results import Heads
 from attngeom.network import Architecture
@@ -56,7 +57,7 @@ def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> A
     opposite = np.stack([np.asarray(box(-X * node), dtype=np.float64)[:, :, 1] for node in nodes])
     odd = (values - opposite) / 2
     powers = np.stack([nodes ** (2 * order + 1) for order in range(ORDERS)], axis=1)
-    weights = np.linalg.inv(powers)[1]
+    weights = lapack.inv(powers)[1]
     found: Array = np.tensordot(weights, odd, axes=1)
     return found
 
@@ -72,8 +73,8 @@ def scale_heads(found: Heads, total: Array) -> Heads:
     if domain == QQ:
         scales = QQ.solve(columns, total.ravel()) if QQ.rank(columns) == columns.shape[1] else None
     else:
-        values = np.linalg.svd(columns, compute_uv=False)
-        scales = np.linalg.lstsq(columns, total.ravel(), rcond=None)[0] if values[-1] > 1e-8 * values[0] else None
+        values = lapack.svdvals(columns)
+        scales = lapack.lstsq(columns, total.ravel()) if values[-1] > 1e-8 * values[0] else None
         if scales is not None:
             miss = float(np.linalg.norm(columns @ scales - total.ravel()) / max(float(np.linalg.norm(total)), 1e-300))
             scales = scales if miss < 1e-5 else None
