@@ -85,8 +85,6 @@ def uses_of_linalg(path):
 
 @pytest.mark.parametrize("room", sorted(path for path in SOURCE.iterdir() if path.is_dir()), ids=lambda path: path.name)
 def test_lapack_is_called_from_one_home(room):
-    if room.name == "heads":
-        pytest.xfail("eigenvalues of general matrices have no guarded home yet")
     allowed = {"norm", "hadamard", "solve_triangular"}
     for path in room.rglob("*.py"):
         assert path == HOME or set(uses_of_linalg(path)) <= allowed, path
