@@ -67,7 +67,7 @@ def test_compact_folders_have_the_function_of_the_model(family, tmp_path):
 
 
 def test_redundant_entries_of_a_gpt2_layer_are_left_out(tmp_path):
-    """All of TRANSFORMERS' count but the value biases' last constant: 2·12·64² + 13·768 of one layer, here at 4·16."""
+    """2·H·a² + 13·d entries of one layer: all that it can spare but one (12 heads of width 64: 108,288)."""
     from attngeom.models.samples import random_model
 
     config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 1, "n_head": 4, "n_positions": 8, "vocab_size": 11}

@@ -41,7 +41,8 @@ def check_same_function(before: Weights, after: Weights) -> float:
     tolerance = max(TOLERANCE, SCALE_ERROR * 3.0**architecture.num_layers if is_homogeneous else 0.0)
     if not difference <= tolerance:
         raise InputError(
-            f"weights whose outputs would change by {difference:.0e} given; nothing is written, use exact weights"
+            f"weights whose outputs would change by {difference:.0e} given; nothing is written,"
+            " give weights of more even sizes, or move exact ones"
         )
     return difference
 
