@@ -107,6 +107,7 @@ def test_model_folders_are_compared_by_a_job(tmp_path):
     state = state_of(MODELS / "gpt2", changed_model(MODELS / "gpt2", tmp_path))
     page = VIEW.jobs["compare"](state, print)
     assert 'data-verdict="different"' in page and "rounding does not explain" in page
+    assert "Misfit of each head" in page
     with pytest.raises(AttnGeomError, match="two of one kind"):
         VIEW.jobs["compare"](state_of(MODELS / "gpt2", INPUTS / "deep.json"), print)
 

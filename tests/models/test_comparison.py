@@ -270,3 +270,17 @@ def test_degenerate_models_are_not_decided_exactly() -> None:
         model, "transformer.h.0.attn.c_attn.weight", lambda w: np.concatenate([w[:, :2] + 1, w[:, 2:]], axis=1)
     )
     assert compare(model, other, level="exact").same_function is None
+
+
+def test_misfits_of_all_heads_are_there():
+    """A change of one query row shows in its head alone, in units of what rounding explains."""
+    model = reference("llama")
+    state = {name: model.tensors.raw(name).astype(np.float64) for name in model.tensors}
+    name = "model.layers.1.self_attn.q_proj.weight"
+    state[name] = state[name].copy()
+    state[name][0] *= 1.5
+    found = compare(model, open_model(state, model.config), level="rounding")
+    heads = [layer.heads for layer in found.layers if layer.heads]
+    count = model.config["num_attention_heads"]
+    assert [len(row) for row in heads] == [count] * model.layers
+    assert max(heads[0]) < 1 and heads[1][0] > 10 and max(heads[1][1:]) < 1

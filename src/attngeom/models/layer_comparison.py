@@ -34,6 +34,8 @@ class LayerComparison:
     wrong: tuple[tuple[str, Misfit], ...] = ()
     suspects: tuple[tuple[str, Misfit], ...] = ()
     condition: float = 1.0
+    heads: tuple[float, ...] = ()
+    """For each head of self-attention the largest misfit of its tensors, in units of what rounding explains."""
 
     def to_json(self) -> dict[str, Any]:
         worst = None
@@ -120,7 +122,18 @@ def _judge(
         wrong=wrong,
         suspects=suspects,
         condition=condition,
+        heads=_by_head(misfits),
     )
+
+
+def _by_head(misfits: list[Misfits]) -> tuple[float, ...]:
+    """The worst ratio of query, key, value and output of each head; heads of a group share keys and values."""
+    ratios = {m.part: m.ratios for m in misfits if m.part in ("query", "key", "value", "output")}
+    count = len(ratios.get("query", ()))
+    if not count:
+        return ()
+    spread = [np.repeat(found, count // len(found)) for found in ratios.values() if count % len(found) == 0]
+    return tuple(float(ratio) for ratio in np.max(spread, axis=0))
 
 
 def _outliers(misfits: list[Misfits]) -> list[Misfit]:

@@ -210,12 +210,15 @@ def show_model_comparison(found: ModelComparison) -> Html:
         for name, misfit in (*layer.wrong, *layer.suspects)
     ]
     differences = [f"{key}: {a!r} and {b!r}"[:200] for key, (a, b) in found.config_differences.items()]
+    cells = [[(min(1.0, x / 10), f"{x:.2g}") for x in layer.heads] for layer in found.layers if layer.heads]
     return join(
         (
             tag("h2", "Compared"),
             tag("p", SAME[found.same_function], class_="verdict", id="verdict", data_verdict=marked),
             tag("p", badge(found.standing), f" {found.level}: {found.reason[:400]}", class_="reason"),
             table(columns, rows) if rows else None,
+            tag("h3", "Misfit of each head, 1: as large as rounding explains") if cells else None,
+            head_map(cells[:MAX_LISTED], "misfit of each head in units of rounding") if cells else None,
             tag("h3", "Tensors that rounding does not explain") if heads else None,
             table(("layer", "tensor", "head or unit", "misfit"), heads[:MAX_LISTED]) if heads else None,
             tag("ul", *(tag("li", line) for line in differences)) if differences else None,
