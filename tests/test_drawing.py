@@ -121,3 +121,14 @@ def test_names_are_completed_before_they_are_loaded():
     script = "import attngeom; print(set(attngeom.__all__) <= set(dir(attngeom)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_tables_of_an_atlas_draw_their_numbers():
+    from attngeom.atlas.summary import SummaryTable
+
+    table = SummaryTable(
+        "sizes", ["kind", "parameters", "dimension"], [["softmax", "1,024", "512"], ["lightning", 8, ""]]
+    )
+    axes = table.plot().axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["softmax", "lightning"]
+    assert sorted(bar.get_height() for bar in axes.patches) == [0, 8, 512, 1024]

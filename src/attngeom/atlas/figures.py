@@ -123,6 +123,7 @@ def _label_ends(axes: Axes, places: list[tuple[float, float, str, str]], gap: fl
     by_end: dict[tuple[float, str], list[tuple[float, str]]] = defaultdict(list)
     for x, y, text, color in places:
         by_end[x, color].append((y, text))
+    labels: dict[float, list[tuple[float, str, str]]] = defaultdict(list)
     for (x, color), ends in by_end.items():
         groups: list[tuple[float, list[str]]] = []
         for y, text in sorted(ends):
@@ -130,8 +131,12 @@ def _label_ends(axes: Axes, places: list[tuple[float, float, str, str]], gap: fl
                 groups[-1][1].append(text.removeprefix("a = "))
             else:
                 groups.append((y, [text]))
-        for y, texts in groups:
-            axes.annotate(", ".join(texts), (x, y), (5, -3), textcoords="offset points", fontsize=8, color=color)
+        labels[x] += [(y, ", ".join(texts), color) for y, texts in groups]
+    for x, named in labels.items():
+        least = -gap
+        for y, text, color in sorted(named):
+            least = max(y, least + gap)
+            axes.annotate(text, (x, least), (5, -3), textcoords="offset points", fontsize=8, color=color)
 
 
 def _render(figure: Figure, kind: str) -> bytes:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attngeom.atlas.records import Fact
 from attngeom.atlas.store import FactStore
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 """The columns and the rows of a table."""
+
+if TYPE_CHECKING:
+    from attngeom.drawing import Picture
+
+MAX_BARS, MAX_DRAWN = 4, 12
+"""Columns and rows of a table that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,21 @@ class SummaryTable:
         [[2, 1024], ['≥ 3', None]]
         """
         return {"title": self.title, "columns": [*self.columns], "rows": [[_cell(x) for x in row] for row in self.rows]}
+
+    def plot(self) -> Picture:
+        """The columns of numbers as bars, one group for each row, named by what stands before them."""
+        from attngeom.drawing import draw_stacks
+
+        cells = [[_cell(x) for x in row] for row in self.rows]
+        numbers = [k for k, _ in enumerate(self.columns) if any(isinstance(row[k], int) for row in cells)]
+        words = [k for k, _ in enumerate(self.columns) if k not in numbers] or numbers[:1]
+        drawn = [k for k in numbers if k not in words][:MAX_BARS]
+        names = [", ".join(str(self.rows[r][k]) for k in words) for r in range(min(len(self.rows), MAX_DRAWN))]
+        stacks = {
+            self.columns[k]: {name: cell for name, row in zip(names, cells) if isinstance(cell := row[k], int)}
+            for k in drawn
+        }
+        return draw_stacks(self.title, ", ".join(self.columns[k] for k in words), stacks, scale="log")
 
 
 def _cell(value: object) -> object:
