@@ -16,6 +16,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array
+from attngeom.network import Weights
 
 Out = Annotated[Path, file_option("--out", "Where to write the result.")]
 
@@ -23,6 +24,18 @@ Out = Annotated[Path, file_option("--out", "Where to write the result.")]
 def register(app: typer.Typer) -> None:
     app.command("canonicalize")(canonicalize_command)
     app.command("teleport")(teleport_command)
+
+
+def check_moved(start: Weights | None, moved: Weights) -> None:
+    """InputError if rounded weights are told apart from those they were made of: a second opinion before writing."""
+    if start is None or moved.domain.is_exact:
+        return
+    from attngeom.comparison import compare
+
+    if compare(start, moved).same_function is False:
+        raise InputError(
+            "weights whose function would change in floats given; nothing is written, give weights of more even sizes"
+        )
 
 
 def canonicalize_command(
@@ -36,12 +49,12 @@ def canonicalize_command(
     """Write the canonical representative of the weights; a compact file is restored to weights."""
     if gauge is not None and gauge not in GAUGES:
         raise InputError(f"--gauge {gauge[:40]!r} given; one of {', '.join(GAUGES)} is required")
-    found = (
-        from_form(read_compact(weights), gauge) if is_compact(weights) else canonicalize(read_weights(weights), gauge)
-    )
+    start = None if is_compact(weights) else read_weights(weights)
+    found = from_form(read_compact(weights), gauge) if start is None else canonicalize(start, gauge)
     if compact:
         write_compact(found.form, out)
     else:
+        check_moved(start, found.weights)
         write_weights(found.weights, out)
     before, after = weights.stat().st_size, out.stat().st_size
     if json:
@@ -77,6 +90,7 @@ def teleport_command(
             raise InputError("--objective gradient given without data; give --inputs and --targets")
         data = read_array(inputs)[0], read_array(targets)[0]
     found = teleport(start, objective, seed, *data, budget)
+    check_moved(start, found.weights)
     write_weights(found.weights, out)
     record = {**found.to_json(), "out": str(out)}
     if json:

@@ -135,7 +135,8 @@ def _match_heads(heads: tuple[Head, ...], moved: list[Head]) -> tuple[int, ...] 
     if not np.all(sizes) or not np.all(moved_sizes):
         return None
     cosines = np.abs((first / sizes[:, None]) @ (second / moved_sizes[:, None]).T)
-    _, places = linear_sum_assignment(-cosines)
+    # Heads beyond the range of floats have no angle to any other.
+    _, places = linear_sum_assignment(-np.nan_to_num(cosines, posinf=0.0, neginf=0.0))
     return tuple(int(place) for place in places)
 
 
