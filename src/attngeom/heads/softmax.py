@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.exact import lapack
-from attngeom.exact.domains import QQ, Array
+from attngeom.exact.domains import Array
 from attngeom.heads.results import Heads
 from attngeom.network import Architecture
 
@@ -68,10 +68,10 @@ def scale_heads(found: Heads, total: Array) -> Heads:
         return found
     columns = np.stack([head.V.ravel() for head in found.blocks], axis=1)
     domain = found.blocks[0].domain
-    if any(head.domain != domain for head in found.blocks):
+    if len({head.domain for head in found.blocks}) > 1:
         return replace(found, outcome="undecided", standing="undecided", blocks=(), reason="heads over several fields")
-    if domain == QQ:
-        scales = QQ.solve(columns, total.ravel()) if QQ.rank(columns) == columns.shape[1] else None
+    if not domain.rounds:
+        scales = domain.solve(columns, total.ravel()) if domain.rank(columns) == columns.shape[1] else None
     else:
         values = lapack.svdvals(columns)
         scales = lapack.lstsq(columns, total.ravel()) if values[-1] > 1e-8 * values[0] else None

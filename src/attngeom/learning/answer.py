@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Array, QuadraticField
+from attngeom.exact.domains import Array
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certificate import certify
@@ -169,7 +169,7 @@ def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: PairFind
 def _check_domain(weights: Weights) -> None:
     """Real weights: λ is about volumes of real parameters."""
     domain = weights.domain
-    if domain.characteristic or (isinstance(domain, QuadraticField) and domain.D < 0):
+    if not domain.is_real:
         raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
 
 

@@ -6,7 +6,6 @@ Nothing here comes from the search. The Jacobian is evaluated by forward propaga
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from attngeom.verification.budget import (
     MAX_SUMS_PER_RESIDUE,
     afford,
 )
-from attngeom.verification.reading import read_integer, read_object, require
+from attngeom.verification.reading import in_words, read_integer, read_object, require
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
 
@@ -51,8 +50,8 @@ class DimensionClaim:
 
     def __str__(self) -> str:
         """The claim in words, with every field of the architecture by name, also those with their usual values."""
-        fields = [f"{name} {json.dumps(value)}" for name, value in self.architecture.to_json().items()]
-        return f"the functions of attention networks with {', '.join(fields)} form a set of dimension {self.dimension}"
+        words = in_words(self.architecture)
+        return f"the functions of attention networks with {words} form a set of dimension {self.dimension}"
 
     def check(self, witness: Mapping[str, Any]) -> str:
         """Why the claim is true: a theorem says so, or a minor gives at least the dimension, a bound at most."""

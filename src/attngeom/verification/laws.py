@@ -7,7 +7,6 @@ of ε η_i is entry i of the Hessian times v.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +22,7 @@ from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
 from attngeom.verification.budget import MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, draw_attention
-from attngeom.verification.reading import read_index, read_integer, read_object, require
+from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
 from attngeom.verification.upper_bound import reached_widths
 
 MAX_PARAMETERS = 4000
@@ -44,9 +43,8 @@ class LawsClaim:
         return cls(architecture, read_integer(claim["count"], 0, 10**18, "count"))
 
     def __str__(self) -> str:
-        fields = [f"{name} {json.dumps(value)}" for name, value in self.architecture.to_json().items()]
         return (
-            f"gradient flow on any loss of attention networks with {', '.join(fields)} conserves {self.count}"
+            f"gradient flow on any loss of attention networks with {in_words(self.architecture)} conserves {self.count}"
             " independent quantities, the moments of the symmetries, and functions of these alone"
         )
 

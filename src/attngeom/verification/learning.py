@@ -22,7 +22,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
 from attngeom.verification.learning_ranks import Shape, check_ranks
-from attngeom.verification.reading import read_integer, read_matrix, read_object, read_rational, require, show
+from attngeom.verification.reading import in_words, read_integer, read_matrix, read_object, read_rational, require, show
 
 MAX_DIGITS = 10**9
 Twice = tuple[Fraction, int]
@@ -115,12 +115,12 @@ class LearningClaim:
 
     def __str__(self) -> str:
         """The claim in words, with every field of the architecture by name and a digest of the weights."""
-        fields = [f"{name} {json.dumps(value)}" for name, value in self.weights.architecture.to_json().items()]
         text = json.dumps([[name, [str(x) for x in array.ravel()]] for name, array in self.weights.tensors()])
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return (
-            f"for inputs with a density, the learning coefficient of attention networks with {', '.join(fields)} at the"
-            f" weights with digest {digest} is {self.value}, of multiplicity {self.multiplicity}"
+            "for inputs with a density, the learning coefficient of attention networks with"
+            f" {in_words(self.weights.architecture)} at the weights with digest {digest}"
+            f" is {self.value}, of multiplicity {self.multiplicity}"
         )
 
     def check(self, witness: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ from flint import fmpq
 
 from attngeom.errors import AttnGeomError, FormatError
 from attngeom.exact.numbers import as_fmpq
+from attngeom.network.architecture import Architecture
 
 
 class Unproven(AttnGeomError):
@@ -45,6 +47,15 @@ def show(value: Any) -> str:
     """
     text = repr(value)
     return text if len(text) <= 40 else text[:40] + "…"
+
+
+def in_words(architecture: Architecture) -> str:
+    """Every field of an architecture by name, also those with their usual values: nothing of a claim is left unsaid.
+
+    >>> in_words(Architecture((2, 1), 1))[:42]
+    'widths [2, 1], attention [1], tokens 3, ki'
+    """
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in architecture.to_json().items())
 
 
 def read_integer(value: Any, least: int, most: int, name: str) -> int:

@@ -53,6 +53,11 @@ class Domain(ABC):
         return 1
 
     @property
+    def is_real(self) -> bool:
+        """Whether the elements are real numbers."""
+        return self.characteristic == 0
+
+    @property
     def characteristic(self) -> int:
         """The least n > 0 with n·1 = 0, or 0."""
         return 0

@@ -172,6 +172,10 @@ class QuadraticField(ExtensionField):
             raise InputError(f"D = {self.D} given; a squarefree integer other than 0 and 1 is required")
 
     @property
+    def is_real(self) -> bool:
+        return self.D > 0
+
+    @property
     def label(self) -> str:
         return f"Q(√{self.D})"
 

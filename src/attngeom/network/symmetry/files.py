@@ -62,9 +62,10 @@ def symmetry_to_json(symmetry: Symmetry) -> dict[str, Any]:
 def symmetry_from_json(record: Any, name: str = "symmetry") -> Symmetry:
     """Read the JSON object of a group element."""
     record = check_header(record, "symmetry", name)
-    domain = DOMAINS.get(str(record.get("domain")))
-    if domain is None:
-        raise FormatError(f"{name}: domain {str(record.get('domain'))[:20]!r} found; QQ or RR is required")
+    written = str(record.get("domain"))
+    if written not in DOMAINS:
+        raise FormatError(f"{name}: domain {written[:20]!r} found; QQ or RR is required")
+    domain = DOMAINS[written]
     architecture = Architecture.from_json(record.get("architecture"))
     elements: dict[GroupFactor, Any] = {}
     try:
