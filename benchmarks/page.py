@@ -139,7 +139,7 @@ def cells(table: Table) -> tuple[list[str], list[list[str]]]:
     for who in table.people:
         heads.append(who if who != OURS else f"ours, {table.unit}")
         if who != OURS:
-            heads.append("ours / limit" if who == LIMIT else "ratio to ours")
+            heads.append("ours / limit" if who == LIMIT else "ratio")
     rows = []
     for row in table.rows:
         line = [row.case]

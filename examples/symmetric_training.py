@@ -5,7 +5,7 @@ Gradient descent commutes with orthogonal g, Adam only with signed permutations;
 same function and drift apart. Writes the trained weights of one pair, to be compared on the command line:
 
     python examples/symmetric_training.py --out runs
-    attngeom compare runs/first.safetensors runs/second.safetensors --tolerance 1e-7
+    attngeom compare runs/first.safetensors runs/second.safetensors
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Optimiser = Callable[[np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray
 
 
 def gradient_descent(vector: np.ndarray, gradient: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
-    return vector - 0.002 * gradient
+    return vector - 0.001 * gradient
 
 
 def adam(vector: np.ndarray, gradient: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:

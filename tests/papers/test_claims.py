@@ -9,7 +9,7 @@ import pytest
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, PAPERS, find_claims
-from attngeom.papers.claims import claims_table
+from attngeom.papers.claims import claims_list
 
 GEOMETRY = [
     *(f"Lemma {n}" for n in ("3.1", "3.5", "3.6", "A.3")),
@@ -109,7 +109,7 @@ def test_documents_name_every_claim_and_every_function_exists():
     docs = Path(__file__).parents[2] / "docs"
     papers, differences = (docs / "reference/papers.md").read_text(), (docs / "explanation/differences.md").read_text()
     for paper in PAPERS:
-        assert "\n".join(claims_table(paper)) in papers
+        assert "\n".join(claims_list(paper)) in papers
     for claim in CLAIMS:
         assert claim.correction is None or f"`{claim.id}`" in differences, claim.id
         assert resolve(claim.function) is not None

@@ -24,11 +24,11 @@ def find_claims(names: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(claim for claim in CLAIMS if not names or claim.id in names)
 
 
-def claims_table(paper: Paper) -> list[str]:
-    """The rows of one paper as a Markdown table: result, recorded outcome, command, function, id."""
-    rows = ["| result | outcome | command | function | id |", "|---|---|---|---|---|"]
+def claims_list(paper: Paper) -> list[str]:
+    """The rows of one paper as a Markdown definition list: result; recorded outcome and id; command and function."""
+    lines = []
     for claim in CLAIMS:
         if claim.paper == paper:
             label = outcome_label(claim.expected, claim.strength)
-            rows.append(f"| {claim.place} | {label} | `{claim.command}` | `{claim.function}` | `{claim.id}` |")
-    return rows
+            lines += [claim.place, f": **{label}**, `{claim.id}`", f": `{claim.command}`", f": `{claim.function}`", ""]
+    return lines
