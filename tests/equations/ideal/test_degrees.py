@@ -6,8 +6,9 @@ import pytest
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import Limits, Run, implicitize
-from attngeom.equations.ideal.degrees import choose_method
+from attngeom.equations.ideal.degrees import agrees_with_theory, choose_method
 from attngeom.equations.ideal.implicitization import SECOND_PRIME
+from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.state import digest
 from attngeom.errors import FormatError, InputError
 
@@ -112,3 +113,10 @@ def test_heads_without_a_value_width_follow_the_rule_of_networks() -> None:
     assert Variety(2, 1).value_width is None
     with pytest.raises(InputError, match="value_width"):
         Variety(3, 1, heads=2)
+
+
+def test_results_of_high_degree_are_taken_up_at_once_however_large_d_is() -> None:
+    """The multiplicity of S_λ is asked for as many directions as λ has rows; for ten of them it takes hours."""
+    weight = ((13, 7), (5, 5))
+    found = [agrees_with_theory(Variety(100, 4), WeightResult(10, weight, 1, rank, 1 - rank)) for rank in (0, 1)]
+    assert found == [True, False]

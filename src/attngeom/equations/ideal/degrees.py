@@ -213,7 +213,7 @@ def agrees_with_theory(variety: Variety, result: WeightResult) -> bool:
     d, a, targets = variety.d, variety.a, variety.num_targets
     if sum(mu) != result.degree or len(lam) > d or len(mu) > targets:
         return False
-    total = plethysm(mu, d).get(lam, 0)
+    total = plethysm(mu, len(lam)).get(lam, 0)  # the same for every d ≥ len(lam)
     rank = 0 if is_excluded(lam, mu, formulas.effective_rank(d, a, targets)) else 1
     new = int(formulas.is_known_module((lam, mu), d, a, targets))
     return (result.total, result.rank, result.generated) == (total, rank, total - rank - new)
