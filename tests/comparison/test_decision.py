@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from attngeom.comparison import compare, matching
 from attngeom.comparison.cleared import clear
-from attngeom.comparison.evaluation import evaluate_mod_p
 from attngeom.comparison.exact_lightning import SCREEN_TOKENS
 from attngeom.comparison.matching import match_rational
-from attngeom.comparison.results import NoMatch
 from attngeom.errors import InputError
-from attngeom.exact import GF, QQ, RR, WORD_PRIME
+from attngeom.exact import QQ, RR
 from attngeom.exact.domains import PrimeField
 from attngeom.network import (
     Architecture,
@@ -25,6 +23,7 @@ from attngeom.network import (
     weights_from_matrices,
 )
 from attngeom.network.symmetry.files import symmetry_from_json, symmetry_to_json
+from attngeom.results import Failure
 from tests.network.strategies import architectures
 
 BILLIONTH = fmpq(1, 10**9)
@@ -107,16 +106,6 @@ def test_wide_networks_are_aligned_exactly(architecture, draw):
     assert found.symmetry.apply(first).equals(second)
     found = compare(first, perturbed(second, architecture.num_parameters // 2))
     assert found.same_function is False and found.is_proven
-
-
-@settings(max_examples=40)
-@given(architecture=architectures(max_layers=2, max_width=4, max_tokens=5), seed=st.integers(0, 1000))
-def test_residues_of_the_output_agree_with_the_forward_pass(architecture, seed):
-    field = GF(WORD_PRIME)
-    weights = random_weights(architecture, QQ, seed).act(random_symmetry(architecture, QQ, seed + 1))
-    X = field.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
-    output = [[int(x) for x in row] for row in evaluate_mod_p(clear(weights), field.to_flint(X)).table()]
-    assert field.equal(field.convert(output), forward(weights.to(field), X))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -209,7 +198,7 @@ def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
     for place in range(0, architecture.num_parameters, 3):
         changed = perturbed(second, place)
         found = match_rational(clear(first), clear(changed))
-        assert isinstance(found, NoMatch) or found.apply(first).equals(changed)
+        assert isinstance(found, Failure) or found.apply(first).equals(changed)
 
 
 @pytest.mark.parametrize("name", ["Q", "K"])
@@ -228,7 +217,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     changed = with_tensors(second, **{f"layers_0_{name}": head.tensors[name] + change})
     A, moved = (weights.attention_matrices()[0][0] for weights in (second, changed))
     assert QQ.equal(QQ.matmul(A, u), QQ.matmul(moved, u)) and not QQ.equal(A, moved)
-    assert isinstance(match_rational(clear(first), clear(changed)), NoMatch)
+    assert isinstance(match_rational(clear(first), clear(changed)), Failure)
     assert compare(first, changed).same_function is False
 
 
@@ -240,7 +229,7 @@ def test_change_outside_the_solved_columns_is_found():
     normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).to_array().T))
     seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).to_array())[:, 0]
     changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.convert([seen[1], -seen[0]]), normal))
-    assert isinstance(match_rational(clear(first), clear(changed)), NoMatch)
+    assert isinstance(match_rational(clear(first), clear(changed)), Failure)
     assert compare(first, changed).same_function is False
 
 
@@ -257,7 +246,7 @@ def test_singular_matrices_are_no_symmetry():
         (Architecture((2, 2, 1), (2, 1)), layers, moved_layers),
     ):
         first, second = (Weights.from_tensors(architecture, x, QQ) for x in (tensors, moved))
-        assert isinstance(match_rational(clear(first), clear(second)), NoMatch)
+        assert isinstance(match_rational(clear(first), clear(second)), Failure)
         found = compare(first, second)
         assert found.same_function is True and found.is_proven and found.symmetry is None
 
@@ -266,7 +255,7 @@ def test_unrelated_weights_have_no_symmetry():
     architecture = Architecture((3, 3, 3), 2, heads=2, value_width=2)
     first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
     found = match_rational(clear(first), clear(other))
-    assert isinstance(found, NoMatch) and found.layer == 0
+    assert isinstance(found, Failure) and found.stage == "layer 0"
 
 
 @settings(max_examples=60)

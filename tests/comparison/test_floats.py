@@ -7,11 +7,11 @@ from attngeom.canonical.least_norm import least_norm, rough_gauge
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
 from attngeom.comparison.float_refinement import refine
-from attngeom.comparison.results import NoMatch
 from attngeom.exact import RR
 from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.algebra import inner, pull, push, retraction
+from attngeom.results import Failure
 
 ARCHITECTURES = [
     Architecture((4, 3, 3, 5), 2),
@@ -136,5 +136,5 @@ def test_distance_to_weights_beyond_the_range_of_floats_is_infinite(value):
 def test_zero_attention_has_no_match():
     architecture = Architecture((2, 2), 1)
     zero = Weights.from_vector(architecture, np.zeros(architecture.num_parameters), RR)
-    assert isinstance(match_floats(zero, zero), NoMatch)
+    assert isinstance(match_floats(zero, zero), Failure)
     assert compare(zero, zero).same_function is True

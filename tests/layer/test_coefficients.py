@@ -4,18 +4,17 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
-import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attngeom
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
+from attngeom.exact.domains import PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, Term, locate
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.labels import count_cross, count_cubics, count_output, count_single, count_support
-from attngeom.layer.symbolic import flint_polynomial, sympy_polynomial, variable_names
 from attngeom.network import Architecture, Weights, forward, random_weights
 
 DOMAINS = [QQ, GF(101), GF(WORD_PRIME), GF(BIG_PRIME), RR]
@@ -115,18 +114,6 @@ def test_interpolation_refuses_domains_without_halves(domain):
         interpolate(lambda X: X, 1, 1, 1, domain)
 
 
-@pytest.mark.parametrize("output", [(0, 0), (1, 1)])
-def test_flint_and_sympy_polynomials_equal_the_layer(output):
-    weights = random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=3)
-    coefficients = attngeom.coefficients(weights)
-    X = [[2, -3], [5, 7]]
-    expected = forward(weights, QQ.convert(X))[output]
-    flat = [x for row in X for x in row]
-    assert flint_polynomial(coefficients, output)(*flat) == expected
-    value = sympy_polynomial(coefficients, output).eval(dict(zip(sympy.symbols(variable_names(2, 2)), flat)))
-    assert str(value) == str(expected)
-
-
 def test_large_layers_expand_without_copies():
     weights = random_weights(Architecture((20, 20), 10, tokens=8), RR, seed=0)
     coefficients = attngeom.coefficients(weights)
@@ -184,7 +171,8 @@ def test_coefficient_looks_up_every_monomial_of_the_polynomial():
         QQ,
     )
     coefficients = attngeom.coefficients(weights)
-    polynomial = flint_polynomial(coefficients, (0, 1)).to_dict()
+    ring = PolynomialDomain.of(x=(2, 2))
+    polynomial = forward(weights.to(ring), ring.matrix("x", 2, 2))[0, 1].to_dict()
     entries = list(product(range(2), range(2)))
     for monomial in combinations_with_replacement(entries, 3):
         powers = [0] * 4

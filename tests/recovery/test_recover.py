@@ -12,6 +12,7 @@ from attngeom.comparison import compare
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import GF, QQ, RR
 from attngeom.exact.domains import Balls, QuadraticField
+from attngeom.files import read_json
 from attngeom.interop import read_weights
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.files import write_coefficients
@@ -20,7 +21,7 @@ from attngeom.layer.splitting import quadric_table
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox, weights_box
 from attngeom.recovery.polish import polish, relative_residual
-from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, read_table, write_table
+from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
@@ -280,12 +281,16 @@ def test_query_tables_lead_to_the_weights(architecture, tmp_path):
         inputs = table.rounds[-1][0]
         table = QueryTable(architecture, 4, (*table.rounds[:-1], (inputs, forward(weights, inputs))))
         write_table(table, tmp_path / "table.json")
-        found = continue_queries(read_table(tmp_path / "table.json"))
+        found = continue_queries(read_back(tmp_path / "table.json"))
         if isinstance(found, Recovery):
             break
         table = found
     assert found.outcome == "recovered"
     assert compare(weights, found.weights[0], tolerance=1e-8).same_function is True
+
+
+def read_back(path):
+    return table_from_json(read_json(path), path.name)
 
 
 def test_unanswered_and_damaged_tables_are_refused(tmp_path):
@@ -297,7 +302,7 @@ def test_unanswered_and_damaged_tables_are_refused(tmp_path):
     record["rounds"][0]["outputs"] = [[[1.0]]]
     (tmp_path / "t.json").write_text(json.dumps(record))
     with pytest.raises(FormatError, match="outputs of shape"):
-        read_table(tmp_path / "t.json")
+        read_back(tmp_path / "t.json")
 
 
 def test_box_with_answers_of_wrong_shape_is_refused():
@@ -329,7 +334,7 @@ def test_recover_command_plans_and_recovers(tmp_path, capsys):
     path = tmp_path / "t.json"
     arguments = ["recover", "--plan", "--widths", "2,2", "--attention", "2", "--tokens", "2", "--out", str(path)]
     assert run(arguments) == 0
-    table = read_table(path)
+    table = read_back(path)
     weights = random_weights(table.architecture, RR, 0)
     inputs = table.rounds[0][0]
     write_table(QueryTable(table.architecture, table.seed, ((inputs, forward(weights, inputs)),)), path)

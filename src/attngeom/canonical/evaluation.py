@@ -1,8 +1,8 @@
-"""Outputs of float weights of any size: in balls for small networks, in extended precision for large ones."""
+"""Outputs of float weights of any size: as floats times powers of two, or in balls for small networks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,22 +16,28 @@ BALL_BITS, MAX_BALL_BITS = 10**5, 3 * 10**7
 """The number of weights times the bits of precision up to which balls are used: always, and for extreme weights."""
 EXTREME = 500
 """Bits beyond which extended precision may lose a path beside a larger one."""
+LARGEST_SHIFT = 40_000
+"""Beyond the range of extended precision: such a shift gives zero or infinity."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledOutputs:
-    """Outputs units · 2^logs for inputs (N, d, t); a skip connection is taken off, so that what layers add is seen."""
+    """Outputs units · 2^exponents for inputs (N, d, t), one exponent, an int of any size, for each.
+
+    Beside a skip connection only what the layers add to the input is kept, so that small layers are seen.
+    """
 
     units: Array
-    logs: Array
+    exponents: Array
 
     @property
     def is_finite(self) -> bool:
         return bool(np.all(np.isfinite(self.units)))
 
-    def relative_to(self, logs: Array) -> Array:
-        """The outputs divided by 2^logs."""
-        return np.asarray(self.units * np.exp2((self.logs - logs).astype(Extended))[:, None, None])
+    def relative_to(self, exponents: Array) -> Array:
+        """The outputs divided by 2^exponents."""
+        shifts = np.clip(self.exponents - exponents, -LARGEST_SHIFT, LARGEST_SHIFT).astype(np.int64)
+        return np.asarray(np.ldexp(self.units, shifts[:, None, None]))
 
 
 def needed_bits(weights: Weights) -> int:
@@ -50,35 +56,52 @@ def evaluate(weights: Weights, units: Array, power: int) -> ScaledOutputs:
 
 
 def _evaluate_extended(weights: Weights, units: Array, power: int) -> ScaledOutputs:
-    """Lightning layers without skip connection are homogeneous of degree 3: their outputs are scaled one by one."""
-    architecture = weights.architecture
     layers = tuple(
         tuple(Head(*(array.astype(Extended) for array in head.tensors.values())) for head in heads)
         for heads in weights.layers
     )
-    extended = Weights(architecture, RR, layers)
-    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
-    X = np.ldexp(units.astype(Extended), power)
-    logs, Y = np.zeros(len(X)), X
+    return evaluate_floats(Weights(weights.architecture, RR, layers), np.ldexp(units.astype(Extended), power))
+
+
+def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
+    """The outputs in the precision of the arrays.
+
+    Lightning layers without skip connection are homogeneous of degree 3: they are scaled one by one and never overflow.
+
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((1, 1, 1), 1), np.full(6, 2.0**300), RR)
+    >>> evaluate_floats(w, np.ones((1, 1, 1))).exponents.tolist()
+    [3601]
+    """
+    architecture = weights.architecture
+    plain = Weights(replace(architecture, residual=False), RR, weights.layers)
+    exponents = np.zeros(len(X), dtype=object)
+    Y, added = X, np.zeros_like(X)
     for index in range(architecture.num_layers):
-        Y = forward_layer(extended, index, Y)
-        if is_homogeneous:
-            Y, exponents = _split(Y)
-            logs = 3 * logs + exponents
-    Y, exponents = _split(Y - X if architecture.residual else Y)
-    return ScaledOutputs(Y, logs + exponents)
+        step = forward_layer(plain, index, Y)
+        if architecture.residual:
+            added = added + step
+            Y = X + added
+        elif architecture.rule.is_polynomial:
+            Y, moved = _split(step)
+            exponents = 3 * exponents + moved
+        else:
+            Y = step
+    units, moved = _split(added if architecture.residual else Y)
+    return ScaledOutputs(units, exponents + moved)
 
 
 def _split(Y: Array) -> tuple[Array, Array]:
     """Y as units times powers of two, one for each input."""
-    exponents = np.frexp(np.max(np.abs(Y), axis=(1, 2)))[1]
-    return np.ldexp(Y, -exponents[:, None, None]), exponents
+    sizes = np.max(np.abs(Y), axis=(1, 2), initial=0.0)
+    exponents = np.frexp(np.where(np.isfinite(sizes), sizes, 1.0))[1]
+    return np.ldexp(Y, -exponents[:, None, None]), exponents.astype(object)
 
 
 def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) -> ScaledOutputs:
     """Balls do not overflow; their midpoints are rounded at the end."""
     moved = weights.to(balls)
-    found, logs = [], []
+    found, exponents = [], []
     with balls.working():
         scale = balls.convert([2])[0] ** power
         for unit in units:
@@ -88,8 +111,8 @@ def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) ->
             entries = [_round(y) for y in Y.ravel()]
             top = max((exponent for mantissa, exponent in entries if mantissa), default=0)
             found.append(np.array([np.ldexp(m, max(e - top, -16000)) for m, e in entries]).reshape(Y.shape))
-            logs.append(float(top))
-    return ScaledOutputs(np.array(found), np.array(logs))
+            exponents.append(top)
+    return ScaledOutputs(np.array(found), np.array(exponents, dtype=object))
 
 
 def _round(y: Any) -> tuple[Any, int]:

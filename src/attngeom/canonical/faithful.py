@@ -85,7 +85,7 @@ def _float_difference(before: Weights, after: Weights) -> float:
             if not all(outputs.is_finite for outputs in (old, new, *trials)):
                 continue
             is_seen = True
-            top = np.maximum(old.logs, new.logs)
+            top = np.maximum(old.exponents, new.exponents)
             Y = old.relative_to(top)
             gaps, sizes = _rows(new.relative_to(top) - Y), np.maximum(_rows(Y), _rows(new.relative_to(top)))
             errors = np.max([_rows(trial.relative_to(top) - Y) for trial in trials], axis=0)

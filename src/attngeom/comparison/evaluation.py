@@ -7,7 +7,6 @@ from math import log2
 from secrets import randbits
 
 import numpy as np
-from flint import nmod_mat
 
 from attngeom.comparison.cleared import ClearedNetwork, clear
 from attngeom.comparison.results import Separation
@@ -60,29 +59,6 @@ def float_residues(weights: Weights, p: int) -> Weights:
         for heads in weights.layers
     )
     return Weights(weights.architecture, field, layers)
-
-
-def evaluate_mod_p(network: ClearedNetwork, X: nmod_mat) -> nmod_mat:
-    """The output of a rational lightning network modulo a prime, through the t×t scores: for few tokens.
-
-    >>> from attngeom.network import Architecture
-    >>> ones = {f"layers.0.{name}": [[1]] for name in "QKV"}
-    >>> evaluate_mod_p(clear(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ)), nmod_mat(1, 2, [1, 2], 7))
-    [5, 3]
-    """
-    architecture, p, tokens = network.architecture, X.modulus(), X.ncols()
-    for index, heads in enumerate(network.layers):
-        total = X if architecture.residual else nmod_mat(architecture.widths[index + 1], tokens, p)
-        for head in heads:
-            Q, K, V = (tensor.residues(p) for tensor in head[:3])
-            scores = (K * X).transpose() * (Q * X)
-            if architecture.causal:
-                visible = [x if j <= i else 0 for j, row in enumerate(scores.table()) for i, x in enumerate(row)]
-                scores = nmod_mat(tokens, tokens, visible, p)
-            values = (V * X) * scores
-            total = total + (values if head.O is None else head.O.residues(p) * values)
-        X = total
-    return X
 
 
 def denominator_bits(network: ClearedNetwork) -> float:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.comparison.cleared import ClearedNetwork, clear
-from attngeom.comparison.evaluation import (
-    NEGLIGIBLE,
-    evaluate_mod_p,
-    present_separation,
-    separate_exact,
-)
+from attngeom.comparison.evaluation import NEGLIGIBLE, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison, Separation
@@ -19,7 +14,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
-from attngeom.network import Symmetry, Weights
+from attngeom.network import Symmetry, Weights, forward
 
 SCREEN_TOKENS = 8
 
@@ -35,7 +30,7 @@ def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
         reason = "a symmetry carries the first weights to the second"
         return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, symmetry=found)
     hypotheses = failed(check_hypotheses(first))
-    why = f"no symmetry carries one to the other (layer {found.layer}: {found.reason})"
+    why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
     if virtual_scales(first, second) is not None:
         reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
         return Comparison(same_function=True, standing="proven", reason=reason, seed=seed, failed_hypotheses=hypotheses)
@@ -90,14 +85,12 @@ def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separati
     visible = min(tokens, SCREEN_TOKENS)
     X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
     field = GF(WORD_PRIME)
-    point = field.to_flint(field.convert(X[:, :visible]))
     try:
-        outputs = evaluate_mod_p(first, point), evaluate_mod_p(second, point)
+        one, two = (forward(network.weights.to(field), field.convert(X[:, :visible])) for network in (first, second))
     except InputError:
         return None
-    if outputs[0] == outputs[1]:
+    if field.equal(one, two):
         return None
-    residues = tuple(field.zeros((first.architecture.widths[-1], tokens)) for _ in outputs)
-    for padded, output in zip(residues, outputs):
-        padded[:, :visible] = [[int(x) for x in row] for row in output.table()]
-    return present_separation(first, second, QQ.convert(X), (residues[0], residues[1]), field)
+    # The other tokens are zero, and so are their outputs.
+    outputs = tuple(np.pad(output, ((0, 0), (0, tokens - visible))) for output in (one, two))
+    return present_separation(first, second, QQ.convert(X), (outputs[0], outputs[1]), field)

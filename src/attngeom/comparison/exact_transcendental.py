@@ -64,7 +64,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int) -> Compar
         )
     if same is False:
         return Comparison(same_function=False, standing="theorem", reason=reason, seed=seed, fiber=fiber)
-    reason = reason or f"no symmetry was found (layer {found.layer}: {found.reason})"
+    reason = reason or f"no symmetry was found ({found.stage}: {found.reason})"
     return Comparison(
         same_function=None,
         standing="undecided",

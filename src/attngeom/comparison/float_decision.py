@@ -21,7 +21,7 @@ from attngeom.comparison.float_outputs import OutputTest, draw_inputs, judge_out
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_virtual import FloatVerdict, judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
-from attngeom.comparison.results import Comparison, NoMatch, Separation
+from attngeom.comparison.results import Comparison, Separation
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.errors import RangeError, SingularError
@@ -29,6 +29,7 @@ from attngeom.exact.domains import QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Architecture, Symmetry, Weights, forward
+from attngeom.results import Failure
 
 MAX_EXACT = 5_000
 """Parameters up to which floats are also compared as exact numbers."""
@@ -61,7 +62,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
         same, outputs = judgement.verdict.same, judgement.outputs
         is_kept = same is not False and misfit is not None and misfit <= AMPLIFIED * tolerance
         hypotheses: tuple[str, ...] = ()
-        if isinstance(judgement.aligned, NoMatch):
+        if isinstance(judgement.aligned, Failure):
             hypotheses = failed(check_hypotheses(pair.weights[places[1]], tolerance))
         separation = _separation(first, second, pair, outputs) if same is False else None
     return Comparison(
@@ -84,7 +85,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
 class _Judgement:
     verdict: FloatVerdict
     outputs: OutputTest
-    aligned: _Aligned | NoMatch | None = None
+    aligned: _Aligned | Failure | None = None
     is_exact: bool = False
     entropy: int | None = None
 
@@ -159,24 +160,24 @@ class _Aligned:
         return pair.gauges[places[1]].inverse().compose(found).compose(pair.gauges[places[0]])
 
 
-def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | NoMatch:
+def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | Failure:
     """The better of the symmetries found from the first weights to the second and, if asked for, back."""
     match = match_floats(*given)
     if not both or (isinstance(match, FloatMatch) and match.residual <= NEAR * tolerance):
-        return match if isinstance(match, NoMatch) else _Aligned(match, *given)
+        return match if isinstance(match, Failure) else _Aligned(match, *given)
     back = match_floats(given[1], given[0])
     if isinstance(back, FloatMatch) and not (isinstance(match, FloatMatch) and match.residual <= back.residual):
         return _Aligned(back, given[1], given[0])
-    return match if isinstance(match, NoMatch) else _Aligned(match, *given)
+    return match if isinstance(match, Failure) else _Aligned(match, *given)
 
 
-def _by_alignment(aligned: _Aligned | NoMatch, tolerance: float, seed: int) -> FloatVerdict:
+def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> FloatVerdict:
     """Same, if a symmetry carries every head to its place, in the gauge of least norm.
 
     Where errors of size τ swamp the outputs of any network of this depth, the weights as given are all there is to
     compare: then it is enough that every tensor is met to 30 τ.
     """
-    if isinstance(aligned, NoMatch):
+    if isinstance(aligned, Failure):
         return FloatVerdict(None, "")
     match, given = aligned.match, (aligned.source, aligned.target)
     one, two = (draw_copies(weights, tolerance, seed + k) for k, weights in enumerate(given))

@@ -10,13 +10,14 @@ from scipy.optimize import linear_sum_assignment
 
 from attngeom.canonical.least_norm import rough_gauge
 from attngeom.comparison.float_refinement import refine
-from attngeom.comparison.results import NoMatch
+from attngeom.comparison.matching import UNDETERMINED, no_match
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
+from attngeom.results import Failure
 
 RANK_CUT = 1e-13
 LARGE_MISFIT = 0.5
@@ -37,7 +38,7 @@ class FloatMatch:
     gauge: Symmetry
 
 
-def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
+def match_floats(first: Weights, second: Weights) -> FloatMatch | Failure:
     """The g for which g · first is close to second: layer by layer, as in the exact matching, then all layers at once.
 
     Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another multiplies errors by the condition of every V_i. In the
@@ -54,7 +55,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
             one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
             moved = one.apply(first), two.apply(second)
             start = _match(*moved, is_balanced=None not in gauges)
-            if isinstance(start, NoMatch):
+            if isinstance(start, Failure):
                 return start
             found = refine(start, *moved)
             misfit = relative_distance(found.apply(moved[0]), moved[1], None)
@@ -64,11 +65,11 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | NoMatch:
                 symmetry = refine(symmetry, first, second)
             residual = relative_distance(symmetry.apply(first), second)
         except (SingularError, RangeError):
-            return NoMatch(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
+            return no_match(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
     return FloatMatch(symmetry, residual, two)
 
 
-def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoMatch:
+def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Failure:
     architecture = first.architecture
     D: Array | None = None
     elements: dict[GroupFactor, Any] = {}
@@ -77,24 +78,21 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoM
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
         ]
         if not all(np.all(np.abs(x) < LARGEST) for head in moved for x in head.tensors.values()):
-            return NoMatch(index, "the change of basis leaves the range of floats")
+            return no_match(index, "the change of basis leaves the range of floats")
         order = _match_heads(heads, moved)
         if order is None:
-            return NoMatch(index, "an attention matrix is zero")
+            return no_match(index, "an attention matrix is zero")
         pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
         scales = [_scale(*pair) if architecture.rule.has_scale else 1.0 for pair in pairs]
         if not all(np.isfinite(scales)) or 0.0 in scales:
-            return NoMatch(index, "the scales of the attention matrices do not fit")
+            return no_match(index, "the scales of the attention matrices do not fit")
         free = not architecture.residual and index < architecture.num_layers - 1
         values = np.concatenate([head.value_matrix(RR) for head, _ in pairs], axis=1)
         D_next = np.eye(values.shape[0])
         if free:
             moved_values = np.concatenate([pair[1].value_matrix(RR) * s for pair, s in zip(pairs, scales)], axis=1)
             if _rank(values) < values.shape[0] or _rank(moved_values) < values.shape[0]:
-                return NoMatch(
-                    index,
-                    "the stacked value maps lack full row rank, so the basis after the layer is not determined",
-                )
+                return no_match(index, UNDETERMINED)
             D_next = (_solve_orthogonal if is_balanced else _solve_left)(values, moved_values)
         for place, ((head, other), scale) in enumerate(zip(pairs, scales)):
             C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
@@ -102,7 +100,7 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | NoM
             if head.O is not None and other.O is not None:
                 B = _solve_gauge(head.V, other.V * scale, D_next @ head.O, other.O)
             if _rank(C) < len(C) or (B is not None and _rank(B) < len(B)):
-                return NoMatch(index, "the factors of a head are not related by an invertible matrix")
+                return no_match(index, "the factors of a head are not related by an invertible matrix")
             elements[QueryKey(index, place, len(C))] = C
             if architecture.rule.has_scale:
                 elements[Scale(index, place)] = np.array([[scale]])

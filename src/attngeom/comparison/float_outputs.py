@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.canonical.evaluation import evaluate_floats
 from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
-from attngeom.exact.domains import RR, Array
+from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
-from attngeom.network.forward import forward_layer
 
 INPUTS = 24
 MAX_SIZES = 8
@@ -23,14 +23,6 @@ MAX_ENTRIES = 2 * 10**7
 VERY_FAR = 10 * FAR
 WIDE = 12
 WIDEST = 600
-
-
-@dataclass(frozen=True, eq=False)
-class Outputs:
-    """Outputs (N, d_l, t) of one copy as values times 2^exponents, one exponent for each input."""
-
-    values: Array
-    exponents: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,38 +42,6 @@ class OutputTest:
     noise: float
     excess: float
     place: int
-
-
-def evaluate(weights: Weights, X: Array) -> Outputs:
-    """φ(X), or φ(X) − X with a skip connection; layers without one are scaled one by one, so nothing overflows."""
-    architecture = weights.architecture
-    is_homogeneous = architecture.rule.is_polynomial
-    exponents = np.zeros(len(X), dtype=object)
-    Y, added = X, np.zeros_like(X)
-    plain = Weights(_without_skip(architecture), RR, weights.layers)
-    for index in range(architecture.num_layers):
-        step = forward_layer(plain, index, Y)
-        if architecture.residual:
-            added = added + step
-            Y = X + added
-        elif is_homogeneous:
-            Y, e = _normalised(step)
-            exponents = 3 * exponents + e
-        else:
-            Y = step
-    if architecture.residual:
-        return Outputs(added, exponents)
-    return Outputs(Y, exponents) if is_homogeneous else Outputs(*_normalised(Y))
-
-
-def _without_skip(architecture: Architecture) -> Architecture:
-    return Architecture.from_json({**architecture.to_json(), "residual": False})
-
-
-def _normalised(Y: Array) -> tuple[Array, Array]:
-    sizes = np.max(np.abs(Y), axis=(1, 2), initial=0.0)
-    e = np.where(sizes > 0, np.frexp(np.where(np.isfinite(sizes), sizes, 1.0))[1], 0)
-    return np.ldexp(Y, -e[:, None, None]), e.astype(object)
 
 
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
@@ -130,9 +90,11 @@ def _exponent(a: Array) -> int:
 def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array, tolerance: float) -> OutputTest:
     """Compare the outputs at the inputs X, entry by entry, with the noise of the copies."""
     with np.errstate(all="ignore"):
-        sides = [[evaluate(copy_of(architecture, layers, k), X) for k in range(COPIES + 1)] for layers in (one, two)]
-        largest = np.array([max(side[0].exponents[n] for side in sides) for n in range(len(X))], dtype=object)
-        values = [[_at(outputs, largest) for outputs in side] for side in sides]
+        sides = [
+            [evaluate_floats(copy_of(architecture, layers, k), X) for k in range(COPIES + 1)] for layers in (one, two)
+        ]
+        largest = np.maximum(*(side[0].exponents for side in sides))
+        values = [[outputs.relative_to(largest) for outputs in side] for side in sides]
         difference = np.abs(values[0][0] - values[1][0])
         noise = np.hypot(*(spread(np.stack(side)) for side in values))
         size = np.maximum(*(np.abs(side[0]) for side in values))
@@ -148,8 +110,3 @@ def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array
     rms = [float(np.sqrt(np.mean(x**2))) for x in (*relative, exact)]
     place = int(np.argmax(np.where(worst > FAR, relative[0], -1.0)))
     return OutputTest(X, largest, is_far, float(worst.max()) if shows else np.inf, rms[0], rms[1], rms[2], place)
-
-
-def _at(outputs: Outputs, exponents: Array) -> Array:
-    shift = np.clip((outputs.exponents - exponents).astype(object), -3000, 3000).astype(np.int64)
-    return np.asarray(np.ldexp(outputs.values, shift[:, None, None]))

@@ -18,21 +18,27 @@ from flint import fmpq, fmpz, fmpz_mat
 
 from attngeom.comparison.cleared import ClearedHead, ClearedNetwork
 from attngeom.comparison.gauges import solve_gauge, solve_left
-from attngeom.comparison.results import NoMatch
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
 from attngeom.network import Symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
+from attngeom.results import Failure
 
 MAX_ORDERS = 120
+UNDETERMINED = "the stacked value maps lack full row rank, so the basis after the layer is not determined"
 
 Mark = tuple[fmpq, ...]
 Found = tuple[dict[GroupFactor, Any], ClearedMatrix | None]
 """The elements of the head symmetries of one layer, and the change of basis after it."""
 
 
-def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | NoMatch:
+def no_match(layer: int, reason: str) -> Failure:
+    """Why no group element was found, and at which layer, from 0; it does not prove that the functions differ."""
+    return Failure(stage=f"layer {layer}", reason=reason)
+
+
+def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | Failure:
     """The g with g · first = second over Q, or the reason why the search failed.
 
     It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
@@ -55,21 +61,22 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
         vectors, moved_vectors = ([_attend(head, u) for head in side] for side in (heads, moved))
         marks, moved_marks = ([_normalised(vector) for vector in side] for side in (vectors, moved_vectors))
         if () in marks:
-            return NoMatch(index, "an attention matrix is zero")
+            return no_match(index, "an attention matrix is zero")
         free = not architecture.residual and index < architecture.num_layers - 1
-        reason = "the attention matrices of the heads are not proportional in any order"
+        found: Found | Failure = no_match(
+            index, "the attention matrices of the heads are not proportional in any order"
+        )
         for order in _orders(marks, moved_marks):
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
             scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
             if not architecture.rule.has_scale and any(scale != 1 for scale in scales):
-                found: Found | str = "the attention matrices differ by a scale"
+                found = no_match(index, "the attention matrices differ by a scale")
             else:
                 found = _match_layer(index, pairs, scales, free)
-            if not isinstance(found, str):
+            if not isinstance(found, Failure):
                 break
-            reason = found
-        else:
-            return NoMatch(index, reason)
+        if isinstance(found, Failure):
+            return found
         parts, before = found
         elements |= parts
         elements[HeadOrder(index, architecture.heads)] = order
@@ -123,18 +130,19 @@ def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
 
 def _match_layer(
     index: int, pairs: list[tuple[ClearedHead, ClearedHead]], scales: list[fmpq], free: bool
-) -> Found | str:
+) -> Found | Failure:
     """The elements for the heads of one layer and D_i (None if it is the identity), or what went wrong."""
     values = [head.values() for head, _ in pairs]
     moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
     D = None
     if free:
-        solved = _solve_basis(values, moved_values)
-        if isinstance(solved, str):
-            return solved
-        D = solved
+        D = _solve_basis(values, moved_values)
+        if D is None:
+            return no_match(index, UNDETERMINED)
+        if not D.is_invertible():
+            return no_match(index, "the value maps of the two networks have different ranks")
     if not all((x if D is None else D * x).equals(y) for x, y in zip(values, moved_values)):
-        return "the value maps do not fit"
+        return no_match(index, "the value maps do not fit")
     elements: dict[GroupFactor, Any] = {}
     for place, ((head, moved), scale) in enumerate(zip(pairs, scales)):
         C = _solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
@@ -143,7 +151,7 @@ def _match_layer(
             outputs = head.O if D is None else D * head.O
             B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
         if C is None or (head.O is not None and B is None):
-            return "the factors of a head are not related by an invertible matrix"
+            return no_match(index, "the factors of a head are not related by an invertible matrix")
         elements[QueryKey(index, place, head.K.matrix.nrows())] = C.to_array()
         if scale != 1:
             elements[Scale(index, place)] = QQ.convert([[scale]])
@@ -152,16 +160,14 @@ def _match_layer(
     return elements, D
 
 
-def _solve_basis(values: list[ClearedMatrix], moved: list[ClearedMatrix]) -> ClearedMatrix | str:
-    """The invertible D with D · values = moved, if values have full row rank; the caller checks the equation."""
+def _solve_basis(values: list[ClearedMatrix], moved: list[ClearedMatrix]) -> ClearedMatrix | None:
+    """The D with D · values = moved, None unless values have full row rank; the caller checks the equation."""
     D = _solve_left(values, moved)
     if D is None:
         stacked = [np.concatenate([x.to_array() for x in side], axis=1) for side in (values, moved)]
         solved = solve_left(stacked[0], stacked[1], QQ)
-        if solved is None:
-            return "the stacked value maps lack full row rank, so the basis after the layer is not determined"
-        D = QQ.clear(solved)
-    return D if D.is_invertible() else "the value maps of the two networks have different ranks"
+        return None if solved is None else QQ.clear(solved)
+    return D
 
 
 def _solve_gauge(

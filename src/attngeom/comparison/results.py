@@ -41,14 +41,6 @@ class Separation:
         return record
 
 
-@dataclass(frozen=True)
-class NoMatch:
-    """Why no group element was found, and at which layer; it does not prove that the functions differ."""
-
-    layer: int
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison(Result):
     """The answer to "same function?": True, False or None (cannot be told), and what it rests on.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import QQ, Array
-from attngeom.heads.pencil import Endomorphism, Pencil, commutant, compress, trace_form
+from attngeom.heads.pencil import Endomorphism, Pencil, commutant, compress
 from attngeom.heads.summands import Summand, split_summands
 from attngeom.layer.splitting import LayerSplitting, split_layer
 
@@ -24,11 +24,6 @@ class Decomposition:
     summands: list[Summand]
     tables: list[Array]
     splittings: list[LayerSplitting]
-
-    @property
-    def torus(self) -> int:
-        """The rank of the trace form: an upper bound for the number of indecomposable summands, over every field."""
-        return QQ.rank(trace_form(self.basis))
 
 
 def decompose(table: Array, seed: int = 0) -> Decomposition | None:

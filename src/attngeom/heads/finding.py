@@ -22,7 +22,6 @@ from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
-from attngeom.network.attention import Softmax
 from attngeom.results import Standing
 
 LARGEST_MISFIT = 1e-2
@@ -120,14 +119,14 @@ def _from_weights(
         found = _exactly(layer_table(weights), seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
-    if architecture.kind != Softmax.name:
+    if not architecture.rule.is_normalised:
         return found
     values = weights.value_matrices()[0]
     return scale_heads(found, domain.reduce(sum(values[1:], start=values[0])))
 
 
 def _check_architecture(architecture: Architecture) -> None:
-    if architecture.num_layers != 1 or architecture.kind not in ("lightning", Softmax.name):
+    if architecture.num_layers != 1 or not (architecture.rule.is_polynomial or architecture.rule.is_normalised):
         raise InputError(
             f"{architecture.num_layers} layers of {architecture.kind} attention given;"
             " one lightning or softmax layer is required"
@@ -169,7 +168,7 @@ def _from_box(
     _check_architecture(architecture)
     if architecture.residual:
         raise InputError("a black box with a skip connection was given; subtract its input from its output")
-    if architecture.kind == Softmax.name:
+    if architecture.rule.is_normalised:
         table, total, accuracy = softmax_table(box, architecture)
         found = _in_floats(TableSlices(table), heads, totals, max(noise, accuracy), seed)
         return scale_heads(found, total)

@@ -15,7 +15,6 @@ from attngeom.heads.factors import ReducedHead, factor, layer_table, reduce_head
 from attngeom.heads.homs import Homs, find_homs
 from attngeom.layer.splitting import quadric_table
 from attngeom.network import Weights
-from attngeom.network.attention import Softmax
 from attngeom.results import Result
 
 UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
@@ -95,7 +94,7 @@ def heads_unique(weights: Weights) -> Uniqueness:
         )
     if architecture.rule.is_polynomial:
         found = _decide_lightning(weights, heads)
-    elif architecture.kind == Softmax.name:
+    elif architecture.rule.is_normalised:
         found = _decide_softmax(weights, heads)
     else:
         found = _undecided(f"{architecture.kind} attention: there is no theorem on its heads here")

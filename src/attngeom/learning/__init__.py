@@ -1,4 +1,4 @@
-"""Learning of attention networks: learning coefficients, conservation laws, samples."""
+"""Learning of attention networks: learning coefficients, conservation laws, tracking of runs."""
 
 from attngeom.learning.answer import LearningCoefficient, learning_coefficient
 from attngeom.learning.strata import LearningTable, global_learning_coefficient, learning_table

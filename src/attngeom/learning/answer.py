@@ -148,7 +148,7 @@ def _find(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: in
 def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> PairFinding:
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
-    if architecture.kind == "lightning" and architecture.num_layers == 1 and sample.shape[-1] >= 2:
+    if architecture.rule.is_polynomial and architecture.num_layers == 1 and sample.shape[-1] >= 2:
         table = table_at(sample, architecture.causal, weights.domain)
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
             return one_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)

@@ -14,7 +14,7 @@ from attngeom.network.weights import Weights
 
 def hidden_width(architecture: Architecture) -> int | None:
     """The width δ of all hidden layers, if the architecture is one of Theorem C; None if it is not."""
-    if architecture.kind != "softmax" or architecture.causal or not architecture.has_virtual_weights:
+    if not architecture.rule.is_normalised or architecture.causal or not architecture.has_virtual_weights:
         return None
     if architecture.num_layers < 2 or architecture.tokens < 2:
         return None

@@ -16,33 +16,33 @@ from attngeom.learning.blocks import Block, HeadBlocks, unit_size
 from attngeom.learning.findings import PairFinding
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import ProductPoint
+from attngeom.network.attention import Sigmoid, Softmax
 from attngeom.network.weights import Head, Weights
 
 ZERO_FUNCTION = "A = 0 or V = 0, so K is of the order of ‖A‖² ‖V‖²"
 CLOSE = 1e-12
 """Float matrices nearer than this, relative to their norms, may be equal."""
+BOUNDED = {Softmax.name: "A2", Sigmoid.name: "A3"}
+"""The theorems on a head that is an immersion of (A, V) at every A, by kind of attention."""
 IMMERSION = "K is of the order of ‖A − A_0‖² + ‖V − V_0‖²"
 
 
 def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
     """What the theorems on one layer say; None if they say nothing."""
-    architecture = weights.architecture
+    architecture, rule = weights.architecture, weights.architecture.rule
     if architecture.num_layers > 1:
         return None
     if len(blocks) > 1:
-        return softmax_heads(weights, blocks) if architecture.kind == "softmax" else None
+        return softmax_heads(weights, blocks) if rule.is_normalised else None
     (head,), (found,) = weights.layers[0], blocks
-    if architecture.kind == "lightning":
+    if rule.is_polynomial:
         if architecture.tokens < 2:
             return one_lightning_token(head, found, weights.domain)
         return lightning(found, _is_aligned(head, found, weights.domain))
-    if architecture.kind == "softmax":
-        if architecture.tokens < 2:
-            return PairFinding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
-        return bounded("A2", found)
-    if architecture.kind == "sigmoid" and (architecture.tokens >= 2 or found.value.is_zero):
-        return bounded("A3", found)
-    return None
+    if rule.is_normalised and architecture.tokens < 2:
+        return PairFinding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
+    theorem = BOUNDED.get(rule.name) if architecture.tokens >= 2 or found.value.is_zero else None
+    return None if theorem is None else bounded(theorem, found)
 
 
 def bounded(theorem: str, head: HeadBlocks) -> PairFinding:

@@ -16,7 +16,7 @@ from attngeom.learning.blocks import Block, HeadBlocks
 from attngeom.learning.deep import deep_pair, hidden_width, seen_layers
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import least_pair, product_points
-from attngeom.learning.single import aligned_pair, bounded, lightning
+from attngeom.learning.single import BOUNDED, aligned_pair, bounded, lightning
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
@@ -124,8 +124,8 @@ def _strata(architecture: Architecture) -> Iterator[Stratum]:
     for A, V in _combine(_attention_blocks(layer, "A"), _value_blocks(layer)):
         head = HeadBlocks(A, V, ())
         words = f"{A.words}, {V.words}"
-        if architecture.kind != "lightning":
-            found = bounded("A2" if architecture.kind == "softmax" else "A3", head)
+        if not architecture.rule.is_polynomial:
+            found = bounded(BOUNDED[architecture.kind], head)
             yield Stratum(words, _known(found.pair), found.theorem)
         elif A.rank == V.rank == 1:
             if layer.d_in > 1:

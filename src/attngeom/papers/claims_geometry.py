@@ -23,7 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The number of samples that determine a function grows linearly with the dimension of the set of functions,"
         " whatever the number of parameters is.",
         "double precision", "proven", samples.run_samples,
-        "attngeom dim --widths 2,2 --attention 1 --tokens 2", "attngeom.learning.samples.samples_needed",
+        "attngeom dim --widths 2,2 --attention 1 --tokens 2", "attngeom.dimensions.Dimension.samples",
         page="docs/theorems/training.md, Theorem N",
     ),
     Claim(

@@ -17,7 +17,6 @@ from attngeom.equations.vanishing import vanishes_at_random, vanishes_identicall
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.polynomials import polynomial_determinant
-from attngeom.layer.symbolic import variable_names
 from attngeom.papers.expansion import generic_layer, layer_output
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in
@@ -35,7 +34,7 @@ def run_slices(work: Work) -> Finding:
     checks = []
     for d, t in work.choose(((2, 3),), ((2, 3), (3, 3), (2, 4))):
         ring, V, A, X = generic_layer(d, 1, t)
-        names = variable_names(d, t)
+        names = PolynomialDomain.of(x=(d, t)).variables
         F = layer_output(V, A, X, ring)[0, 0]
         mixed = [e for e in support_in(F, names) if sum(e[::t]) < 3]
         allowed = all(sorted(sum(e[column::t]) for column in range(1, t))[-1] == 2 and sum(e[::t]) == 1 for e in mixed)

@@ -16,7 +16,6 @@ from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
 from attngeom.exact.polynomials import polynomial_ring
 from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
 from attngeom.layer.labels import count_output, count_support
-from attngeom.layer.symbolic import variable_names
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in
 
@@ -58,7 +57,7 @@ def run_supports(work: Work) -> Finding:
     for d, d_out, t in work.choose(QUICK_SIZES, FULL_SIZES):
         ring, V, A, X = generic_layer(d, d_out, t)
         F = layer_output(V, A, X, ring)
-        names = variable_names(d, t)
+        names = PolynomialDomain.of(x=(d, t)).variables
         supports = [[support_in(F[i, j], names) for j in range(t)] for i in range(d_out)]
         label = f"d = {d}, d' = {d_out}, t = {t}"
         checks.append(Check(f"{label}: equal supports in all rows", all(row == supports[0] for row in supports)))
@@ -73,7 +72,7 @@ def run_counts(work: Work) -> Finding:
     for d, d_out, t in work.choose(QUICK_SIZES, FULL_SIZES):
         ring, V, A, X = generic_layer(d, d_out, t)
         F = layer_output(V, A, X, ring)
-        supports = [support_in(F[0, j], variable_names(d, t)) for j in range(t)]
+        supports = [support_in(F[0, j], PolynomialDomain.of(x=(d, t)).variables) for j in range(t)]
         one = comb(d + 2, 3) + (t - 1) * d * comb(d + 1, 2)
         counted = len(supports[0]), len(frozenset().union(*supports))
         label = f"d = {d}, t = {t}: {counted[0]} monomials in one output and {counted[1]} in all"
@@ -116,7 +115,7 @@ def run_coefficients(work: Work) -> Finding:
         ring, V, A, X = generic_layer(d, d_out, t)
         F = layer_output(V, A, X, ring)
         single, cross = expand_matrices(A, V, ring)
-        names = variable_names(d, t)
+        names = PolynomialDomain.of(x=(d, t)).variables
         same, seen = True, 0
         for i, j in np.ndindex(d_out, t):
             for exponents, coefficient in collect(F[i, j], names).items():

@@ -20,7 +20,6 @@ from attngeom.exact.multisets import triples
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.polynomials import polynomial_ring
 from attngeom.layer.coefficients import expand_matrices
-from attngeom.layer.symbolic import variable_names
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.papers.expansion import generic_layer, layer_output, linear_relations
 from attngeom.papers.records import Check, Finding, Work
@@ -163,7 +162,7 @@ def run_copies(work: Work) -> Finding:
     checks = []
     for d, t in work.choose(((2, 3),), ((1, 4), (2, 3), (2, 4), (3, 3))):
         ring, V, A, X = generic_layer(d, 1, t)
-        F, names = layer_output(V, A, X, ring), variable_names(d, t)
+        F, names = layer_output(V, A, X, ring), PolynomialDomain.of(x=(d, t)).variables
         found: dict[tuple[tuple[int, ...], ...], set[str]] = {}
         for j in range(t):
             for e, coefficient in collect(F[0, j], names).items():

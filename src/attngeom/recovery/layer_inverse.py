@@ -1,8 +1,7 @@
-"""Undoing virtual layers on two tokens: N ↦ N · mask(Nᵀ S N) and its inverse, in floats and balls.
+"""Undoing virtual lightning layers on two tokens, in floats and balls.
 
-A virtual layer maps X to X · mask(Xᵀ M X). If X = P N with two fixed columns P and a 2×2 matrix N of coordinates, it
-maps N to N · mask(Nᵀ S N) with S = Pᵀ M P. Token 0 is the small one, token 1 the large one; the mask of causal
-attention lets token 0 see both and token 1 only itself.
+If X = P N with two fixed columns P and a 2×2 matrix N of coordinates, the virtual layer X ↦ X · mask(Xᵀ M X) is the
+virtual layer N ↦ N · mask(Nᵀ S N) with S = Pᵀ M P.
 """
 
 from __future__ import annotations
@@ -13,60 +12,55 @@ from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import midpoints, to_float
+from attngeom.network.attention import Attention
+from attngeom.network.virtual import virtual_layer
 
 STARTS = 6
 NEWTON_STEPS = 40
 ACCEPTED = 1e-10
-CAUSAL_MASK = np.array([[1, 0], [1, 1]])
-FULL_MASK = np.ones((2, 2), dtype=int)
+UNITS = np.eye(4).reshape(4, 2, 2)
 
 
-def apply_layer(N: Array, S: Array, mask: Array, domain: Domain) -> Array:
-    """N · mask(Nᵀ S N)."""
-    return domain.matmul(N, domain.matmul(N.T, domain.matmul(S, N)) * mask)
-
-
-_UNITS = np.eye(4).reshape(4, 2, 2)
+def _mask(rule: Attention) -> Array:
+    return rule.hide(np.ones((2, 2)))
 
 
 def _derivative(N: Array, S: Array, mask: Array) -> Array:
-    """The 4×4 Jacobian of :func:`apply_layer` at N, in floats."""
+    """The 4×4 Jacobian of the layer at N, in floats."""
     left, right = S @ N, N.T @ S
-    change = (np.swapaxes(_UNITS, 1, 2) @ left + right @ _UNITS) * mask
-    columns: Array = (_UNITS @ ((N.T @ left) * mask) + N @ change).reshape(4, 4)
+    change = (np.swapaxes(UNITS, 1, 2) @ left + right @ UNITS) * mask
+    columns: Array = (UNITS @ ((N.T @ left) * mask) + N @ change).reshape(4, 4)
     return columns.T
 
 
 def invert_layer(
-    target: Array, S: Array, mask: Array, rng: np.random.Generator, start: Array | None = None
+    target: Array, S: Array, rule: Attention, rng: np.random.Generator, start: Array | None = None
 ) -> Array | None:
     """An N with N · mask(Nᵀ S N) = target, by damped Newton steps from several starts; None if none is found.
 
     With ``start``, the solution at a target nearby, only that one is tried.
 
     >>> from attngeom.exact import RR
+    >>> from attngeom.network.attention import Lightning
     >>> S = np.array([[1.0, 0.2], [-0.3, 2.0]])
-    >>> N = invert_layer(np.diag([0.5, 1.0]), S, FULL_MASK, np.random.default_rng(0))
-    >>> bool(np.allclose(apply_layer(N, S, FULL_MASK, RR), np.diag([0.5, 1.0])))
+    >>> N = invert_layer(np.diag([0.5, 1.0]), S, Lightning(), np.random.default_rng(0))
+    >>> bool(np.allclose(virtual_layer(S, N, Lightning(), RR), np.diag([0.5, 1.0])))
     True
     """
     size = float(np.abs(S).max()) * float(np.linalg.norm(target))
     if size == 0 or not np.isfinite(size):
         return None
+    mask = _mask(rule)
     if start is not None:
         return _newton(start, target, S, mask)
     guess = np.diag(np.cbrt(np.diagonal(target)) / np.cbrt(np.where(np.diagonal(S) == 0, 1.0, np.diagonal(S))))
+    # Where attention is hidden coordinates are zero: a token that sees itself alone keeps to its own direction.
     for attempt in range(STARTS):
         spread = 0.0 if attempt == 0 else 0.5 * np.linalg.norm(guess)
-        N = _newton(guess + spread * rng.standard_normal((2, 2)) * _pattern(mask), target, S, mask)
+        N = _newton(guess + spread * rng.standard_normal((2, 2)) * mask, target, S, mask)
         if N is not None:
             return N
     return None
-
-
-def _pattern(mask: Array) -> Array:
-    """Where the coordinates may be nonzero: a token that is seen by itself only keeps to its own direction."""
-    return mask.T if not mask.all() else np.ones((2, 2))
 
 
 def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
@@ -93,16 +87,16 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
     return N if np.linalg.norm(error) <= ACCEPTED * scale else None
 
 
-def refine_inverse(N: Array, target: Array, S: Array, mask: Array, domain: Domain) -> Array:
+def refine_inverse(N: Array, target: Array, S: Array, rule: Attention, domain: Domain) -> Array:
     """The float solution N improved to the precision of balls: residuals in balls, corrections in floats."""
     if domain.rounds:
         return N
-    inverse = lapack.inv(_derivative(N, to_float(S), mask))
+    inverse = lapack.inv(_derivative(N, to_float(S), _mask(rule)))
     precision = getattr(domain, "precision", 53)
     current = domain.convert(N)
     last = np.inf
     for _ in range(precision // 8):
-        error = midpoints(apply_layer(current, S, mask, domain) - target)
+        error = midpoints(virtual_layer(S, current, rule, domain) - target)
         largest = max((x.__abs__() for x in error.ravel()), default=None)
         if largest is None or largest == 0:
             break

@@ -19,7 +19,7 @@ from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.virtual import forward_virtual, virtual_layer
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.layer_inverse import CAUSAL_MASK, FULL_MASK, invert_layer, refine_inverse
+from attngeom.recovery.layer_inverse import invert_layer, refine_inverse
 from attngeom.results import Failure
 
 MIN_SEPARATION = 1e-9
@@ -60,7 +60,8 @@ class Peeler:
         self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
         self.max_condition = max_condition
         self.d, self.layers = architecture.widths[0], architecture.num_layers
-        self.mask = CAUSAL_MASK if architecture.causal else FULL_MASK
+        # The token of x must see that of y.
+        self.places = (1, 0) if architecture.causal else (0, 1)
         self.known: list[Array] = []
         self.separation = 1.0
 
@@ -78,14 +79,13 @@ class Peeler:
         """Inputs with the pairs (x, y) of columns, other tokens zero; under a causal mask x comes last."""
         count = x.shape[0]
         X = self.domain.zeros((count, self.d, self.architecture.tokens))
-        first, second = (1, 0) if self.architecture.causal else (0, 1)
-        X[:, :, first], X[:, :, second] = x, y
+        X[:, :, self.places[0]], X[:, :, self.places[1]] = x, y
         return X
 
     def _ask(self, x: Array, y: Array) -> Array:
         """The outputs (N, d_l) at the token of x."""
         answers = self.box(self._place(x, y))
-        return answers[:, :, 1 if self.architecture.causal else 0]
+        return answers[:, :, self.places[0]]
 
     def _odd_linear(self, values: Array, nodes: Array) -> Array:
         """The linear coefficient of an odd polynomial from its values at nodes ε (axis 0), of degree 2·len − 1."""
@@ -159,7 +159,7 @@ class Peeler:
         if len(jobs) < d + 2:
             return layer_failure(layer, "the known layers could not be undone at enough points")
         batch = np.concatenate([inputs for _, _, inputs in jobs])
-        answers = self._ask(batch[:, :, 0], batch[:, :, 1])
+        answers = self._ask(*(batch[:, :, place] for place in self.places))
         systems, start = [], 0
         for y, xs, inputs in jobs:
             values = answers[start : start + len(inputs)].reshape(len(xs), count, -1)
@@ -194,20 +194,21 @@ class Peeler:
 
     def _undo(self, x: Array, y: Array, nodes: Array) -> list[Array] | None:
         """One input (1, d, 2) for each node, or None if a layer cannot be undone stably."""
-        P = np.stack([x, y], axis=1)
+        rule = self.architecture.rule
+        P = np.stack([(x, y)[place] for place in self.places], axis=1)
         exact_P = self.domain.convert(P)
         scores = [self.domain.matmul(exact_P.T, self.domain.matmul(M, exact_P)) for M in self.known][::-1]
         floats = [to_float(S) for S in scores]
         path: list[list[Array]] = []
         # From the largest node down, each solution is the start for the next one.
         for node in nodes[::-1]:
-            target = np.diag([node, 1.0])
+            target = np.diag([(node, 1.0)[place] for place in self.places])
             solutions = []
             for place, S in enumerate(floats):
                 start = path[-1][place] if path else None
-                N = invert_layer(target, S, self.mask, self.rng, start)
+                N = invert_layer(target, S, rule, self.rng, start)
                 if N is None and start is not None:
-                    N = invert_layer(target, S, self.mask, self.rng)
+                    N = invert_layer(target, S, rule, self.rng)
                 if N is None or lapack.cond(N) > self.max_condition:
                     return None
                 solutions.append(N)
@@ -215,9 +216,9 @@ class Peeler:
             path.append(solutions)
         inputs = []
         for node, solutions in zip(nodes, path[::-1]):
-            exact = self.domain.convert(np.diag([node, 1.0]))
+            exact = self.domain.convert(np.diag([(node, 1.0)[place] for place in self.places]))
             for N, S in zip(solutions, scores):
-                exact = refine_inverse(N, exact, S, self.mask, self.domain)
+                exact = refine_inverse(N, exact, S, rule, self.domain)
             inputs.append(self.domain.matmul(exact_P, exact)[None])
         return inputs
 

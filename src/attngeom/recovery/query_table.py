@@ -14,7 +14,7 @@ import numpy as np
 
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import RR, Array
-from attngeom.files import check_header, read_json, to_json, write_atomic
+from attngeom.files import check_header, to_json, write_atomic
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture
@@ -101,11 +101,6 @@ def write_table(table: QueryTable, path: str | Path) -> None:
     ]
     header = {"format": "attngeom/queries", "version": 1, "architecture": table.architecture.to_json()}
     write_atomic(path, to_json({**header, "seed": table.seed, "rounds": rounds}) + "\n")
-
-
-def read_table(path: str | Path) -> QueryTable:
-    """Read a table, filled in or not."""
-    return table_from_json(read_json(path), str(path))
 
 
 def table_from_json(record: Any, name: str) -> QueryTable:

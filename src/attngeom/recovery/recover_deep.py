@@ -13,7 +13,6 @@ from attngeom.exact.domains import QQ, RR, Array, Balls, Domain
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import Peeled, Peeler, held_out_error, layer_failure
@@ -33,7 +32,7 @@ HELD_OUT = 32
 
 def check_identifiable(architecture: Architecture) -> Failure | None:
     """Why the peeling algorithm does not apply to an architecture, or None if it does."""
-    if architecture.kind == Softmax.name:
+    if architecture.rule.is_normalised:
         return check_softmax(architecture)
     if not architecture.rule.is_polynomial:
         reason = f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
@@ -222,7 +221,7 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
     if obstacle is not None:
         return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
     domain: Domain = box.domain
-    if architecture.kind == Softmax.name:
+    if architecture.rule.is_normalised:
         if not domain.rounds:
             raise DomainError(f"a softmax black box over {domain.name} given; its values are asked for in floats")
         return recover_softmax(box, architecture, seed, tolerance)
