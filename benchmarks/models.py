@@ -40,7 +40,7 @@ from attngeom.models import (  # noqa: E402
     teleport,
     write_model,
 )
-from attngeom.models.fingerprint import layer_fingerprint  # noqa: E402
+from attngeom.models.fingerprints import layer_fingerprint  # noqa: E402
 from attngeom.models.layer import distance  # noqa: E402
 from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402

@@ -1,6 +1,7 @@
 """The public names of the package: all there, loaded on demand."""
 
 import ast
+import importlib
 import inspect
 import subprocess
 import sys
@@ -24,6 +25,16 @@ def test_names_are_plain_functions():
     assert "architecture" in inspect.signature(attngeom.dimension).parameters
     names = [family.name for family in attngeom.invariants(attngeom.Architecture((3, 1), 3, tokens=2))]
     assert "slice-pencil" in names
+
+
+@pytest.mark.parametrize("package", ["attngeom.exact", "attngeom.models"])
+def test_names_of_packages_are_loaded_on_demand(package):
+    room = importlib.import_module(package)
+    assert set(room._NAMES) == set(room.__all__)
+    for name, home in room._NAMES.items():
+        assert getattr(room, name) is getattr(importlib.import_module(f"{package}.{home}"), name)
+    with pytest.raises(AttributeError, match="nonsense"):
+        room.nonsense  # noqa: B018
 
 
 def test_unknown_names_are_errors():

@@ -17,11 +17,11 @@ from attngeom.exact import (
     combination_rank,
     minor,
     minor_at,
-    minors,
     multiset_at,
     multiset_count,
     multiset_rank,
 )
+from attngeom.exact.minors import minors
 
 
 @pytest.mark.parametrize(("n", "r"), [(0, 0), (5, 0), (5, 2), (6, 3), (4, 4), (1, 1), (7, 1)])

@@ -10,8 +10,8 @@ from attngeom.cli.app import run
 from attngeom.explore.controls import read_state
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
+from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import published
-from attngeom.models.redundancy import redundancy
 
 VIEW = find_view("dimension")
 CASES = [

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from attngeom.models import Model, open_model
-from attngeom.models.forward import forward
+from attngeom.models.evaluation import forward
 from attngeom.models.sampling import Sampler
 
 DATA = Path(__file__).parent / "data"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.modular import rank_mod_p
+from attngeom.models.counts.redundancy import block_redundancy, redundancy
 from attngeom.models.presets import published
 from attngeom.models.proofs import prove_block, prove_model, prove_redundancy, shrink
 from attngeom.models.proofs.block_moves import block_moves
@@ -18,7 +19,6 @@ from attngeom.models.proofs.block_proof import BlockSampler
 from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
-from attngeom.models.redundancy import block_redundancy, redundancy
 from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
 from tests.models.kinds import (
     BARE,

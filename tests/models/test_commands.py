@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
 from tests.models.cases import DATA, FAMILIES
@@ -63,6 +63,27 @@ def test_compare_and_writers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert call(capsys, "compare", llama, str(tmp_path / "turned"))[0] == 1
 
 
+def test_every_head_and_the_wrong_units_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, spoiled = DATA / "llama", tmp_path / "spoiled"
+    spoiled.mkdir()
+    (spoiled / "config.json").write_bytes((source / "config.json").read_bytes())
+    state = load_file(source / "model.safetensors")
+    head_dim = len(state["model.layers.1.self_attn.q_proj.weight"]) // 4
+    state["model.layers.1.self_attn.q_proj.weight"][2 * head_dim + 1] *= np.float16(1.25)
+    state["model.layers.0.mlp.down_proj.weight"][:, 5] *= np.float16(1.25)
+    save_file(state, spoiled / "model.safetensors")
+    code, record = call(capsys, "compare", str(source), str(spoiled))
+    assert code == 1
+    heads = record["layers"][1]["heads"]
+    assert [row["head"] for row in heads] == [0, 1, 2, 3]
+    beyond = [row for row in heads if row["misfit"] > 3 * row["expected"]]
+    assert [(row["head"], row["tensor"]) for row in beyond] == [(2, "model.layers.1.self_attn.q_proj.weight")]
+    (units,) = record["layers"][0]["units"]
+    assert units["beyond_rounding"] == 1 and units["largest_ratio"] > 10 > 1 > units["median_ratio"]
+    assert [(row["unit"], row["part"]) for row in units["listed"]] == [(5, "down")]
+    assert units["listed"][0]["tensor"] == "model.layers.0.mlp.down_proj.weight"
+
+
 def test_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
     code, record = call(capsys, "fingerprint", str(DATA / "qwen3"))
     assert code == 0 and len(record["layers"]) == 2 and len(record["fingerprint"]) == 64
@@ -90,6 +111,15 @@ def test_bad_input(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureF
     captured = capsys.readouterr()
     assert captured.out == "" and len(captured.err.splitlines()) == 1 and len(captured.err) <= 300
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_helps_repeat_are_those_of_the_models() -> None:
+    from attngeom.cli import model, options
+    from attngeom.models import sampling
+    from attngeom.network.attention import KINDS
+
+    assert tuple(model.PARTS.split(",")) == sampling.PARTS
+    assert tuple(KINDS) == options.KINDS
 
 
 @pytest.mark.parametrize("name", ["inspect", "compare", "fingerprint", "canonicalize", "teleport", "align"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attngeom.models import act, fingerprint, open_model, random_symmetry
-from attngeom.models.fingerprint import layer_fingerprint
+from attngeom.models.fingerprints import layer_fingerprint
 from attngeom.models.layout import write_layer
 from attngeom.models.residues import P, apply, random_residues, residues
 from tests.models.cases import FAMILIES, ExactSampler, changed, reference, state_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
-from attngeom.models.redundancy import redundancy
 
 # name: parameters, attention, layer scope, whole model
 TABLE = {

@@ -20,7 +20,7 @@ from attngeom.models import (
     recover,
     teleport,
 )
-from attngeom.models.forward import apply_layer
+from attngeom.models.evaluation import apply_layer
 from attngeom.models.layer import distance, parts_of
 from attngeom.models.sampling import PARTS
 from tests.models.cases import FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of

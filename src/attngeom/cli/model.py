@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,17 +13,19 @@ from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
 from attngeom.cli.output import print_json, print_line, print_pairs, progress
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
-from attngeom.models import align, canonicalize, compare, fingerprint, open_model, specify, teleport, write_model
-from attngeom.models.comparison import ModelComparison
-from attngeom.models.inspection import ModelInspection, inspect_model, inspect_spec
-from attngeom.models.sampling import PARTS
-from attngeom.models.symmetry_files import symmetry_bytes
-from attngeom.models.writing import Written
+
+if TYPE_CHECKING:
+    from attngeom.models.comparison import ModelComparison
+    from attngeom.models.inspection import ModelInspection
+    from attngeom.models.writing import Written
 
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
 Scope = Annotated[str, typer.Option("--scope", help="layer, or model: the residual stream may be turned as well.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="keep, float32, or auto (float32, wider where stored so).")]
+
+PARTS = "qk,vo,heads,units,norms,biases"
+"""The names of :data:`attngeom.models.sampling.PARTS`; nothing of the models is loaded for a help."""
 
 
 def register(app: typer.Typer) -> None:
@@ -52,12 +54,18 @@ def inspect_command(
     seed: Seed = 0,
 ) -> None:
     """Describe a model: kind, redundancy by symmetry, heads, invisible weights, degenerate cases, unread tensors."""
+    from attngeom.models.inspection import inspect_model, inspect_spec
+
     if path.is_file() and path.suffix == ".json":
         config = read_json(path)
         if not isinstance(config, dict):
             raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
+        from attngeom.models import specify
+
         found = inspect_spec(specify(config))
     else:
+        from attngeom.models import open_model
+
         with _steps("layers") as step:
             found = inspect_model(open_model(path), step)
     record = found.to_json()
@@ -110,6 +118,8 @@ def compare_command(
     seed: Seed = 0,
 ) -> int:
     """Do two models compute the same function? Exact first, then within rounding; names the tensor that is wrong."""
+    from attngeom.models import compare, open_model
+
     if out is not None and level == "auto":
         level = "rounding"
     with _steps("layers") as step:
@@ -123,6 +133,8 @@ def compare_command(
             progress=step,
         )
     if out is not None:
+        from attngeom.models.symmetry_files import symmetry_bytes
+
         write_atomic(out, symmetry_bytes(found))
     if json:
         print_json(found.to_json())
@@ -137,6 +149,8 @@ def _exit_code(found: ModelComparison) -> int:
 
 def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
     """Print the exact fingerprint: one line per layer, one for the model."""
+    from attngeom.models import fingerprint, open_model
+
     found = fingerprint(open_model(path), seed)
     if json:
         print_json(found.to_json())
@@ -159,6 +173,8 @@ def canonicalize_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the canonical representative of a model's function."""
+    from attngeom.models import canonicalize, open_model, write_model
+
     gauge = gauge or ("echelon" if compact else "balanced")
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
@@ -172,12 +188,14 @@ def teleport_command(
     path: Folder,
     out: Out,
     condition: Annotated[float, typer.Option("--condition", help="Condition number of the random matrices.")] = 9.0,
-    parts: Annotated[str, typer.Option("--parts", help=f"Of {', '.join(PARTS)}, residual.")] = ",".join(PARTS),
+    parts: Annotated[str, typer.Option("--parts", help=f"Of {PARTS.replace(',', ', ')}, residual.")] = PARTS,
     dtype: Dtype = "auto",
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Write a random model with the same function."""
+    from attngeom.models import open_model, teleport, write_model
+
     chosen = [part.strip() for part in parts.split(",")]
     with _steps("layers") as step:
         moved = teleport(open_model(path), seed, condition, chosen)
@@ -195,6 +213,8 @@ def align_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the second model in the gauge of the first: heads, units, matrices, gains and constants."""
+    from attngeom.models import align, open_model, write_model
+
     if scope not in ("layer", "model"):
         raise InputError(f"--scope {scope[:40]!r} given; layer or model is required")
     with _steps("layers") as step:

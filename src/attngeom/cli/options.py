@@ -9,10 +9,12 @@ import typer
 
 from attngeom.errors import InputError
 from attngeom.files import check_target
-from attngeom.network.attention import KINDS
 
 MAX_STORED_SEED = 2**63 - 2
 """Of a certificate; :mod:`attngeom.verification` reads no larger one."""
+
+KINDS = ("lightning", "softmax", "sigmoid")
+"""The names of :data:`attngeom.network.attention.KINDS`, in its order, for helps that need not load it."""
 
 
 def flag(name: str, text: str) -> Any:

@@ -1,21 +1,50 @@
-"""Real transformers: which weights compute the same function, counted, recovered, compared and moved."""
+"""Real transformers: which weights compute the same function, counted, recovered, compared and moved.
 
-from attngeom.models.comparison import ModelComparison, compare
-from attngeom.models.families import FAMILIES, family_of, specify
-from attngeom.models.fingerprint import Fingerprint, fingerprint
-from attngeom.models.folding import express, fold
-from attngeom.models.forward import forward
-from attngeom.models.gauges import canonical
-from attngeom.models.layer import LayerWeights
-from attngeom.models.layer_comparison import LayerComparison
-from attngeom.models.model import Model, open_model
-from attngeom.models.recovery import recover
-from attngeom.models.redundancy import Redundancy, redundancy
-from attngeom.models.rewriting import align, canonicalize, teleport
-from attngeom.models.sampling import Sampler, random_symmetry
-from attngeom.models.specification import TransformerSpec
-from attngeom.models.symmetry import act, compose, inverse
-from attngeom.models.writing import write_model
+The names below are loaded when they are first used, so that a command imports only what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attngeom.models.comparison import ModelComparison, compare
+    from attngeom.models.counts.redundancy import Redundancy, redundancy
+    from attngeom.models.evaluation import forward
+    from attngeom.models.families import FAMILIES, family_of, specify
+    from attngeom.models.fingerprints import Fingerprint, fingerprint
+    from attngeom.models.folding import express, fold
+    from attngeom.models.gauges import canonical
+    from attngeom.models.layer import LayerWeights
+    from attngeom.models.layer_comparison import LayerComparison
+    from attngeom.models.model import Model, open_model
+    from attngeom.models.recovery import recover
+    from attngeom.models.rewriting import align, canonicalize, teleport
+    from attngeom.models.sampling import Sampler, random_symmetry
+    from attngeom.models.specification import TransformerSpec
+    from attngeom.models.symmetry import act, compose, inverse
+    from attngeom.models.writing import write_model
+
+_HOMES = {
+    "comparison": ("ModelComparison", "compare"),
+    "counts.redundancy": ("Redundancy", "redundancy"),
+    "evaluation": ("forward",),
+    "families": ("FAMILIES", "family_of", "specify"),
+    "fingerprints": ("Fingerprint", "fingerprint"),
+    "folding": ("express", "fold"),
+    "gauges": ("canonical",),
+    "layer": ("LayerWeights",),
+    "layer_comparison": ("LayerComparison",),
+    "model": ("Model", "open_model"),
+    "recovery": ("recover",),
+    "rewriting": ("align", "canonicalize", "teleport"),
+    "sampling": ("Sampler", "random_symmetry"),
+    "specification": ("TransformerSpec",),
+    "symmetry": ("act", "compose", "inverse"),
+    "writing": ("write_model",),
+}
+_NAMES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "FAMILIES",
@@ -47,3 +76,9 @@ __all__ = [
     "teleport",
     "write_model",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'attngeom.models' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"attngeom.models.{_NAMES[name]}"), name)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.fingerprint import LayerPrint, gather, layer_fingerprint
+from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF

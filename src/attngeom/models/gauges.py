@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.linalg import hadamard
 
 from attngeom.errors import InputError
 from attngeom.exact import lapack
@@ -133,8 +132,12 @@ def turn(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
 
 def rotation(size: int) -> Array:
     """An orthogonal matrix that spreads coordinates: Hadamard blocks of the largest power of two that divides size."""
-    power = size & -size
-    return np.kron(np.eye(size // power), hadamard(power) / np.sqrt(power)) if size else np.zeros((0, 0))
+    if not size:
+        return np.zeros((0, 0))
+    power, block = size & -size, np.ones((1, 1))
+    while len(block) < power:
+        block = np.block([[block, block], [block, -block]])
+    return np.kron(np.eye(size // power), block / np.sqrt(power))
 
 
 def choose_pivots(left: Array) -> Array:

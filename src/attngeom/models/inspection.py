@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attngeom.errors import AttnGeomError
+from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
-from attngeom.models.redundancy import Redundancy, redundancy
 from attngeom.models.specification import Norms, TransformerSpec
 
 

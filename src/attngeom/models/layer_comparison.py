@@ -11,6 +11,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.layer import LayerWeights
+from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
 from attngeom.models.misfits import FLOOR, PLAIN, Misfit, Misfits, folding_noise, layer_misfits, relative
 from attngeom.models.model import Model
 from attngeom.models.names import tensor_name
@@ -34,31 +35,26 @@ class LayerComparison:
     wrong: tuple[tuple[str, Misfit], ...] = ()
     suspects: tuple[tuple[str, Misfit], ...] = ()
     condition: float = 1.0
-    heads: tuple[float, ...] = ()
-    """For each head of self-attention the largest misfit of its tensors, in units of what rounding explains."""
+    heads: tuple[Place, ...] = ()
+    """For each head of self-attention its worst tensor."""
+    cross_heads: tuple[Place, ...] = ()
+    units: tuple[UnitMisfits, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         worst = None
         if self.worst is not None:
-            worst = _misfit_json(self.tensor or self.worst.part, self.worst)
+            worst = misfit_json(self.tensor or self.worst.part, self.worst)
         return {
             "layer": self.layer,
             "same": self.same,
             "worst": worst,
             "condition": self.condition,
-            "wrong": [_misfit_json(name, misfit) for name, misfit in self.wrong],
-            "suspects": [_misfit_json(name, misfit) for name, misfit in self.suspects],
+            "wrong": [misfit_json(name, misfit) for name, misfit in self.wrong],
+            "suspects": [misfit_json(name, misfit) for name, misfit in self.suspects],
+            "heads": [misfit_json(name, misfit) for name, misfit in self.heads],
+            "cross_heads": [misfit_json(name, misfit) for name, misfit in self.cross_heads],
+            "units": [units.to_json() for units in self.units],
         }
-
-
-def _misfit_json(tensor: str, misfit: Misfit) -> dict[str, Any]:
-    return {
-        "tensor": tensor,
-        "part": misfit.part,
-        "head": misfit.index,
-        "misfit": misfit.value,
-        "expected": misfit.expected,
-    }
 
 
 def _scaled(view: ModelView, layer: int, folded: LayerWeights) -> LayerWeights:
@@ -122,18 +118,10 @@ def _judge(
         wrong=wrong,
         suspects=suspects,
         condition=condition,
-        heads=_by_head(misfits),
+        heads=worst_by_head(misfits, name),
+        cross_heads=worst_by_head(misfits, name, "cross."),
+        units=worst_units(misfits, name, same_up_to),
     )
-
-
-def _by_head(misfits: list[Misfits]) -> tuple[float, ...]:
-    """The worst ratio of query, key, value and output of each head; heads of a group share keys and values."""
-    ratios = {m.part: m.ratios for m in misfits if m.part in ("query", "key", "value", "output")}
-    count = len(ratios.get("query", ()))
-    if not count:
-        return ()
-    spread = [np.repeat(found, count // len(found)) for found in ratios.values() if count % len(found) == 0]
-    return tuple(float(ratio) for ratio in np.max(spread, axis=0))
 
 
 def _outliers(misfits: list[Misfits]) -> list[Misfit]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from attngeom.errors import SingularError
 from attngeom.exact import lapack
@@ -38,6 +37,8 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
 
 
 def _step(matrix: Array) -> tuple[Array, Array]:
+    from scipy.linalg import solve_triangular  # slow to load, and few commands need it
+
     r = lapack.upper_cholesky(matrix.T @ matrix)
     q = solve_triangular(r, matrix.T, trans="T", check_finite=False).T
     return np.asarray(q), np.asarray(r)

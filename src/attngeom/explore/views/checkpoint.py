@@ -210,7 +210,8 @@ def show_model_comparison(found: ModelComparison) -> Html:
         for name, misfit in (*layer.wrong, *layer.suspects)
     ]
     differences = [f"{key}: {a!r} and {b!r}"[:200] for key, (a, b) in found.config_differences.items()]
-    cells = [[(min(1.0, x / 10), f"{x:.2g}") for x in layer.heads] for layer in found.layers if layer.heads]
+    ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in found.layers if layer.heads]
+    cells = [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios]
     return join(
         (
             tag("h2", "Compared"),

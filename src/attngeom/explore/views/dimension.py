@@ -11,8 +11,8 @@ from attngeom.explore.lists import parse_integers
 from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
 from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
+from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
-from attngeom.models.redundancy import redundancy
 from attngeom.network import Architecture
 from attngeom.network.attention import KINDS
 
@@ -199,7 +199,7 @@ class DimensionView(View):
     def python(self, state: State) -> str:
         if state["model"]:
             return (
-                "from attngeom.models.presets import published; from attngeom.models.redundancy import redundancy; "
+                "from attngeom.models.presets import published; from attngeom.models import redundancy; "
                 f"print(redundancy(published({state['model']!r})))"
             )
         record = architecture_of(state).to_json()

@@ -10,12 +10,12 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.models.counts.blocks import sublayers
+from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import ResiduePoint, block_shapes, random_point
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, RootsMissing, Tape
-from attngeom.models.redundancy import block_redundancy
 from attngeom.models.specification import GroupedAttention, TransformerBlock
 
 MAX_ROOTS = 14

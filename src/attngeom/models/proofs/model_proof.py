@@ -6,11 +6,11 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.modular import rank_mod_p
+from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, RootsMissing
 from attngeom.models.proofs.model_moves import model_moves
 from attngeom.models.proofs.models import ModelFunction, check_model
-from attngeom.models.redundancy import redundancy
 from attngeom.models.specification import TransformerSpec
 
 MAX_POINTS = 4

@@ -1,0 +1,101 @@
+"""Where two aligned layers differ: for every head and every hidden unit its worst tensor, from the misfits of a layer.
+
+Heads are listed one by one. Units are many: of them the count, the middle and the largest ratio are kept, and those
+that rounding does not explain are listed, at most `MAX_UNITS` of them, the worst first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.misfits import Misfit, Misfits
+
+MAX_UNITS = 64
+HEAD_PARTS = ("query", "key", "value", "output", "query_bias", "key_bias", "value_bias", "sinks")
+UNIT_PARTS = ("gate", "up", "down", "gate_bias", "up_bias")
+Name = Callable[[str], str]
+Place = tuple[str, Misfit]
+"""The name of a tensor, and its misfit at one head or unit."""
+
+
+def misfit_json(tensor: str, misfit: Misfit) -> dict[str, Any]:
+    """A misfit with the name of its tensor."""
+    return {
+        "tensor": tensor,
+        "part": misfit.part,
+        "head": misfit.index,
+        "misfit": misfit.value,
+        "expected": misfit.expected,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitMisfits:
+    """Misfits of all units of one MLP, in units of what rounding explains; ``listed`` are the worst beyond it."""
+
+    prefix: str
+    count: int
+    median: float
+    largest: float
+    beyond: int
+    listed: tuple[Place, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        rows = [{**misfit_json(name, m), "unit": m.index} for name, m in self.listed]
+        for row in rows:
+            del row["head"]
+        return {
+            "mlp": self.prefix.rstrip(".") or "mlp",
+            "count": self.count,
+            "median_ratio": self.median,
+            "largest_ratio": self.largest,
+            "beyond_rounding": self.beyond,
+            "listed": rows,
+        }
+
+
+def worst_by_head(misfits: Sequence[Misfits], name: Name, prefix: str = "") -> tuple[Place, ...]:
+    """For each query head its worst tensor; heads of a group share keys and values."""
+    wanted = [f"{prefix}{part}" for part in HEAD_PARTS]
+    found = [m for m in misfits if m.part in wanted]
+    count = max((len(m.values) for m in found if m.part == f"{prefix}query"), default=0)
+    found = [m for m in found if count and count % len(m.values) == 0]
+    return _worst(found, count, name)
+
+
+def worst_units(misfits: Sequence[Misfits], name: Name, limit: float) -> tuple[UnitMisfits, ...]:
+    """For each MLP of the layer its units; ``limit`` is the ratio up to which rounding explains a misfit."""
+    result = []
+    for up in (m for m in misfits if m.part.rpartition(".")[2] == "up"):
+        prefix = up.part.removesuffix("up")
+        wanted = [f"{prefix}{part}" for part in UNIT_PARTS]
+        own = [m for m in misfits if m.part in wanted and len(m.values) == len(up.values)]
+        ratios = np.max([m.ratios for m in own], axis=0)
+        beyond = np.flatnonzero(ratios > limit)
+        worst = beyond[np.argsort(-ratios[beyond], kind="stable")][:MAX_UNITS]
+        result.append(
+            UnitMisfits(
+                prefix=prefix, count=len(ratios), median=float(np.median(ratios)), largest=float(ratios.max()),
+                beyond=len(beyond), listed=_worst(own, len(ratios), name, worst),
+            )
+        )  # fmt: skip
+    return tuple(result)
+
+
+def _worst(misfits: Sequence[Misfits], count: int, name: Name, chosen: Array | None = None) -> tuple[Place, ...]:
+    """At each chosen one of ``count`` places the tensor of largest ratio; shorter tensors are shared by neighbours."""
+    if not misfits:
+        return ()
+    table = np.array([np.repeat(m.ratios, count // len(m.values)) for m in misfits])
+    places = []
+    for place in range(count) if chosen is None else (int(i) for i in chosen):
+        worst = misfits[int(table[:, place].argmax())]
+        at = place * len(worst.values) // count
+        value, expected = float(worst.values[at]), float(worst.expected[at])
+        places.append((name(worst.part), Misfit(part=worst.part, index=place, value=value, expected=expected)))
+    return tuple(places)
