@@ -157,9 +157,13 @@ def train(weights: Weights, X: Array, Y: Array, steps: int, rate: float) -> Weig
     return weights
 
 
+def _start(path: Path) -> None:
+    write_weights(random_weights(DEEP, RR, seed=6), path)
+
+
 def _trained(path: Path) -> None:
     X, Y = training_data()
-    start = random_weights(DEEP, RR, seed=6)
+    start = read_weights(path.with_name("start.safetensors"))
     end = train(start, X, Y, steps=300, rate=0.1)
     _require(loss(end, X, Y) < 0.5 * loss(start, X, Y), path, "trained: the loss did not halve")
     write_weights(end, path)
@@ -214,7 +218,8 @@ EXAMPLES = (
     ),
     Example("a.json", "a network of two layers, exact", _exact),
     Example("b.json", "the function of a.json in other weights", _moved),
-    Example("trained.safetensors", "two layers after 300 steps of gradient descent, floats", _trained),
+    Example("start.safetensors", "two layers with random weights, floats", _start),
+    Example("trained.safetensors", "the same after 300 steps of gradient descent, floats", _trained),
     Example("moved.safetensors", "the function of trained.safetensors in other weights", _trained_moved),
     Example("realizable.json", "coefficients of layer.json", _verdict(lambda: coefficients(_layer()), "realizable")),
     Example(

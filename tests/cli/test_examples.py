@@ -1,34 +1,114 @@
-"""Every help ends in examples, and they run on the example files."""
+"""Every help ends in examples, and each runs on the example files: in ASCII, on a narrow screen, and interrupted."""
 
+import contextlib
+import io
+import re
 import shlex
+import shutil
+import sys
+import webbrowser
 
 import pytest
 
-from attngeom.cli.app import COMMANDS, run
-from attngeom.cli.examples import ELSEWHERE, EXAMPLES
+from attngeom.cli import app
+from attngeom.cli.examples import EXAMPLES
 from attngeom.demo import write_demo
+from attngeom.explore.server import Explorer
 
 NEGATIVE = {"certify closure_only.json": 1}
+LINES = [line for lines in EXAMPLES.values() for line in lines]
+CUT = re.compile(r"\d…|\d\.\.\.")
+
+
+def test_every_command_of_every_group_has_examples():
+    found = set()
+    for name in app.COMMANDS:
+        built = app.build_command(name)
+        for group in built.registered_groups:
+            found |= {f"{group.name} {command.name}" for command in group.typer_instance.registered_commands}
+        if not built.registered_groups:
+            found.add(name)
+    assert found == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_help_shows_the_examples(name, capfd):
-    assert name.split()[0] in COMMANDS
-    assert run([*name.split(), "--help"]) == 0
+    assert app.run([*name.split(), "--help"]) == 0
     shown = capfd.readouterr().out
     for line in EXAMPLES[name]:
         assert line.startswith(name) and f"  attngeom {line}\n" in shown
 
 
-def test_examples_run_on_the_example_files(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(write_demo(tmp_path / "demo"))
-    # Those of the groups are run with the pages of docs.
-    for name, lines in EXAMPLES.items():
-        for line in lines if name not in ELSEWHERE and " " not in name else ():
-            code = run(shlex.split(line))
-            assert code == NEGATIVE.get(line, 0), (line, capfd.readouterr().err)
-    capfd.readouterr()
+@pytest.mark.parametrize("group", ["atlas", "model"])
+def test_summaries_of_groups_are_not_cut(group, capfd):
+    assert app.run([group, "--help"]) == 0
+    assert "..." not in capfd.readouterr().out.replace("[ARGS]...", "")
 
 
-def test_every_command_has_examples():
-    assert {name.split()[0] for name in EXAMPLES} == set(COMMANDS)
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """The example files with a store, made once."""
+    folder = write_demo(tmp_path_factory.mktemp("examples") / "demo")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        assert app.run(shlex.split(EXAMPLES["atlas run"][0])) == 0
+    return folder
+
+
+@pytest.fixture
+def here(examples, tmp_path, monkeypatch):
+    """A folder with the example files, a narrow screen, and an explorer that is interrupted as soon as it serves."""
+
+    def interrupt(server, poll_interval):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Explorer, "serve_forever", interrupt)
+    monkeypatch.setattr(Explorer, "warm", lambda server: None)
+    monkeypatch.setattr(webbrowser, "open", lambda address: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.chdir(shutil.copytree(examples, tmp_path / "demo"))
+    return tmp_path / "demo"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_examples_run_with_ascii_on_a_narrow_screen(line, here, monkeypatch):
+    streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="ascii") for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    code = app.run(shlex.split(line))
+    for stream in streams.values():
+        stream.flush()
+    shown, said = (stream.buffer.getvalue().decode("ascii") for stream in streams.values())
+    assert code == NEGATIVE.get(line, 0), said
+    assert shown and all(text == text.rstrip() for text in shown.splitlines())
+    assert not CUT.search(shown)
+
+
+class Stop:
+    """An interrupt at the n-th call of a function of the engine."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, frame, event, argument):
+        name = frame.f_code.co_filename
+        if event == "call" and "/attngeom/" in name and "/cli/" not in name and "/explore/" not in name:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("line", [lines[0] for name, lines in EXAMPLES.items() if name not in ("info", "explore")])
+@pytest.mark.parametrize("number", [1, 20])
+def test_an_interrupt_is_told_in_one_line(line, number, here, capfd):
+    if line.startswith("atlas run"):
+        (here / "atlas.db").unlink()
+    before = set(here.iterdir())
+    sys.setprofile(Stop(number))
+    try:
+        code = app.run(shlex.split(line))
+    finally:
+        sys.setprofile(None)
+    assert code == 130
+    assert capfd.readouterr().err == "attngeom: interrupted\n"
+    # Folders and stores can be gone on with; no half of a file stays.
+    assert not [path for path in set(here.iterdir()) - before if path.is_file() and ".db" not in path.suffix]

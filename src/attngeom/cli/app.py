@@ -163,6 +163,9 @@ def run(arguments: list[str] | None = None) -> int:
             app = build_overview() if name is None else build_command(name)
             code = app(args=arguments, prog_name="attngeom", standalone_mode=False)
         sys.stdout.flush()
+        # An interrupt of the command itself comes back as this code, without a word.
+        if code == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt
     except AttnGeomError as error:
         return _fail(error, EXIT_BAD_INPUT)
     except typer.TyperException as error:

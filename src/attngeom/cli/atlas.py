@@ -222,7 +222,10 @@ def merge_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Add the facts and failures of other stores to a store; facts that are there already stay as they are."""
+    """Add the facts and failures of other stores to a store.
+
+    Facts that are there already stay as they are.
+    """
     new = repeated = contradictions = 0
     with FactStore(store) as target:
         for path in sources:
@@ -245,7 +248,10 @@ def summary_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Sum the facts up in tables, Markdown or JSON: dimensions by kind, ideals by degree, completeness."""
+    """Sum the facts up in tables, Markdown or JSON.
+
+    Dimensions by kind, ideals by degree, completeness.
+    """
     with FactStore(store, read_only=True) as opened:
         tables = summary_tables(opened)
     text = "\n\n".join(table.to_markdown() for table in tables)
@@ -267,7 +273,9 @@ def verify_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Recheck the file, every certificate and every sum, and compute proven facts without certificate again.
+    """Recheck the file, every certificate and every sum.
+
+    Proven facts without certificate are computed again.
 
     Exit code 0: everything holds; 1: something is wrong; 3: proven facts are left that nothing could recheck.
     """
@@ -296,7 +304,7 @@ def plot_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Draw the figures of the atlas: dimension against parameters, and ideals by degree."""
+    """Draw dimension against parameters, and ideals by degree."""
     if kind not in ("svg", "png"):
         raise InputError(f"--format {kind[:40]!r} given; svg or png is required")
     with FactStore(store, read_only=True) as opened:

@@ -32,16 +32,16 @@ EXAMPLES = {
     "atlas run": ("atlas run sweep.toml --store atlas.db --workers 1",),
     "atlas show": ("atlas show --store atlas.db --question dimension --where kind=softmax --sort -dimension",),
     "atlas export": ("atlas export --store atlas.db --out atlas.csv",),
+    "atlas merge": ("atlas merge atlas.db --store all.db",),
     "atlas summary": ("atlas summary --store atlas.db",),
+    "atlas verify": ("atlas verify --store atlas.db --certificates 5",),
     "atlas plot": ("atlas plot --store atlas.db --out figures",),
-    "track": ("track step-0.safetensors step-100.safetensors",),
+    "track": ("track start.safetensors trained.safetensors",),
     "explore": ("explore", "explore a.json"),
-    "import": ("import checkpoint.safetensors --heads 8 --out w.safetensors",),
-    "reproduce": ("reproduce --quick --out out/reproduce",),
+    "import": ("import model/model.safetensors --idealised --out attention.safetensors",),
+    "reproduce": ("reproduce --claim G-corollary-3.8 --quick --out report",),
 }
 """For each command, or command of a group, what to type behind ``attngeom``."""
-ELSEWHERE = {"explore", "import", "reproduce", "track"}
-"""Examples that need other files, or minutes."""
 
 
 def add_examples(app: typer.Typer) -> None:

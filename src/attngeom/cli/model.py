@@ -53,7 +53,10 @@ def inspect_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Describe a model: kind, redundancy by symmetry, heads, invisible weights, degenerate cases, unread tensors."""
+    """Describe a model and its redundancy by symmetry.
+
+    Kind, heads, invisible weights, degenerate cases, unread tensors.
+    """
     from attngeom.models.inspection import inspect_model, inspect_spec
 
     if path.is_file() and path.suffix == ".json":
@@ -117,7 +120,10 @@ def compare_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
-    """Do two models compute the same function? Exact first, then within rounding; names the tensor that is wrong."""
+    """Whether two models compute the same function.
+
+    Exact first, then within rounding; names the tensor that is wrong.
+    """
     from attngeom.models import compare, open_model
 
     if out is not None and level == "auto":
@@ -148,7 +154,7 @@ def _exit_code(found: ModelComparison) -> int:
 
 
 def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
-    """Print the exact fingerprint: one line per layer, one for the model."""
+    """Print the exact fingerprint of each layer and of the model."""
     from attngeom.models import fingerprint, open_model
 
     found = fingerprint(open_model(path), seed)
@@ -212,7 +218,10 @@ def align_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Write the second model in the gauge of the first: heads, units, matrices, gains and constants."""
+    """Write the second model in the gauge of the first.
+
+    Heads, units, matrices, gains and constants are aligned.
+    """
     from attngeom.models import align, open_model, write_model
 
     if scope not in ("layer", "model"):

@@ -79,6 +79,6 @@ def _print_table(records: list[Record], report: Report) -> None:
     print_table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):
         shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        print_line(f"{label}: {shown}")
+        print_line(f"{label}: {shown or 'nothing'}")
     for record in report.unexpected:
         print_line(f"(!) {record.id}: {record.outcome} instead of {record.expected}")
