@@ -28,7 +28,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
 VERIFIERS = {"errors", "files", "results", "version", "exact", "network", "verification"}
-VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.labels"}
+VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files"}
 
 
 def layer(module: str) -> str | None:

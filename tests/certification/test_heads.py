@@ -13,8 +13,8 @@ from attngeom.certification import certify
 from attngeom.cli.app import run
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import QQ, RR
+from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.files import coefficients_from_json, write_coefficients
-from attngeom.layer.splitting import quadric_table
 from attngeom.verification import Certificate, verify
 from tests.heads.cases import change, conjugate_heads, from_table, head, layer, layer_table
 

@@ -39,7 +39,7 @@ def from_table(table: Array, t: int = 2) -> Coefficients:
 def conjugate_heads(D: int) -> Coefficients:
     """Two heads that are conjugate over Q(√D): T = T_1 + √D T_2 plus its conjugate is rational."""
     from attngeom.exact.domains import QuadraticField
-    from attngeom.layer.splitting import quadric_table
+    from attngeom.layer.coefficients import quadric_table
 
     field = QuadraticField(D)
     rng = np.random.default_rng(3)

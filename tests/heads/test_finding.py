@@ -8,7 +8,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ, RR
 from attngeom.heads import find_heads, heads_unique
 from attngeom.heads.float_blocks import block_form
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import quadric_table
 from attngeom.network import Architecture, forward, random_weights
 from tests.heads.cases import change, conjugate_heads, float_of, from_table, head, layer, layer_table
 

@@ -7,7 +7,8 @@ from attngeom.dimensions import rank_at
 from attngeom.exact import QQ, RR
 from attngeom.exact.ranks import measured_rank
 from attngeom.inspection.geometry import inspect, layer_stratum
-from attngeom.layer.splitting import quadric_table, split_layer
+from attngeom.layer.coefficients import quadric_table
+from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices
 
 K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ
 from attngeom.exact.domains import QuadraticField
-from attngeom.layer.splitting import quadric_table, split_layer
+from attngeom.layer.coefficients import quadric_table
+from attngeom.layer.splitting import split_layer
 
 PRIME_FIELD = GF(2147483629)
 

@@ -14,10 +14,9 @@ from attngeom.exact import GF, QQ, RR
 from attngeom.exact.domains import Balls, QuadraticField
 from attngeom.files import read_json
 from attngeom.interop import read_weights
-from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
-from attngeom.layer.splitting import quadric_table
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox, weights_box
 from attngeom.recovery.polish import polish, relative_residual

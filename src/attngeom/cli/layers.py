@@ -23,9 +23,8 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
-from attngeom.layer.coefficients import coefficients
+from attngeom.layer.coefficients import coefficients, count_cubics, count_output, count_support
 from attngeom.layer.files import coefficients_to_json, write_coefficients
-from attngeom.layer.labels import count_cubics, count_output, count_support
 from attngeom.network import Architecture, forward
 
 

@@ -11,7 +11,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.exact.scaling import split_scale
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import quadric_table
 from attngeom.network import Head, Weights
 
 

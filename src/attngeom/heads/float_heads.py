@@ -12,6 +12,7 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.heads.float_blocks import Blocks, block_form
 from attngeom.heads.slices import Slices, random_symmetric
 from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.layer.quadrics import polar_points, polarize
 
 SLICES = 12
 FEW_SLICES = 4
@@ -103,12 +104,8 @@ def _split_block(
 ) -> tuple[Array, Array] | None:
     """(A, V) of the head T_h = left · (left⁻ T right⁻) · right; None if the block is no head."""
     if source.d <= SMALL:
-        k, l = np.triu_indices(source.d)
-        unit = np.eye(source.d)
-        corner = source.block(left_inverse, right_inverse, unit)
-        mixed = source.block(left_inverse, right_inverse, unit[k] + unit[l])
-        # c(kl) = T(e_k + e_l) − T(e_k) − T(e_l), and T(e_k) itself on the diagonal.
-        quadrics = np.where((k == l)[:, None, None], corner[k], mixed - corner[k] - corner[l])
+        values = source.block(left_inverse, right_inverse, polar_points(source.d).astype(np.float64))
+        quadrics = np.ascontiguousarray(np.moveaxis(polarize(np.moveaxis(values, 0, -1), RR), -1, 0))
         table = np.einsum("or,src,cm->oms", left, quadrics, right, optimize=True)
         split = split_layer_floats(table, max(1e-4, 1e4 * noise), seed)
         return (split.points[0].A, split.points[0].V) if split.points else None

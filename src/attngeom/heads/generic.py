@@ -19,7 +19,7 @@ from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import quadric_table
 from attngeom.network import Architecture
 from attngeom.results import Result
 

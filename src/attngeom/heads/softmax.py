@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.exact import lapack
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import RR, Array
 from attngeom.heads.results import Heads
+from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.network import Architecture
 
 STEP = 2.0**-4
@@ -29,23 +30,17 @@ def softmax_table(box: Callable[[Array], Array], architecture: Architecture) -> 
     """
     d, t = architecture.widths[0], architecture.tokens
     tau = float(architecture.temperature)
-    k, l = np.triu_indices(d)
-    unit = np.eye(d)
-    points = np.where((k == l)[:, None], unit[k], unit[k] + unit[l])
+    unit, points = np.eye(d), polar_points(d)
     # Every pair of a target direction e_m (token y) and a context direction z.
     y = np.repeat(unit, len(points), axis=0)
-    z = np.tile(points, (d, 1))
+    z = np.tile(points, (d, 1)).astype(np.float64)
     cubic = _third_order(box, y, z, t) - _third_order(box, -y, z, t)
     # Σ V C A (y + z at token 0, y at token 1): token 1 has x_j = y; odd in y doubles it.
     values = cubic.reshape(d, len(points), -1) / 2 * (t * t / (t - 1)) * tau
-    diagonal = {int(a): place for place, (a, b) in enumerate(zip(k, l)) if a == b}
-    mixed = np.flatnonzero(k != l)
-    quadrics = values.copy()
-    ends = [diagonal[int(a)] for a in k[mixed]], [diagonal[int(b)] for b in l[mixed]]
-    quadrics[:, mixed] = values[:, mixed] - values[:, ends[0]] - values[:, ends[1]]
+    quadrics = polarize(np.transpose(values, (2, 0, 1)), RR)
     equal = np.repeat(unit[:, :, None], t, axis=2)
     total = np.asarray(box(equal), dtype=np.float64)[:, :, 0].T
-    return np.ascontiguousarray(np.transpose(quadrics, (2, 0, 1))), total, 1e-9
+    return np.ascontiguousarray(quadrics), total, 1e-9
 
 
 def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> Array:

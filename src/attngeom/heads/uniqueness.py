@@ -13,7 +13,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import measured_rank
 from attngeom.heads.factors import ReducedHead, factor, layer_table, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import quadric_table
 from attngeom.network import Weights
 from attngeom.results import Result
 

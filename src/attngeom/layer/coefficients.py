@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.network import Weights
+from attngeom.network.attention.rule import swap
 
 Entry = tuple[int, int]
 Monomial = tuple[Entry, Entry, Entry]
@@ -112,16 +113,35 @@ class Coefficients:
 
 def array_shapes(d: int, d_out: int, t: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shapes of ``single`` and ``cross``."""
-    return (d_out, t, d * (d + 1) * (d + 2) // 6), (d_out, t, t - 1, d * (d + 1) // 2, d)
+    return (d_out, t, comb(d + 2, 3)), (d_out, t, t - 1, comb(d + 1, 2), d)
+
+
+def count_output(d: int, t: int) -> int:
+    """Monomials of one output coordinate: C(d+2, 3) in its own column, (t − 1) d C(d+1, 2) across columns.
+
+    >>> count_output(2, 2)
+    10
+    """
+    return comb(d + 2, 3) + (t - 1) * d * comb(d + 1, 2)
+
+
+def count_support(d: int, t: int) -> int:
+    """Different monomials over all target columns; the rows of the output share them."""
+    return t * count_output(d, t)
 
 
 def count_entries(d: int, d_out: int, t: int) -> int:
-    """The number of coefficients in the support of a layer.
+    """The number of coefficients in the support of a layer."""
+    return d_out * count_support(d, t)
 
-    >>> count_entries(2, 1, 2)
-    20
+
+def count_cubics(d: int, t: int) -> int:
+    """All cubic monomials in the d t entries of X: the density count_support / count_cubics is O(1/t).
+
+    >>> count_support(2, 2), count_cubics(2, 2)
+    (20, 20)
     """
-    return sum(prod(shape) for shape in array_shapes(d, d_out, t))
+    return comb(d * t + 2, 3)
 
 
 def check_size(d: int, d_out: int, t: int) -> None:
@@ -163,13 +183,31 @@ def expand_matrices(A: Array, V: Array, domain: Domain) -> tuple[Array, Array]:
 
     c(S, m) = Σ over distinct permutations (k, l) of S of V_ik A_lm, and c(R) = Σ c(S, m) over R = S ⊎ {m}.
     """
-    d = A.shape[0]
-    first, second = np.array(pairs(d)).T
-    straight = domain.reduce(V[:, first, None] * A[None, second, :])
-    swapped = domain.reduce(V[:, second, None] * A[None, first, :])
-    off_diagonal = (first != second).astype(np.int64)[None, :, None]
-    cross = domain.reduce(straight + swapped * off_diagonal)
-    return symmetrize(cross, d, domain), cross
+    cross = swap(quadric_table(A, V, domain))
+    return symmetrize(cross, len(A), domain), cross
+
+
+def quadric_table(A: Array, V: Array, domain: Domain) -> Array:
+    """The table T (..., d_out, d, d(d+1)/2): T[n, m] is the quadric (column m of A)·z times (row n of V)·z.
+
+    >>> from attngeom.exact import QQ
+    >>> quadric_table(QQ.convert([[1, 0], [0, 1]]), QQ.convert([[2, 3]]), QQ).tolist()
+    [[[2, 3, 0], [0, 2, 3]]]
+    """
+    return multiply_forms(swap(A)[..., None, :, :], V[..., :, None, :], domain)
+
+
+def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
+    """The quadric a(z) b(z) of two linear forms (..., d), at z_k z_l for k ≤ l, broadcast over the leading axes.
+
+    >>> from attngeom.exact import QQ
+    >>> multiply_forms(QQ.convert([1, 2]), QQ.convert([3, 4]), QQ).tolist()
+    [3, 10, 8]
+    """
+    k, l = np.triu_indices(a.shape[-1])
+    off_diagonal = (k != l).astype(np.int64)
+    swapped = domain.reduce(domain.reduce(a[..., l] * b[..., k]) * off_diagonal)
+    return domain.reduce(domain.reduce(a[..., k] * b[..., l]) + swapped)
 
 
 def symmetrize(cross: Array, d: int, domain: Domain) -> Array:

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.multisets import pair_index
 from attngeom.exact.precise import null_vector
+from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.quadrics import symmetric_matrix
+from attngeom.layer.splitting import check_table
 from attngeom.layer.tolerances import RECOVERED
 
 SWEEPS = 30
@@ -45,8 +45,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     >>> split_layer_floats(T).points[0].V.round(9).tolist()
     [[1.0, 1.5]]
     """
-    if table.ndim != 3 or table.shape[2] * 2 != table.shape[1] * (table.shape[1] + 1):
-        raise InputError(f"table of shape {table.shape} given; shape (d_out, d, d(d+1)/2) is required")
+    check_table(table)
     size = float(np.linalg.norm(table))
     if size == 0:
         return FloatSplitting("zero", (), 0.0, 0.0)
@@ -115,13 +114,6 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
     return separation, matrix.T, _solve_values(table, matrix.T)
 
 
-def _symmetric(table: Array) -> Array:
-    """The tensor T[n, m, k, l], symmetric in k and l, of the polar forms: coefficients halved off the diagonal."""
-    d = table.shape[1]
-    full: Array = table[:, :, pair_index(d)] * (0.5 + 0.5 * np.eye(d))
-    return full
-
-
 def _solve_attention(table: Array, V: Array) -> Array:
     """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
     d_out, d, S = table.shape
@@ -164,7 +156,7 @@ def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
 def _leading_form(table: Array) -> tuple[Array, Array, Array]:
     """h, q and the symmetric B whose product h ⊗ q ⊗ B is a best rank-one guess for T."""
     d_out, d, _ = table.shape
-    tensor = _symmetric(table)
+    tensor = symmetric_matrix(table, d, RR)
     h = lapack.svd(tensor.reshape(d_out, -1), full_matrices=False)[0][:, 0]
     slices = np.tensordot(h, tensor, axes=1)
     left, values, right = lapack.svd(slices.reshape(d, -1), full_matrices=False)
@@ -175,7 +167,8 @@ def _is_definite(table: Array, tolerance: float) -> bool:
     """Whether T is h ⊗ q ⊗ B with B definite of rank 2: a conjugate pair of complex weights."""
     h, q, B = _leading_form(table)
     fit = h[:, None, None, None] * q[None, :, None, None] * B
-    if np.linalg.norm(_symmetric(table) - fit) > tolerance * np.linalg.norm(_symmetric(table)):
+    tensor = symmetric_matrix(table, table.shape[1], RR)
+    if np.linalg.norm(tensor - fit) > tolerance * np.linalg.norm(tensor):
         return False
     values = lapack.eigvalsh(B)
     values = values[np.argsort(-np.abs(values))]

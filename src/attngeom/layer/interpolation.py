@@ -11,6 +11,8 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
+from attngeom.layer.quadrics import polar_points, polarize
+from attngeom.network.attention.rule import swap
 
 BlackBox = Callable[[Array], Array]
 BATCH = 4096
@@ -134,16 +136,10 @@ def _interpolate_cross(ask: _Asker, j: int, n: int, domain: Domain) -> Array:
     d = ask.shape[0]
     unit = np.eye(d, dtype=np.int64)
     base = ask.columns({j: unit}, j)
-    first, second = np.array(pairs(d)).T
-    context = np.where((first == second)[:, None], unit[first], unit[first] + unit[second])
+    context = polar_points(d)
     values = ask.columns({j: np.repeat(unit, len(context), axis=0), n: np.tile(context, (d, 1))}, j)
     quadrics = domain.reduce(values.reshape(d, len(context), -1) - base[:, None, :])
-    diagonal = {k: place for place, (k, l) in enumerate(pairs(d)) if k == l}
-    mixed = np.flatnonzero(first != second)
-    out = quadrics.copy()
-    ends = [diagonal[k] for k in first[mixed]], [diagonal[l] for l in second[mixed]]
-    out[:, mixed] = domain.reduce(quadrics[:, mixed] - quadrics[:, ends[0]] - quadrics[:, ends[1]])
-    return np.transpose(out, (2, 1, 0))
+    return swap(polarize(np.transpose(quadrics, (2, 0, 1)), domain))
 
 
 def _check(ask: _Asker, found: Coefficients, inputs: Array, tolerance: float) -> float | None:

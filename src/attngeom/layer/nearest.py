@@ -12,8 +12,9 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
-from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.coefficients import Coefficients, quadric_table
 from attngeom.layer.matrices import LayerMatrices
+from attngeom.network.attention.rule import swap
 
 STARTS = 12
 ITERATIONS = 60
@@ -54,9 +55,7 @@ class Problem:
 
     def bilinear(self, A: Array, V: Array) -> Array:
         """The weighted coefficients of (A, V) as one vector, over broadcast leading axes."""
-        k, l = np.triu_indices(self.d)
-        swapped = V[..., :, l, None] * A[..., None, k, :] * (k != l)[:, None]
-        cross = V[..., :, k, None] * A[..., None, l, :] + swapped
+        cross = swap(quadric_table(A, V, RR))
         flat = cross.reshape(*cross.shape[:-2], -1)
         single = (flat.reshape(-1, flat.shape[-1]) @ _symmetrization(self.d)).reshape(*flat.shape[:-1], -1)
         batch = cross.shape[:-3]

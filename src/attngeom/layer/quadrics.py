@@ -6,7 +6,7 @@ A quadric is the vector of its coefficients at z_k z_l, k ≤ l, row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd, lcm
+from math import gcd, isqrt, lcm
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,8 @@ from flint import fmpz
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
-
-
-def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
-    """The quadric a(z) b(z) of two linear forms (..., d), broadcast over the leading axes.
-
-    >>> from attngeom.exact import QQ
-    >>> multiply_forms(QQ.convert([1, 2]), QQ.convert([3, 4]), QQ).tolist()
-    [3, 10, 8]
-    """
-    k, l = np.triu_indices(a.shape[-1])
-    off_diagonal = (k != l).astype(np.int64)
-    swapped = domain.reduce(domain.reduce(a[..., l] * b[..., k]) * off_diagonal)
-    return domain.reduce(domain.reduce(a[..., k] * b[..., l]) + swapped)
+from attngeom.layer.coefficients import multiply_forms
+from attngeom.network.attention.rule import swap
 
 
 def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
@@ -53,13 +42,44 @@ def first_nonzero(entries: Array) -> int:
     return next(index for index, entry in enumerate(entries.tolist()) if entry)
 
 
-def symmetric_matrix(quadric: Array, d: int, domain: Domain) -> Array:
-    """The matrix B with quadric(z) = zᵀ B z; 2 must be invertible."""
+def symmetric_matrix(quadrics: Array, d: int, domain: Domain) -> Array:
+    """The matrices B (..., d, d) with quadric(z) = zᵀ B z; 2 must be invertible."""
     half = domain.convert(["1/2"])[0]
-    B = quadric[pair_index(d)]
-    scaled = domain.reduce(B * half)
-    scaled[np.arange(d), np.arange(d)] = np.diagonal(B)
+    B = quadrics[..., pair_index(d)]
+    scaled, diagonal = domain.reduce(B * half), np.arange(d)
+    scaled[..., diagonal, diagonal] = B[..., diagonal, diagonal]
     return scaled
+
+
+def polar_points(d: int) -> Array:
+    """The integer points e_k and e_k + e_l, k < l, in the order of the coefficients: values there give a quadric."""
+    k, l = np.triu_indices(d)
+    unit = np.eye(d, dtype=np.int64)
+    return np.asarray(np.where((k == l)[:, None], unit[k], unit[k] + unit[l]))
+
+
+def polarize(values: Array, domain: Domain) -> Array:
+    """The quadrics (..., d(d+1)/2) with these values at the :func:`polar_points`: q(e_k + e_l) − q(e_k) − q(e_l).
+
+    >>> from attngeom.exact import QQ
+    >>> polarize(QQ.convert([1, 6, 2]), QQ).tolist()
+    [1, 3, 2]
+    """
+    k, l = np.triu_indices((isqrt(8 * values.shape[-1] + 1) - 1) // 2)
+    place = np.flatnonzero(k == l)
+    return np.asarray(np.where(k == l, values, domain.reduce(values - values[..., place[k]] - values[..., place[l]])))
+
+
+def context_products(X: Array, causal: bool, domain: Domain) -> Array:
+    """x_i^(m) Σ_j x_j^(k) x_j^(l) for inputs X (..., d, t): a row (..., i, ·) over m and k ≤ l; j ≤ i if causal.
+
+    Outputs of a layer are these rows times its table of quadrics: token i of row n is Σ T[n, m, kl] x_i^(m) (…).
+    """
+    k, l = np.triu_indices(X.shape[-2])
+    sums = np.cumsum(domain.times(X[..., k, :], X[..., l, :]), axis=-1)
+    context = domain.reduce(sums if causal else np.broadcast_to(sums[..., -1:], sums.shape))
+    products = domain.times(swap(X)[..., :, None], swap(context)[..., None, :])
+    return np.reshape(products, (*products.shape[:-2], -1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,13 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain, QuadraticField
+from attngeom.layer.coefficients import multiply_forms
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
     divide_by_form,
     first_nonzero,
-    multiply_forms,
     split_quadric,
     symmetric_matrix,
 )
@@ -63,16 +63,6 @@ class LayerSplitting:
     obstructions: tuple[Obstruction, ...] = ()
 
 
-def quadric_table(A: Array, V: Array, domain: Domain) -> Array:
-    """The table T of shape (d_out, d, d(d+1)/2): T[n, m] is the quadric (column m of A)·z times (row n of V)·z.
-
-    >>> from attngeom.exact import QQ
-    >>> quadric_table(QQ.convert([[1, 0], [0, 1]]), QQ.convert([[2, 3]]), QQ).tolist()
-    [[[2, 3, 0], [0, 2, 3]]]
-    """
-    return multiply_forms(A.T[None, :, :], V[:, None, :], domain)
-
-
 def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     """Every (A, V) over an algebraic closure with T[n, m] = α_m ν_n, up to scale; exact over Q and GF(p), p odd.
 
@@ -85,7 +75,9 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     >>> split.status, split.points[0].V.tolist(), split.points[0].A[:, 0].tolist()
     ('real', [[Quadratic('1'), Quadratic('1*sqrt(2)')]], [Quadratic('1'), Quadratic('-1*sqrt(2)')])
     """
-    d = _check_table(table, domain)
+    if not domain.is_exact:
+        raise DomainError(f"table over {domain.name} given; exact splitting needs Q or GF(p)")
+    d = check_table(table)
     anchor = _anchor(table)
     if anchor is None:
         return LayerSplitting("zero", domain, (), 0, 0)
@@ -105,9 +97,8 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     return LayerSplitting("rational", domain, points, domain.rank(points[0].A), domain.rank(points[0].V))
 
 
-def _check_table(table: Array, domain: Domain) -> int:
-    if not domain.is_exact:
-        raise DomainError(f"table over {domain.name} given; exact splitting needs Q or GF(p)")
+def check_table(table: Array) -> int:
+    """d, for a table of quadrics (d_out, d, d(d+1)/2)."""
     if table.ndim != 3 or 0 in table.shape or table.shape[2] * 2 != table.shape[1] * (table.shape[1] + 1):
         raise InputError(f"table of shape {table.shape} given; shape (d_out, d, d(d+1)/2) is required")
     return int(table.shape[1])

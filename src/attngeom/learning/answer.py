@@ -12,13 +12,12 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array
 from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certificate import certify
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax
-from attngeom.learning.enlarged import table_at
-from attngeom.learning.findings import PairFinding
-from attngeom.learning.pairs import Pair
+from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import one_layer
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
@@ -149,7 +148,8 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
     if architecture.rule.is_polynomial and architecture.num_layers == 1 and sample.shape[-1] >= 2:
-        table = table_at(sample, architecture.causal, weights.domain)
+        rows = context_products(sample, architecture.causal, weights.domain)
+        table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
             return one_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)
     return by_ranks(weights, blocks, seed, sample)

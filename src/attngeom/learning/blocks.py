@@ -13,6 +13,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import ProductPoint
+from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 
 
@@ -100,14 +101,16 @@ def head_blocks(weights: Weights) -> tuple[tuple[HeadBlocks, ...], ...]:
     >>> head_blocks(random_weights(Architecture((3, 2), 2), QQ, seed=0))[0][0].attention.words
     'rk K = 2, rk Q = 2, rk A = 2'
     """
-    several = weights.architecture.num_layers > 1
-    found = []
-    for index, heads in enumerate(weights.layers):
-        places = [f"{'_' * (several or len(heads) > 1)}{index + 1 if several else ''}" for _ in heads]
-        if len(heads) > 1:
-            places = [f"{place}{',' * several}{h + 1}" for h, place in enumerate(places)]
-        found.append(tuple(_blocks(head, place, weights.domain) for head, place in zip(heads, places)))
-    return tuple(found)
+    return tuple(
+        tuple(_blocks(head, place_name(weights.architecture, index, h), weights.domain) for h, head in enumerate(heads))
+        for index, heads in enumerate(weights.layers)
+    )
+
+
+def place_name(architecture: Architecture, layer: int, head: int) -> str:
+    """What tells the matrices of a head from those of others: nothing, or _layer,head counted from 1 where needed."""
+    parts = [str(layer + 1)] * (architecture.num_layers > 1) + [str(head + 1)] * (architecture.heads > 1)
+    return "_" + ",".join(parts) if parts else ""
 
 
 def _blocks(head: Head, place: str, domain: Domain) -> HeadBlocks:

@@ -19,8 +19,7 @@ from attngeom.exact.primes import BLAS_PRIME, primes_from
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
-from attngeom.learning.findings import PairFinding
-from attngeom.learning.pairs import HALF, Pair
+from attngeom.learning.pairs import HALF, Pair, PairFinding
 from attngeom.network.weights import Weights
 
 MAX_ENTRIES = 10**7

@@ -6,8 +6,7 @@ from functools import reduce
 
 from attngeom.inspection.hypotheses import VirtualRanks, virtual_ranks, visible_layers
 from attngeom.learning.blocks import HeadBlocks
-from attngeom.learning.findings import PairFinding
-from attngeom.learning.pairs import Pair
+from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations_with_replacement
 from math import comb
 from typing import Literal
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
+from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.pairs import Pair
 from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Gradient, Passes
+from attngeom.network.symmetry import Between, Scale, linear_factors
+from attngeom.network.symmetry.factor import Tensors
 from attngeom.network.weights import Head, Weights
 
 Form = Literal["factors", "matrix", "left out"]
@@ -100,7 +102,8 @@ class Enlarged:
             Q, K, V = (next(remaining) for _ in range(3))
             O = None if head.O is None else next(remaining)
             if form.is_dead:
-                yield _table_gradient(X, C, self.weights.architecture.causal, domain)
+                # ∂⟨C, Σ_i T(Σ_j x_j x_j, x_i)⟩/∂T.
+                yield domain.matmul(swap(C), context_products(swap(X), self.weights.architecture.causal, domain))
             if form.attention != "left out":
                 yield Q.product(domain)
             if form.attention == "factors":
@@ -115,35 +118,33 @@ class Enlarged:
 
         These are tangent to the orbit of Θ_0, along which the function stays the same.
         """
-        architecture, domain = self.weights.architecture, self.weights.domain
-        matrices = {
-            (index, h): (head.attention_matrix(domain), head.value_matrix(domain))
-            for index, heads in enumerate(self.weights.layers)
-            for h, head in enumerate(heads)
-        }
-        rows = []
-        if architecture.rule.has_scale:
-            for place, (A, V) in matrices.items():
-                rows.append(self._row({place: (A, domain.reduce(-V))}))
-        if not architecture.residual:
-            for index, width in enumerate(architecture.widths[1:-1]):
-                for a, b in np.ndindex(width, width):
-                    E = domain.zeros((width, width))
-                    E[a, b] = domain.one
-                    rows.append(self._row(_between(E, index, matrices, domain)))
+        domain = self.weights.domain
+        # Heads in their matrices, as K = 1 and Q = A.
+        tensors: Tensors = {}
+        for index, heads in enumerate(self.weights.layers):
+            for h, head in enumerate(heads):
+                A, V = head.attention_matrix(domain), head.value_matrix(domain)
+                tensors |= {(index, h, "Q"): A, (index, h, "K"): domain.eye(len(A)), (index, h, "V"): V}
+        rows = [
+            self._row(tensors, changes)
+            for factor in linear_factors(self.weights.architecture)
+            if isinstance(factor, (Scale, Between))
+            for changes in factor.tangents(tensors, domain)
+        ]
         return np.stack(rows) if rows else domain.zeros((0, 1))
 
-    def _row(self, changes: dict[tuple[int, int], tuple[Array | None, Array | None]]) -> Array:
-        parts = []
-        for index, heads in enumerate(self.weights.layers):
-            for h, (head, form) in enumerate(zip(heads, self.forms[index])):
-                dA, dV = changes.get((index, h), (None, None))
-                shapes = (head.Q.shape[1],) * 2, ((head.V if head.O is None else head.O).shape[0], head.V.shape[1])
-                for change, shape, kept in zip((dA, dV), shapes, (form.attention, form.value)):
-                    if kept != "left out":
-                        part = self.weights.domain.zeros(shape) if change is None else change
-                        parts.append(part.ravel())
-        return np.concatenate(parts) if parts else self.weights.domain.zeros((1,))
+    def _row(self, tensors: Tensors, changes: Tensors) -> Array:
+        """The changes of all (A_h, V_h) that are not left out, Ȧ = K̇ᵀ A + Q̇."""
+        domain, parts = self.weights.domain, []
+        moved = {place: changes.get(place, domain.zeros(array.shape)) for place, array in tensors.items()}
+        for index, forms in enumerate(self.forms):
+            for h, form in enumerate(forms):
+                Q, K, V = ((index, h, letter) for letter in "QKV")
+                if form.attention != "left out":
+                    parts.append(domain.reduce(moved[Q] + domain.matmul(moved[K].T, tensors[Q])).ravel())
+                if form.value != "left out":
+                    parts.append(moved[V].ravel())
+        return np.concatenate(parts) if parts else domain.zeros((1,))
 
 
 def enlarge(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> Enlarged:
@@ -173,42 +174,3 @@ def _enlarge(head: Head, form: HeadForm, domain: Domain) -> Head:
     if form.value == "matrix":
         V, O = head.value_matrix(domain), None
     return Head(Q, K, V, O)
-
-
-def _between(
-    E: Array, index: int, matrices: dict[tuple[int, int], tuple[Array, Array]], domain: Domain
-) -> dict[tuple[int, int], tuple[Array | None, Array | None]]:
-    """The changes along 1 + E after layer ``index``: V̇ = EV there; Ȧ = −(EᵀA + AE), V̇ = −VE in the next layer."""
-    multiply = domain.matmul
-    changes: dict[tuple[int, int], tuple[Array | None, Array | None]] = {}
-    for (layer, h), (A, V) in matrices.items():
-        if layer == index:
-            changes[layer, h] = None, multiply(E, V)
-        elif layer == index + 1:
-            moved = domain.reduce(-domain.reduce(multiply(E.T, A) + multiply(A, E)))
-            changes[layer, h] = moved, domain.reduce(-multiply(V, E))
-    return changes
-
-
-def table_at(inputs: Array, causal: bool, domain: Domain) -> Array:
-    """Σ_j x_j^(k) x_j^(l) x_i^(m) over k ≤ l and m, a row for each token i of each input (N, d, t), j ≤ i if causal.
-
-    Where the columns are independent, the sample tells apart all layers that are quadratic in one token.
-    """
-    X = swap(inputs)
-    N, t, _ = X.shape
-    units = np.tile(domain.eye(t).reshape(t, t, 1), (N, 1, 1))
-    return _table_gradient(np.repeat(X, t, axis=0), units, causal, domain)
-
-
-def _table_gradient(X: Array, C: Array, causal: bool, domain: Domain) -> Array:
-    """∂⟨C, Σ_i Σ_j T(x_j, x_j, x_i)⟩/∂T over pairs k ≤ l of entries of x_j, entries m of x_i and output rows; j ≤ i."""
-    found = []
-    for k, l in combinations_with_replacement(range(X.shape[-1]), 2):
-        products = domain.times(X[..., k], X[..., l])
-        sums = [products[..., :1]]
-        for i in range(1, products.shape[-1]):
-            sums.append(domain.reduce(sums[-1] + products[..., i : i + 1]))
-        seen = np.concatenate(sums if causal else [sums[-1]] * len(sums), axis=-1)
-        found.append(domain.matmul(swap(C), domain.times(seen[..., None], X)).reshape(len(X), -1))
-    return np.concatenate(found, axis=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 HALF = Fraction(1, 2)
 
@@ -45,3 +46,19 @@ class Pair:
 
     def __str__(self) -> str:
         return f"({self.value}, {self.multiplicity})"
+
+
+@dataclass(frozen=True)
+class PairFinding:
+    """The pair (λ, m) with the theorem that gives it; or no pair, the reason and proven bounds for λ.
+
+    ``witness`` is what a recheck needs beside the weights: the prime and seed of ranks mod p, or nothing.
+    """
+
+    theorem: str
+    reason: str
+    pair: Pair | None = None
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    is_clear: bool = True
+    witness: dict[str, Any] = field(default_factory=dict)

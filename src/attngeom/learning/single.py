@@ -13,8 +13,7 @@ import numpy as np
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks, unit_size
-from attngeom.learning.findings import PairFinding
-from attngeom.learning.pairs import Pair
+from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.products import ProductPoint
 from attngeom.network.attention import Sigmoid, Softmax
 from attngeom.network.weights import Head, Weights

@@ -19,6 +19,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import CLEAR_GAP
 from attngeom.learning.answer import learning_coefficient
+from attngeom.learning.blocks import place_name, unit_size
 from attngeom.learning.laws import Laws, conserved_quantities
 from attngeom.learning.pairs import Pair
 from attngeom.network.weights import Head, Weights
@@ -237,12 +238,9 @@ Factors = tuple[Array, Array | None]
 
 def _blocks(weights: Weights) -> Iterator[tuple[tuple[int, int, str], BlockRank, Factors]]:
     """A and the value map of every head: their place (layer, head, letter), what was measured, and their factors."""
-    architecture = weights.architecture
     for index, heads in enumerate(weights.layers):
         for place, head in enumerate(heads):
-            tag = ("_" if architecture.num_layers > 1 or architecture.heads > 1 else "") + ",".join(
-                [str(index + 1)] * (architecture.num_layers > 1) + [str(place + 1)] * (architecture.heads > 1)
-            )
+            tag = place_name(weights.architecture, index, place)
             value: Factors = (head.V, None) if head.O is None else (head.O, head.V)
             for letter, factors in (("A", (head.K.T, head.Q)), ("V", value)):
                 yield (index, place, letter), _measure(f"{letter}{tag}", factors), factors
@@ -264,17 +262,12 @@ def _measure(name: str, factors: Factors) -> BlockRank:
 
 def _singular_values(left: Array, right: Array | None) -> Array:
     """Those of a matrix, or of a product by way of the small middle: the factors scaled, no large square formed."""
-    left = _unit(left)
+    left = unit_size(left)
     if right is None:
         return lapack.svdvals(left)
-    right = _unit(right)
+    right = unit_size(right)
     first, second = lapack.triangle(left), lapack.triangle(right.T)
     return lapack.svdvals(first @ second.T)
-
-
-def _unit(a: Array) -> Array:
-    size = float(np.abs(a).max())
-    return a / size if size else a
 
 
 def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | None, str]:

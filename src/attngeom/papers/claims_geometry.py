@@ -102,7 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
         "G-proposition-A.5", "G", "Proposition A.5",
         "One layer is linearly isomorphic to its table of quadrics α_m ν_n, columns of A times rows of V.",
         "identities of polynomials", "proven", layer_fibers.run_table,
-        "attngeom coefficients WEIGHTS", "attngeom.layer.splitting.quadric_table",
+        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.quadric_table",
     ),
     Claim(
         "G-corollary-A.6", "G", "Corollary A.6",

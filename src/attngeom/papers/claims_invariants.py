@@ -32,7 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
         "One output has C(d+2,3) + (t−1) d C(d+1,2) monomials, all columns t times as many; the density among all"
         " cubics is O(1/t).",
         "identities of polynomials", "proven", expansion.run_counts,
-        "attngeom coefficients WEIGHTS", "attngeom.layer.labels.count_support",
+        "attngeom coefficients WEIGHTS", "attngeom.layer.coefficients.count_support",
     ),
     Claim(
         "I-proposition-6", "I", "Proposition 6",

@@ -14,8 +14,7 @@ from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
 from attngeom.exact.polynomials import polynomial_ring
-from attngeom.layer.coefficients import array_shapes, expand_matrices, locate
-from attngeom.layer.labels import count_output, count_support
+from attngeom.layer.coefficients import array_shapes, count_output, count_support, expand_matrices, locate
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.symbolic import collect, support_in
 

@@ -17,9 +17,7 @@ from attngeom.exact import BLAS_PRIME, QQ, RR, lapack
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits
 from attngeom.inspection.geometry import layer_stratum
-from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
-from attngeom.layer.labels import count_cubics
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import Coefficients, array_shapes, count_cubics, quadric_table, symmetrize
 from attngeom.network import Architecture, random_weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import word

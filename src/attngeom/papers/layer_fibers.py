@@ -13,8 +13,8 @@ from attngeom.dimensions.certificate import certify_dimension
 from attngeom.exact import BLAS_PRIME, QQ
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pairs
-from attngeom.layer.coefficients import expand_matrices, symmetrize
-from attngeom.layer.splitting import LayerSplitting, quadric_table, split_layer
+from attngeom.layer.coefficients import expand_matrices, quadric_table, symmetrize
+from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.network import Architecture
 from attngeom.network.factorization import factor_attention
 from attngeom.papers.records import Check, Finding, Work

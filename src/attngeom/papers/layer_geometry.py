@@ -10,9 +10,7 @@ from attngeom.certification import certify
 from attngeom.exact import QQ, WORD_PRIME
 from attngeom.exact.domains import Array
 from attngeom.inspection.geometry import layer_stratum
-from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
-from attngeom.layer.quadrics import multiply_forms
-from attngeom.layer.splitting import quadric_table
+from attngeom.layer.coefficients import Coefficients, array_shapes, multiply_forms, quadric_table, symmetrize
 from attngeom.papers.layer_fibers import run_closed
 from attngeom.papers.records import Check, Finding, Work
 from attngeom.papers.tangent_spaces import (

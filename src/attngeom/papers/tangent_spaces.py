@@ -15,8 +15,8 @@ from attngeom.equations.points import place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
-from attngeom.layer.coefficients import expand_matrices
-from attngeom.layer.splitting import quadric_table, split_layer
+from attngeom.layer.coefficients import expand_matrices, quadric_table
+from attngeom.layer.splitting import split_layer
 
 FIELD = GF(WORD_PRIME)
 MAX_DEGREE = 4

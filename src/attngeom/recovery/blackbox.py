@@ -1,8 +1,8 @@
-"""Black boxes: functions that can only be evaluated, over floats, balls of any precision, or an exact field."""
+"""Black boxes: functions that can only be evaluated, over floats, balls of any precision, or an exact field; probes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import flint
@@ -10,7 +10,8 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Balls, Domain
-from attngeom.network import Weights, forward
+from attngeom.network import Architecture, Weights, forward
+from attngeom.network.virtual import virtual_layer
 
 
 @dataclass(eq=False)
@@ -50,3 +51,28 @@ def weights_box(weights: Weights, domain: Domain) -> BlackBox:
         return BlackBox(evaluate, domain)
     moved = weights if weights.domain == domain else weights.to(domain)
     return BlackBox(lambda X: forward(moved, X), domain)
+
+
+class Probe:
+    """Inputs to a network with virtual weights whose only nonzero tokens are x and y, and its known virtual layers.
+
+    The token of x sees that of y: under a causal mask it comes after it.
+    """
+
+    def __init__(self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator) -> None:
+        self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
+        self.d, self.layers = architecture.widths[0], architecture.num_layers
+        self.places = (1, 0) if architecture.causal else (0, 1)
+        self.known: list[Array] = []
+
+    def embed(self, x: Array, y: Array) -> Array:
+        """Inputs (N, d, t) with the columns x and y, (N, d) each."""
+        X = self.domain.zeros((len(x), self.d, self.architecture.tokens))
+        X[:, :, self.places[0]], X[:, :, self.places[1]] = x, y
+        return X
+
+    def propagate(self, X: Array, layers: Sequence[Array]) -> Array:
+        """The tokens after virtual layers with these matrices."""
+        for M in layers:
+            X = virtual_layer(M, X, self.architecture.rule, self.domain)
+        return X

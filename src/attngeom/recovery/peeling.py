@@ -16,10 +16,13 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
 from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.layer.quadrics import context_products
 from attngeom.network import Architecture, VirtualWeights
-from attngeom.network.virtual import forward_virtual, virtual_layer
-from attngeom.recovery.blackbox import BlackBox
+from attngeom.network.attention.rule import swap
+from attngeom.network.virtual import forward_virtual
+from attngeom.recovery.blackbox import BlackBox, Probe
 from attngeom.recovery.layer_inverse import invert_layer, refine_inverse
+from attngeom.recovery.results import layer_failure, undetermined
 from attngeom.results import Failure
 
 MIN_SEPARATION = 1e-9
@@ -34,16 +37,7 @@ class Peeled:
     separation: float
 
 
-def layer_failure(layer: int, reason: str, is_hypothesis: bool = False) -> Failure:
-    """The failure of a search at a layer, counted from 0."""
-    return Failure(stage=f"layer {layer + 1}", reason=f"layer {layer + 1}: {reason}", is_hypothesis=is_hypothesis)
-
-
-def _undetermined(layer: int, reason: str) -> Failure:
-    return layer_failure(layer, reason, is_hypothesis=True)
-
-
-class Peeler:
+class Peeler(Probe):
     """One run of the algorithm over floats or balls; every random choice comes from ``rng``.
 
     Points at which a layer is undone with a condition above ``max_condition`` are not used.
@@ -57,12 +51,8 @@ class Peeler:
         rng: np.random.Generator,
         max_condition: float = 300.0,
     ) -> None:
-        self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
+        super().__init__(box, architecture, domain, rng)
         self.max_condition = max_condition
-        self.d, self.layers = architecture.widths[0], architecture.num_layers
-        # The token of x must see that of y.
-        self.places = (1, 0) if architecture.causal else (0, 1)
-        self.known: list[Array] = []
         self.separation = 1.0
 
     def run(self) -> Peeled | Failure:
@@ -75,17 +65,9 @@ class Peeler:
             self.known.append(found)
         return self._values()
 
-    def _place(self, x: Array, y: Array) -> Array:
-        """Inputs with the pairs (x, y) of columns, other tokens zero; under a causal mask x comes last."""
-        count = x.shape[0]
-        X = self.domain.zeros((count, self.d, self.architecture.tokens))
-        X[:, :, self.places[0]], X[:, :, self.places[1]] = x, y
-        return X
-
     def _ask(self, x: Array, y: Array) -> Array:
         """The outputs (N, d_l) at the token of x."""
-        answers = self.box(self._place(x, y))
-        return answers[:, :, self.places[0]]
+        return self.box(self.embed(x, y))[:, :, self.places[0]]
 
     def _odd_linear(self, values: Array, nodes: Array) -> Array:
         """The linear coefficient of an odd polynomial from its values at nodes ε (axis 0), of degree 2·len − 1."""
@@ -127,20 +109,14 @@ class Peeler:
         G = midpoints(self._odd_linear(answers, nodes))
         sizes = np.linalg.norm(to_float(G).reshape(count, -1), axis=1)
         if not np.all(np.isfinite(sizes)) or not np.any(sizes):
-            return _undetermined(0, "the linear part of the function vanishes: L or some M_i is zero or skew-symmetric")
+            return undetermined(0, "the linear part of the function vanishes: L or some M_i is zero or skew-symmetric")
         rows = []
         for index in np.argsort(-sizes)[: 2 * d + 4]:
             column = int(np.argmax(np.linalg.norm(to_float(G[index]), axis=0)))
             if sizes[index] > 0:
                 rows.append(self._equations(y[index], x, G[index][:, column]))
         M = self._solve(np.concatenate(rows))
-        return _undetermined(0, "M_1 is not determined by the linear part: its rank is below 2") if M is None else M
-
-    def _forward(self, X: Array) -> Array:
-        """X pushed through the known virtual layers."""
-        for M in self.known:
-            X = virtual_layer(M, X, self.architecture.rule, self.domain)
-        return X
+        return undetermined(0, "M_1 is not determined by the linear part: its rank is below 2") if M is None else M
 
     def _next_layer(self, layer: int) -> Array | Failure:
         """M of a later layer, by undoing the known ones on spans of two vectors."""
@@ -172,7 +148,7 @@ class Peeler:
         # Interpolation loses as many digits as the linear part is smaller than the values: keep the best points.
         systems.sort(key=lambda system: system[0])
         M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
-        return _undetermined(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
+        return undetermined(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
 
     def _invert_around(self, nodes: Array) -> tuple[Array, Array, Array] | None:
         """A point y, vectors x and the inputs whose image under the known layers is (ε x, y), for each x and node ε."""
@@ -230,19 +206,14 @@ class Peeler:
         d = self.d
         if not self.domain.rounds:
             return None
-        k, l = np.triu_indices(d)
         X = self.rng.standard_normal((d * d * (d + 1), d, self.architecture.tokens))
-        rows, right = [], []
-        for x, answer in zip(X, self.box(X)):
-            Y = self._forward(x)
-            size = float(np.abs(Y).max()) or 1.0
-            squares = (Y / size)[k] * (Y / size)[l]
-            for i in range(Y.shape[1]):
-                context = squares[:, : i + 1 if self.architecture.causal else None].sum(axis=1)
-                rows.append(np.outer(Y[:, i] / size, context).ravel())
-                right.append(answer[:, i] / size**3)
-        table = lapack.lstsq(np.array(rows), np.array(right)).T
-        split = split_layer_floats(table.reshape(-1, d, len(k)), tolerance=1e-2)
+        Y = self.propagate(X, self.known)
+        sizes = np.max(np.abs(Y), axis=(1, 2), keepdims=True)
+        sizes[sizes == 0] = 1.0
+        rows = context_products(Y / sizes, self.architecture.causal, self.domain)
+        right = swap(self.box(X) / sizes**3)
+        table = lapack.lstsq(np.concatenate(rows), np.concatenate(right)).T
+        split = split_layer_floats(table.reshape(-1, d, d * (d + 1) // 2), tolerance=1e-2)
         return split.points[0].A if split.points else None
 
     def _values(self) -> Peeled:
@@ -252,7 +223,7 @@ class Peeler:
         answers = self.box(X)
         rows, right = [], []
         for x, answer in zip(X, answers):
-            Y = midpoints(self._forward(x))
+            Y = midpoints(self.propagate(x, self.known))
             size = domain.convert([float(np.abs(to_float(Y)).max()) or 1.0])[0]
             rows.append(Y.T / size)
             right.append(answer.T / size)

@@ -1,6 +1,9 @@
-"""Least squares refinement of float weights to the values of a function."""
+"""Least squares in floats: damped steps, and the refinement of weights to the values of a function."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -8,6 +11,8 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Weights, forward
 from attngeom.network.tangent import jacobian
+
+Moved = TypeVar("Moved")
 
 
 def relative_residual(weights: Weights, X: Array, Y: Array) -> Array:
@@ -19,6 +24,26 @@ def relative_residual(weights: Weights, X: Array, Y: Array) -> Array:
 def _tensor_norms(weights: Weights) -> Array:
     """For each parameter the norm of the tensor to which it belongs."""
     return np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in weights.tensors()])
+
+
+def damped_step(
+    J: Array, error: Array, damping: float, move: Callable[[Array], tuple[Array, Moved]], cut: float = 0.0
+) -> tuple[Array, Moved, float] | None:
+    """The first of eight Levenberg–Marquardt steps, more and more damped, that lowers ‖error‖; None if none does.
+
+    ``move`` takes a step and says what the error is then, and where that is. Directions with singular values below
+    ``cut`` times the largest are not moved. The last number is the damping to go on with.
+    """
+    left, values, right = lapack.svd(J, full_matrices=False)
+    projected = left.T @ error
+    for _ in range(8):
+        gains = values / (values**2 + (damping * values[0]) ** 2)
+        gains[values < cut * values[0]] = 0.0
+        moved_error, moved = move(right.T @ (gains * projected))
+        if np.linalg.norm(moved_error) < np.linalg.norm(error):
+            return moved_error, moved, max(damping / 30, 1e-15)
+        damping *= 8
+    return None
 
 
 def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
@@ -42,26 +67,17 @@ def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
     damping = 1e-4
     quiet = 0
     for _ in range(steps):
-        units = _tensor_norms(weights)
-        J = (jacobian(weights, X) * scale).T * units
-        left, values, right = lapack.svd(J, full_matrices=False)
-        projected = left.T @ error
-        improved = False
-        for _ in range(8):
-            gains = values / (values**2 + (damping * values[0]) ** 2)
-            gains[values < 1e-11 * values[0]] = 0.0
-            step = units * (right.T @ (gains * projected))
-            trial = Weights.from_vector(weights.architecture, weights.vector() - step, RR)
-            trial_error = relative_residual(trial, X, Y)
-            if np.linalg.norm(trial_error) < np.linalg.norm(error):
-                improved = True
-                break
-            damping *= 8
-        if not improved:
+        units, size = _tensor_norms(weights), np.linalg.norm(error)
+
+        def move(step: Array, start: Weights = weights, units: Array = units) -> tuple[Array, Weights]:
+            trial = Weights.from_vector(start.architecture, start.vector() - units * step, RR)
+            return relative_residual(trial, X, Y), trial
+
+        found = damped_step((jacobian(weights, X) * scale).T * units, error, damping, move, cut=1e-11)
+        if found is None:
             break
-        quiet = quiet + 1 if np.linalg.norm(trial_error) > 0.5 * np.linalg.norm(error) else 0
-        weights, error = trial, trial_error
-        damping = max(damping / 30, 1e-15)
+        error, weights, damping = found
+        quiet = quiet + 1 if np.linalg.norm(error) > 0.5 * size else 0
         if quiet == 3 and np.linalg.norm(error) < 1e-12:
             break
     return weights

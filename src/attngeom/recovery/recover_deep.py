@@ -15,11 +15,11 @@ from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.peeling import Peeled, Peeler, held_out_error, layer_failure
+from attngeom.recovery.peeling import Peeled, Peeler, held_out_error
 from attngeom.recovery.polish import polish, relative_residual
 from attngeom.recovery.recover_field import recover_field
-from attngeom.recovery.recover_softmax import check_softmax, recover_softmax
-from attngeom.recovery.results import Recovery
+from attngeom.recovery.recover_softmax import recover_softmax
+from attngeom.recovery.results import Recovery, layer_failure
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
 
@@ -31,13 +31,16 @@ HELD_OUT = 32
 
 
 def check_identifiable(architecture: Architecture) -> Failure | None:
-    """Why the peeling algorithm does not apply to an architecture, or None if it does."""
-    if architecture.rule.is_normalised:
-        return check_softmax(architecture)
-    if not architecture.rule.is_polynomial:
+    """Why no algorithm here applies to an architecture, or None if one does."""
+    rule = architecture.rule
+    if not (rule.is_polynomial or rule.is_normalised):
         reason = f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
     elif not architecture.has_virtual_weights:
         reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
+    elif rule.is_normalised and architecture.causal:
+        reason = "causal softmax: the algorithm uses that all tokens see each other"
+    elif rule.is_normalised and architecture.tokens < 2:
+        reason = "t = 1: one token attends to itself alone, and the attention matrices are invisible"
     elif architecture.tokens < 2:
         reason = "t = 1: only the symmetric parts of the attention matrices are visible ([G] Theorem 3.7 needs t ≥ 3)"
     else:
@@ -67,18 +70,10 @@ def recover_floats(box: BlackBox, architecture: Architecture, seed: int, toleran
             best = error, weights, found.separation
         if error <= min(tolerance, 1e-10):
             break
-    known: dict[str, Any] = {"queries": box.queries, "seed": seed, "domain": RR}
     if best is None:
-        return Recovery.stopped(failures[-1], **known)
+        return Recovery.stopped(failures[-1], queries=box.queries, seed=seed, domain=RR)
     error, weights, separation = best
-    if error <= tolerance:
-        reason = f"held-out outputs agree to {error:.1e}"
-        return _recovered(weights, reason, error, queries=box.queries, seed=seed, separation=separation)
-    reason = (
-        f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not"
-        " suffice, or the function is not of this architecture"
-    )
-    return Recovery.stopped(Failure(stage="check", reason=reason), error_estimate=error, **known)
+    return Recovery.judged(weights, error, tolerance, queries=box.queries, seed=seed, separation=separation)
 
 
 def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> tuple[Weights, float]:
@@ -131,40 +126,22 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 rational = _rationalise(found.virtual, box, architecture, precision, rng)
                 if rational is not None:
                     reason = f"rational weights, equal outputs at {EXACT_CHECKS} random inputs ({precision} bits used)"
-                    return _recovered(rational, reason, 0.0, queries=box.queries, **known)
+                    return Recovery.found(rational, reason, 0.0, queries=box.queries, **known)
                 continue
             error = held_out_error(found.virtual, asked, architecture.tokens, rng)
             if error < min(tolerance, 1e-12):
-                virtual = VirtualWeights(
-                    tuple(to_float(M) for M in found.virtual.M),
-                    to_float(found.virtual.L),
-                    RR,
-                    architecture.rule,
-                )
+                M, L = tuple(map(to_float, found.virtual.M)), to_float(found.virtual.L)
                 # The weights that are returned are floats, so they are fitted and checked as floats.
-                rounded = Peeled(virtual, found.separation)
+                rounded = Peeled(VirtualWeights(M, L, RR, architecture.rule), found.separation)
                 weights, error = _fit(rounded, _as_floats(asked, domain), architecture, rng)
                 if error <= tolerance:
                     reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
-                    return _recovered(weights, reason, error, queries=box.queries, **known)
+                    return Recovery.found(weights, reason, error, queries=box.queries, **known)
     known = {"queries": box.queries, "seed": seed, "domain": box.domain, "precision": PRECISIONS[-1]}
     if failure is not None:
         return Recovery.stopped(failure, **known)
     failure = Failure(stage="check", reason=f"no weights of this architecture fit up to {PRECISIONS[-1]} bits")
     return Recovery.stopped(failure, error_estimate=None if exact else float(error), **known)
-
-
-def _recovered(weights: Weights, reason: str, error: float, **known: Any) -> Recovery:
-    """The answer with weights that were checked at inputs that were not used."""
-    return Recovery(
-        standing="estimate",
-        outcome="recovered",
-        reason=reason,
-        weights=(weights,),
-        domain=weights.domain,
-        error_estimate=error,
-        **known,
-    )
 
 
 def _as_balls(box: BlackBox, domain: Balls) -> BlackBox:

@@ -14,12 +14,13 @@ from flint import nmod_poly
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, PrimeField
 from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.quadrics import context_products
 from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.virtual import forward_virtual, virtual_layer
-from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.peeling import layer_failure
-from attngeom.recovery.results import Recovery
+from attngeom.network.attention.rule import swap
+from attngeom.network.virtual import forward_virtual
+from attngeom.recovery.blackbox import BlackBox, Probe
+from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
 
@@ -31,15 +32,13 @@ MAX_EMPTY = 40
 """So many random planes in a row without a pair of tokens end the search; about one in two holds a pair."""
 
 
-class _Field:
+class _Field(Probe):
     """One run over GF(p); ``known`` are M_1, …, M_k."""
 
     def __init__(self, box: BlackBox, architecture: Architecture, field: PrimeField, seed: int) -> None:
-        self.box, self.architecture, self.field = box, architecture, field
-        self.rng = np.random.default_rng(seed)
-        self.d = architecture.widths[0]
+        super().__init__(box, architecture, field, np.random.default_rng(seed))
+        self.field = field
         self.degree = 3**architecture.num_layers
-        self.known: list[Array] = []
 
     def random(self, *shape: int) -> Array:
         return self.field.random(shape, self.rng)
@@ -48,27 +47,6 @@ class _Field:
         """The matrix that turns the values of a polynomial at 0, …, degree into its coefficients."""
         powers = [[pow(s, k, self.field.p) for k in range(degree + 1)] for s in range(degree + 1)]
         return self.field.inverse(self.field.convert(powers))
-
-    def embed(self, x: Array, y: Array) -> Array:
-        """Inputs (N, d, t) with the columns x and y, which come first, in the order that a mask asks for."""
-        X = self.field.zeros((len(x), self.d, self.architecture.tokens))
-        X[:, :, self.places[0]], X[:, :, self.places[1]] = x, y
-        return X
-
-    @property
-    def places(self) -> tuple[int, int]:
-        """The positions of x and y: the token of x sees that of y."""
-        return (1, 0) if self.architecture.causal else (0, 1)
-
-    def layer(self, M: Array, Y: Array) -> Array:
-        """The virtual layer Y (Yᵀ M Y), masked if causal, for many Y (N, d, t)."""
-        return virtual_layer(M, Y, self.architecture.rule, self.field)
-
-    def propagate(self, X: Array, layers: list[Array]) -> Array:
-        """The tokens after some layers."""
-        for M in layers:
-            X = self.layer(M, X)
-        return X
 
     def lines(self, x: Array, y: Array, u: Array) -> Array:
         """The inputs with columns x + s u and y for s = 0, …, degree and each direction u: (degree + 1, N) of them."""
@@ -149,7 +127,7 @@ class _Field:
             for r in self.roots(nmod_poly(f, p).gcd(nmod_poly(g, p))):
                 x, y = self.plane(base, np.array([[s, r]]))[0]
                 before = self.propagate(self.embed(x[None], y[None]), self.known[:-1])
-                after = self.layer(self.known[-1], before)
+                after = self.propagate(before, self.known[-1:])
                 if before[0, :, self.places[0]].any() and after[0, :, self.places[1]].any():
                     found.append((x, y))
         return found
@@ -171,16 +149,8 @@ class _Field:
         field, d, t = self.field, self.d, self.architecture.tokens
         pairs = d * (d + 1) // 2
         X = self.random(pairs * d // t + 4, d, t)
-        k, l = np.triu_indices(d)
-        rows, right = [], []
-        for Y, answer in zip(self.propagate(X, self.known), self.box(X)):
-            squares = field.reduce(Y[k] * Y[l])
-            for i in range(t):
-                seen = squares[:, : i + 1] if self.architecture.causal else squares
-                context = field.reduce(seen.sum(axis=1))
-                rows.append(field.reduce(Y[:, i][:, None] * context[None, :]).ravel())
-                right.append(answer[:, i])
-        table = field.solve(np.stack(rows), np.stack(right))
+        rows = context_products(self.propagate(X, self.known), self.architecture.causal, field)
+        table = field.solve(np.concatenate(rows), np.concatenate(swap(self.box(X))))
         if table is None:
             return _foreign("last layer", "the last layer is no table of quadrics")
         split = split_layer(table.T.reshape(-1, d, pairs), field)
@@ -208,7 +178,7 @@ class _Field:
         if len(known) == self.architecture.num_layers - 1:
             return self.finish()
         reason = f"the values do not determine M_{len(known) + 1}"
-        found: Weights | Failure = layer_failure(len(known), reason, is_hypothesis=True)
+        found: Weights | Failure = undetermined(len(known), reason)
         for M in self.next_matrix():
             found = self.search([*known, M])
             if isinstance(found, Weights):
@@ -237,13 +207,5 @@ def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> R
         found = _Field(box, architecture, field, seed).search([])
     if isinstance(found, Failure):
         return Recovery.stopped(found, queries=box.queries, seed=seed, domain=field)
-    return Recovery(
-        standing="probabilistic",
-        outcome="recovered",
-        reason=f"equal outputs at {CHECKS} random inputs over GF({field.p})",
-        weights=(found,),
-        error_estimate=0.0,
-        queries=box.queries,
-        seed=seed,
-        domain=field,
-    )
+    reason = f"equal outputs at {CHECKS} random inputs over GF({field.p})"
+    return Recovery.found(found, reason, 0.0, "probabilistic", queries=box.queries, seed=seed)

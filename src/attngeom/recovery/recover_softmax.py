@@ -8,7 +8,6 @@ layers are fitted again together with each new one before the search goes deeper
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, VirtualWeights, Weights, forward
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.results import Recovery
+from attngeom.recovery.polish import damped_step
+from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
@@ -38,19 +38,6 @@ CLEAR = 1e-6
 """Relative accuracy of M below which a warning is given."""
 
 
-def check_softmax(architecture: Architecture) -> Failure | None:
-    """Why the algorithm does not apply to an architecture, or None if it does."""
-    if not architecture.has_virtual_weights:
-        reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
-    elif architecture.causal:
-        reason = "causal softmax: the algorithm uses that all tokens see each other"
-    elif architecture.tokens < 2:
-        reason = "t = 1: one token attends to itself alone, and the attention matrices are invisible"
-    else:
-        return None
-    return Failure(stage="architecture", reason=reason, is_hypothesis=True)
-
-
 def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
     """Weights of a softmax network with one head per layer, no skip connection and no mask, t ≥ 2, from its values.
 
@@ -70,23 +57,13 @@ def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolera
             best = error, weights, search.uncertainty
         if error <= min(tolerance, 1e-10):
             break
-    known: dict[str, Any] = {"queries": box.queries, "seed": seed, "domain": RR}
     if best is None:
         assert failure is not None
-        return Recovery.stopped(failure, **known)
+        return Recovery.stopped(failure, queries=box.queries, seed=seed, domain=RR)
     error, weights, uncertainty = best
-    if error <= tolerance:
-        reason = f"held-out outputs agree to {error:.1e}"
-        if uncertainty > CLEAR:
-            reason += f"; the values fix the matrices M to a relative accuracy of about {uncertainty:.0e} only"
-        return Recovery(
-            outcome="recovered", standing="estimate", reason=reason, weights=(weights,), error_estimate=error, **known
-        )
-    reason = (
-        f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not suffice, or the"
-        " function is not of this architecture"
-    )
-    return Recovery.stopped(Failure(stage="check", reason=reason), error_estimate=error, **known)
+    note = f"; the values fix the matrices M to a relative accuracy of about {uncertainty:.0e} only"
+    note = note if uncertainty > CLEAR else ""
+    return Recovery.judged(weights, error, tolerance, note, queries=box.queries, seed=seed)
 
 
 def _held_out(
@@ -100,11 +77,6 @@ def _held_out(
     misses = np.linalg.norm(forward(weights, X) - Y, axis=(1, 2))
     error = float(np.max(misses / np.where(sizes > 0, sizes, 1.0)))
     return error if np.isfinite(error) else float("inf")
-
-
-def _hidden(layer: int, reason: str) -> Failure:
-    """A layer that the values do not show."""
-    return Failure(stage=f"layer {layer + 1}", reason=f"layer {layer + 1}: {reason}", is_hypothesis=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +105,12 @@ class _Search:
         """The virtual weights, or why they were not found."""
         self.L = self.box(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))[:, :, 0].T
         if not np.any(self.L) or not np.all(np.isfinite(self.L)):
-            return _hidden(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")
+            return undetermined(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")
         unit = self._find_unit()
         if unit is None:
-            return _hidden(0, "attention does not move the mean of tokens of sizes from 1e-6 to 1e6; M_1 may be zero")
+            return undetermined(
+                0, "attention does not move the mean of tokens of sizes from 1e-6 to 1e6; M_1 may be zero"
+            )
         self.unit = unit
         data: _Data | None = None
         for layer in range(self.layers):
@@ -144,7 +118,9 @@ class _Search:
                 size = difference if difference is not None else self._best_difference(layer)
                 lines = self._choose(layer, size)
                 if lines is None:
-                    return _hidden(layer, "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)")
+                    return undetermined(
+                        layer, "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)"
+                    )
                 new = self._ask(lines)
                 if len(self.M) == layer:
                     self.M.append(np.zeros((self.d, self.d)))
@@ -262,25 +238,17 @@ class _Search:
             J = J[:, fixed:]
             scale = np.linalg.norm(J, axis=0)
             scale = np.where(scale > 0, scale, 1.0)
-            left, values, right = lapack.svd(J / scale, full_matrices=False)
-            projected = left.T @ error
-            improved = False
-            for _ in range(8):
-                gains = values / (values**2 + (damping * values[0]) ** 2)
-                step = (right.T @ (gains * projected)) / scale
-                trial = list(self.M)
-                for index in range(start, len(self.M)):
-                    place = (index - start) * d * d
-                    trial[index] = self.M[index] - step[place : place + d * d].reshape(d, d)
+            size = np.linalg.norm(error)
+
+            def move(step: Array, scale: Array = scale) -> tuple[Array, tuple[list[Array], Array]]:
+                steps = (step / scale).reshape(-1, d, d)
+                trial = [*self.M[:start], *(M - change for M, change in zip(self.M[start:], steps))]
                 trial_error, trial_J = self._residual(data, trial)
-                if np.linalg.norm(trial_error) < np.linalg.norm(error):
-                    improved = True
-                    break
-                damping *= 8
-            if not improved:
+                return trial_error, (trial, trial_J)
+
+            found = damped_step(J / scale, error, damping, move)
+            if found is None:
                 break
-            quiet = np.linalg.norm(trial_error) > 0.9 * np.linalg.norm(error)
-            self.M, error, J = trial, trial_error, trial_J
-            damping = max(damping / 30, 1e-15)
-            if quiet and damping < 1e-12:
+            error, (self.M, J), damping = found
+            if np.linalg.norm(error) > 0.9 * size and damping < 1e-12:
                 break

@@ -9,9 +9,19 @@ from typing import Any, Literal
 from attngeom.exact.domains import Domain
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
-from attngeom.results import Failure, Result
+from attngeom.results import Failure, Result, Standing
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
+
+
+def layer_failure(layer: int, reason: str, is_hypothesis: bool = False) -> Failure:
+    """The failure of a search at a layer, counted from 0."""
+    return Failure(stage=f"layer {layer + 1}", reason=f"layer {layer + 1}: {reason}", is_hypothesis=is_hypothesis)
+
+
+def undetermined(layer: int, reason: str) -> Failure:
+    """A layer, counted from 0, that the values do not show."""
+    return layer_failure(layer, reason, is_hypothesis=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,6 +50,35 @@ class Recovery(Result):
         outcome: Outcome = "not identifiable" if failure.is_hypothesis else "failed"
         return cls(
             **{"standing": "undecided", "outcome": outcome, "reason": failure.reason, "stage": failure.stage, **known}
+        )
+
+    @classmethod
+    def found(
+        cls, weights: Weights, reason: str, error: float, standing: Standing = "estimate", **known: Any
+    ) -> Recovery:
+        """The answer with weights that were checked at inputs that were not used."""
+        return cls(
+            standing=standing,
+            outcome="recovered",
+            reason=reason,
+            weights=(weights,),
+            domain=weights.domain,
+            error_estimate=error,
+            **known,
+        )
+
+    @classmethod
+    def judged(cls, weights: Weights, error: float, tolerance: float, note: str = "", **known: Any) -> Recovery:
+        """The answer of a search in floats: its weights, if their error at held-out inputs is within the tolerance."""
+        if error <= tolerance:
+            return cls.found(weights, f"held-out outputs agree to {error:.1e}{note}", error, **known)
+        reason = (
+            f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not suffice, or"
+            " the function is not of this architecture"
+        )
+        failure = Failure(stage="check", reason=reason)
+        return cls.stopped(
+            failure, error_estimate=error, domain=weights.domain, queries=known["queries"], seed=known["seed"]
         )
 
     @property
