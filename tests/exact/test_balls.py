@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
-from attngeom.exact import QQ, Balls, certify_invertible, certify_rank
+from attngeom.exact import QQ, Balls
+from attngeom.exact.balls import certify_invertible, certify_rank
 
 
 @settings(max_examples=100)

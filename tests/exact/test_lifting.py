@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
-from attngeom.exact import BLAS_PRIME, QQ, WORD_PRIME, crt, lift_nullspace, reconstruct
-from attngeom.exact.lifting import reconstruct_array
+from attngeom.exact import BLAS_PRIME, QQ, WORD_PRIME
+from attngeom.exact.lifting import crt, lift_nullspace, reconstruct, reconstruct_array
 from attngeom.exact.primes import primes_from
 
 PRIMES = [WORD_PRIME, BLAS_PRIME, 2147483587, 1000003, 101]

@@ -13,8 +13,6 @@ from attngeom.exact.partitions import (
     orbit_size,
     pad,
     partitions,
-    peel,
-    predicted_dimension,
     schur_dimension,
     strip,
 )
@@ -55,16 +53,6 @@ def test_weight_spaces_add_up_to_the_module(n: int, d: int) -> None:
         weights = dominant_weights((n,), (d,))
         total = sum(kostka(shape, part) * orbit_size((part,)) for (part,) in weights)
         assert total == schur_dimension(shape, d) == module_dimension((shape,), (d,))
-
-
-@settings(derandomize=True, deadline=None, max_examples=30)
-@given(st.data())
-def test_peeling_inverts_the_character(data: st.DataObject) -> None:
-    groups = (3, 2)
-    weights = dominant_weights((4, 3), groups)
-    multiplicities = {w: data.draw(st.integers(0, 2)) for w in weights}
-    dimensions = {w: predicted_dimension(multiplicities, w) for w in weights}
-    assert peel(dimensions) == {w: m for w, m in multiplicities.items() if m}
 
 
 def test_sign_is_a_homomorphism() -> None:

@@ -22,7 +22,6 @@ def test_field_axioms(field, numbers):
     assert (x + y) * z == x * z + y * z
     assert (x * y) * z == x * (y * z)
     assert x - y == -(y - x)
-    assert (x * y).norm() == x.norm() * y.norm()
     assert (x * y).conjugate() == x.conjugate() * y.conjugate()
     if y:
         assert x / y * y == x

@@ -1,4 +1,4 @@
-"""Computer algebra systems that read our polynomials: Macaulay2, Singular, OSCAR and Sage, one small writer each.
+"""Computer algebra systems that read our polynomials: Macaulay2, Singular, OSCAR and Sage, one row of a table each.
 
 A program defines the ring R of the coordinates and an ideal I. With a parametrization it also defines the ring S of the
 weights and the ring map phi from R to S, and prints whether phi kills I.
@@ -6,148 +6,110 @@ weights and the ring map phi from R to S, and prints whether phi kills I.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from attngeom.exact.polynomials import Polynomial, format_terms, macaulay2_name, singular_name
+from attngeom.exact.polynomials import Polynomial, format_terms
 
 
-class System(ABC):
-    """How one system writes variables, polynomials, rings, ideals and ring maps."""
+@dataclass(frozen=True)
+class System:
+    """How one system writes rings, ideals and ring maps.
 
-    name: ClassVar[str]
-    suffix: ClassVar[str]
-    comment: ClassVar[str]
+    ``ring`` has places for the name of the ring, the names of the variables, and these in quotes. ``ideal`` is the line
+    before the generators, what stands for none of them, and the line after them. ``ring_map`` has a place for the
+    images of the variables. ``indexed`` has places for a letter and its indices, which ``comma`` joins.
+    """
+
+    name: str
+    suffix: str
+    comment: str
+    ring: str
+    ideal: tuple[str, str, str]
+    ring_map: tuple[str, ...]
+    start: str = ""
+    indexed: str = "{}_{}"
+    comma: str = "_"
+    quotient: str = "/"
 
     def variable(self, name: str) -> str:
-        """The name of a variable: y_0_1 stays what it is where that is a name."""
-        return name
+        """The name of a variable.
+
+        >>> [system.variable("y_0_1") for system in SYSTEMS.values()]
+        ['y_(0,1)', 'y(0)(1)', 'y_0_1', 'y_0_1']
+        """
+        letter, *indices = name.split("_")
+        return self.indexed.format(letter, self.comma.join(indices)) if indices else letter
 
     def write(self, f: Polynomial) -> str:
         """A polynomial."""
-        return format_terms(f, self.variable)
-
-    @abstractmethod
-    def ring(self, name: str, variables: Sequence[str]) -> str:
-        """The definition of a polynomial ring over Q."""
-
-    @abstractmethod
-    def ideal(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """The definition of the ideal I by (polynomial, remark); remarks may be empty."""
-
-    @abstractmethod
-    def ring_map(self, images: Sequence[str]) -> Iterator[str]:
-        """The ring map phi from R to S, and the test that it kills I."""
+        return format_terms(f, self.variable).replace("/", self.quotient)
 
     def program(
         self,
         title: str,
         variables: Sequence[str],
-        generators: Iterable[tuple[str, str]],
+        generators: Sequence[tuple[str, str]],
         parametrization: tuple[Sequence[str], Sequence[Polynomial]] | None = None,
     ) -> Iterator[str]:
-        """The lines of a program; the parametrization is (weights, the image of each variable)."""
+        """The lines of a program; generators are (polynomial, remark), the parametrization (weights, images)."""
         yield f"{self.comment} {title}"
-        yield self.ring("R", [self.variable(name) for name in variables])
-        yield from self.ideal(list(generators))
+        yield self.start + self._ring("R", variables)
+        before, zero, after = self.ideal
+        yield before
+        *most, last = [(f, f" {self.comment} {remark}" if remark else "") for f, remark in generators or [(zero, "")]]
+        yield from (f"  {f},{remark}" for f, remark in most)
+        yield f"  {last[0]}{last[1]}"
+        yield after
         if parametrization is not None:
             weights, images = parametrization
-            yield self.ring("S", [self.variable(name) for name in weights])
-            yield from self.ring_map([self.write(f) for f in images])
+            yield self._ring("S", weights)
+            yield from (line.format(", ".join(map(self.write, images))) for line in self.ring_map)
 
-    def _lines(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """One generator in each line, with commas between them and remarks behind."""
-        for number, (polynomial, remark) in enumerate(generators):
-            comma = "," if number + 1 < len(generators) else ""
-            yield f"  {polynomial}{comma}" + (f" {self.comment} {remark}" if remark else "")
+    def _ring(self, name: str, variables: Sequence[str]) -> str:
+        names = [self.variable(variable) for variable in variables]
+        return self.ring.format(name, ", ".join(names), ", ".join(f'"{variable}"' for variable in names))
 
 
-class Macaulay2(System):
-    name = "m2"
-    suffix = ".m2"
-    comment = "--"
-
-    def variable(self, name: str) -> str:
-        return macaulay2_name(name)
-
-    def ring(self, name: str, variables: Sequence[str]) -> str:
-        return f"{name} = QQ[{', '.join(variables)}];"
-
-    def ideal(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        yield "I = ideal("
-        yield from self._lines(generators or [("0_R", "")])
-        yield ");"
-
-    def ring_map(self, images: Sequence[str]) -> Iterator[str]:
-        yield f"phi = map(S, R, {{{', '.join(images)}}});"
-        yield "vanishes = phi(I) == ideal(0_S);"
-        yield "print vanishes;"
-
-
-class Singular(System):
-    name = "singular"
-    suffix = ".sing"
-    comment = "//"
-
-    def variable(self, name: str) -> str:
-        return singular_name(name)
-
-    def ring(self, name: str, variables: Sequence[str]) -> str:
-        return f"ring {name} = 0, ({', '.join(variables)}), dp;"
-
-    def ideal(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        yield "ideal I ="
-        yield from self._lines(generators or [("0", "")])
-        yield "  ;"
-
-    def ring_map(self, images: Sequence[str]) -> Iterator[str]:
-        yield f"map phi = R, {', '.join(images)};"
-        yield "ideal J = phi(I);"
-        yield "print(size(J) == 0);"
-
-
-class Oscar(System):
-    name = "oscar"
-    suffix = ".jl"
-    comment = "#"
-
-    def write(self, f: Polynomial) -> str:
+_TABLE = (
+    System(
+        "m2",
+        ".m2",
+        "--",
+        ring="{} = QQ[{}];",
+        ideal=("I = ideal(", "0_R", ");"),
+        ring_map=("phi = map(S, R, {{{}}});", "vanishes = phi(I) == ideal(0_S);", "print vanishes;"),
+        indexed="{}_({})",
+        comma=",",
+    ),
+    System(
+        "singular",
+        ".sing",
+        "//",
+        ring="ring {} = 0, ({}), dp;",
+        ideal=("ideal I =", "0", "  ;"),
+        ring_map=("map phi = R, {};", "ideal J = phi(I);", "print(size(J) == 0);"),
+        indexed="{}({})",
+        comma=")(",
+    ),
+    System(
+        "oscar",
+        ".jl",
+        "#",
+        ring="{}, ({},) = polynomial_ring(QQ, [{}])",
+        ideal=("I = ideal(R, [", "zero(R)", "])"),
+        ring_map=("phi = hom(R, S, [{}])", "println(all(iszero, map(phi, gens(I))))"),
+        start="using Oscar\n",
         # A quotient of integers is a float in Julia; // keeps it rational.
-        return super().write(f).replace("/", "//")
-
-    def ring(self, name: str, variables: Sequence[str]) -> str:
-        quoted = ", ".join(f'"{variable}"' for variable in variables)
-        start = "using Oscar\n" if name == "R" else ""
-        return f"{start}{name}, ({', '.join(variables)},) = polynomial_ring(QQ, [{quoted}])"
-
-    def ideal(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        yield "I = ideal(R, ["
-        yield from self._lines(generators or [("zero(R)", "")])
-        yield "])"
-
-    def ring_map(self, images: Sequence[str]) -> Iterator[str]:
-        yield f"phi = hom(R, S, [{', '.join(images)}])"
-        yield "println(all(iszero, map(phi, gens(I))))"
-
-
-class Sage(System):
-    name = "sage"
-    suffix = ".sage"
-    comment = "#"
-
-    def ring(self, name: str, variables: Sequence[str]) -> str:
-        names = ", ".join(variables)
-        return f'{name} = PolynomialRing(QQ, "{names}"); {name}.inject_variables(verbose=False)'
-
-    def ideal(self, generators: Sequence[tuple[str, str]]) -> Iterator[str]:
-        yield "I = R.ideal(["
-        yield from self._lines(generators or [("R(0)", "")])
-        yield "])"
-
-    def ring_map(self, images: Sequence[str]) -> Iterator[str]:
-        yield f"phi = R.hom([{', '.join(images)}], S)"
-        yield "print(all(phi(f) == 0 for f in I.gens()))"
-
-
-SYSTEMS: dict[str, System] = {system.name: system for system in (Macaulay2(), Singular(), Oscar(), Sage())}
+        quotient="//",
+    ),
+    System(
+        "sage",
+        ".sage",
+        "#",
+        ring='{0} = PolynomialRing(QQ, "{1}"); {0}.inject_variables(verbose=False)',
+        ideal=("I = R.ideal([", "R(0)", "])"),
+        ring_map=("phi = R.hom([{}], S)", "print(all(phi(f) == 0 for f in I.gens()))"),
+    ),
+)
+SYSTEMS = {system.name: system for system in _TABLE}

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb, arb_mat
 
-from attngeom.errors import InputError, SingularError
-from attngeom.exact.domains import Array, Balls
+from attngeom.errors import SingularError
+from attngeom.exact.arrays import Array, check_matrix, check_square
+from attngeom.exact.domains import Balls
 from attngeom.exact.lapack import inv, pivoted_qr
+from attngeom.exact.precise import to_float
 
 
 @dataclass(frozen=True)
@@ -19,13 +21,6 @@ class CertifiedRank:
     lower_bound: int
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-
-
-def _midpoints(a: Array) -> Array:
-    """The float midpoints of a float matrix or a matrix of balls."""
-    if a.dtype != object:
-        return a.astype(np.float64)
-    return np.array([float(x.mid()) for x in a.ravel()], dtype=np.float64).reshape(a.shape)
 
 
 def certify_invertible(a: Array, precision: int = 64) -> bool:
@@ -38,9 +33,8 @@ def certify_invertible(a: Array, precision: int = 64) -> bool:
     >>> certify_invertible(np.array([[1.0, 2.0], [3.0, 4.0]])), certify_invertible(np.ones((2, 2)))
     (True, False)
     """
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise InputError(f"array of shape {a.shape} given; a square matrix is required")
-    middle = _midpoints(a)
+    check_square(a)
+    middle = to_float(a)
     if not np.all(np.isfinite(middle)):
         return False
     with Balls(precision).working():
@@ -78,9 +72,8 @@ def certify_rank(a: Array, precision: int = 64) -> CertifiedRank:
     >>> certify_rank(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]])).lower_bound
     2
     """
-    if a.ndim != 2:
-        raise InputError(f"array of shape {a.shape} given; a matrix is required")
-    middle = _midpoints(a)
+    check_matrix(a)
+    middle = to_float(a)
     if 0 in a.shape or not np.all(np.isfinite(middle)):
         return CertifiedRank(0, (), ())
     triangle, order = pivoted_qr(middle)

@@ -74,17 +74,6 @@ def multiset_at(n: int, r: int, k: int) -> tuple[int, ...]:
     return tuple(x - i for i, x in enumerate(combination_at(n + r - 1, r, k))) if r else ()
 
 
-def multiset_rank(n: int, chosen: Sequence[int]) -> int:
-    """The index of a sorted r-multiset of {0, …, n−1} in lexicographic order: inverse to multiset_at.
-
-    >>> multiset_rank(2, (1, 1))
-    2
-    """
-    if any(x > y for x, y in pairwise(chosen)) or (chosen and not 0 <= chosen[0] <= chosen[-1] < n):
-        raise InputError(f"multiset {tuple(chosen)} given; sorted numbers below {n} are required")
-    return combination_rank(n + len(chosen) - 1, [x + i for i, x in enumerate(chosen)]) if chosen else 0
-
-
 def permutation_sign(order: Sequence[int]) -> int:
     """The sign of a permutation of 0 … n−1.
 

@@ -9,6 +9,8 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,14 @@ def _rescaled(a: Array, exponent: int) -> Array:
     return join_scale(a, exponent) if exponent else a
 
 
-def _no_convergence(error: np.linalg.LinAlgError) -> RangeError:
-    return RangeError(f"LAPACK found no decomposition ({error}); give weights of moderate size, or exact ones")
+@contextmanager
+def _convergence() -> Iterator[None]:
+    """RangeError if LAPACK does not converge."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        text = f"LAPACK found no decomposition ({error}); give weights of moderate size, or exact ones"
+        raise RangeError(text) from None
 
 
 def norm(a: Array) -> float:
@@ -59,10 +67,8 @@ def norm(a: Array) -> float:
 def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """(U, σ, Wᵀ) with a = U diag(σ) Wᵀ, σ decreasing."""
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         left, values, right = np.linalg.svd(unit, full_matrices=full_matrices)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return left, _rescaled(values, exponent), right
 
 
@@ -73,10 +79,8 @@ def svdvals(a: Array) -> Array:
     [3e+300, 1e+300]
     """
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         values = np.linalg.svd(unit, compute_uv=False)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return _rescaled(values, exponent)
 
 
@@ -130,30 +134,24 @@ def pivoted_qr(a: Array) -> tuple[Array, Array]:
 def eigh(a: Array) -> tuple[Array, Array]:
     """Eigenvalues, increasing, and eigenvectors of a symmetric matrix."""
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         values, vectors = np.linalg.eigh(unit)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return _rescaled(values, exponent), vectors
 
 
 def eig(a: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors, complex in general, of a square matrix."""
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         values, vectors = np.linalg.eig(unit)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return values * 2.0**exponent, vectors
 
 
 def eigvalsh(a: Array) -> Array:
     """Eigenvalues, increasing, of a symmetric matrix or of a stack."""
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         values = np.linalg.eigvalsh(unit)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return _rescaled(values, exponent)
 
 
@@ -204,10 +202,8 @@ def inv(a: Array) -> Array:
 def pinv(a: Array, rcond: float, hermitian: bool = False) -> Array:
     """The Moore–Penrose inverse; singular values below rcond σ_1 count as zero."""
     unit, exponent = moderate(a)
-    try:
+    with _convergence():
         inverse = np.linalg.pinv(unit, rcond=rcond, hermitian=hermitian)
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return _finite(_rescaled(inverse, -exponent), a)
 
 
@@ -224,10 +220,8 @@ def solve(a: Array, b: Array) -> Array:
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> Array:
     """The x of least norm with a x ≈ b of least squares; singular values below rcond σ_1 count as zero."""
     (left, e), (right, f) = moderate(a), moderate(b)
-    try:
+    with _convergence():
         solution = np.linalg.lstsq(left, right, rcond=rcond)[0]
-    except np.linalg.LinAlgError as error:
-        raise _no_convergence(error) from None
     return _finite(_rescaled(solution, f - e), a)
 
 

@@ -16,7 +16,6 @@ from flint import fmpq
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array
-from attngeom.exact.modular import nullspace_mod_p
 from attngeom.exact.primes import WORD_PRIME, primes_from
 
 
@@ -114,7 +113,7 @@ def lift_nullspace(
         matrix = matrix_mod(p)
         if candidate is not None and _annihilates(matrix, candidate, p):
             return Lift(candidate, tuple(used), f"mod {p}")
-        basis = nullspace_mod_p(matrix, p)
+        basis = GF(p).nullspace(matrix % p)
         quality = _compare_free_columns(basis, bases[0]) if bases else 0
         if quality > 0:
             continue

@@ -1,4 +1,4 @@
-"""Linear algebra mod p: ranks with a nonzero minor as witness, echelon forms, nullspaces, solutions."""
+"""Linear algebra mod p: ranks with a nonzero minor as witness, and echelon forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from flint import nmod_mat
 
 from attngeom.errors import InputError
-from attngeom.exact.arrays import Array
+from attngeom.exact.arrays import Array, check_matrix
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import check_prime
 from attngeom.exact.residues import BalancedResidues
@@ -42,6 +42,11 @@ class Echelon:
     @property
     def rank(self) -> int:
         return len(self.pivots)
+
+    @property
+    def free(self) -> Array:
+        """The columns without a pivot."""
+        return np.setdiff1d(np.arange(self.matrix.shape[1]), self.pivots)
 
 
 def choose_method(rows: int, columns: int, p: int) -> Method:
@@ -84,8 +89,7 @@ def residue_dtype(p: int) -> type:
 def _prepare(a: Array, p: int, method: Method | None) -> Method:
     """Check the input; the method to use."""
     check_prime(p)
-    if a.ndim != 2:
-        raise InputError(f"array of shape {a.shape} given; a matrix is required")
+    check_matrix(a)
     if a.dtype != object and not np.issubdtype(a.dtype, np.integer):
         raise InputError(f"matrix of {a.dtype} given; integers are required")
     if method == "blas" and p >= 2**31:
@@ -147,70 +151,25 @@ def _flint_pivots(reduced: nmod_mat, rank: int) -> tuple[int, ...]:
     return tuple(pivots)
 
 
-def _reduced(a: Array, p: int, method: Method | None) -> tuple[Array, Array, Array]:
-    """The pivot columns, the other columns, and the entries of the reduced echelon form in the latter."""
-    if _prepare(a, p, method) == "flint":
-        reduced, rank = _to_flint(a, p).rref()
-        pivots = np.array(_flint_pivots(reduced, rank), dtype=np.intp)
-        free = np.delete(np.arange(a.shape[1]), pivots)
-        entries = [int(reduced[i, j]) for i in range(rank) for j in free.tolist()]
-        return pivots, free, np.array(entries, dtype=residue_dtype(p)).reshape(rank, len(free))
-    elimination = Elimination(_to_residues(a, p), p).run()
-    free, values = elimination.reduced()
-    return np.array(elimination.columns, dtype=np.intp), free, elimination.field.to_integers(values)
-
-
 def rref_mod_p(a: Array, p: int, *, method: Method | None = None) -> Echelon:
     """The reduced row echelon form over GF(p).
 
     >>> rref_mod_p(np.array([[2, 4, 1], [1, 2, 0]]), 7)
     Echelon(matrix=array([[1, 2, 0], [0, 0, 1]]), pivots=(0, 2))
     """
-    pivots, free, entries = _reduced(a, p, method)
+    if _prepare(a, p, method) == "flint":
+        reduced, rank = _to_flint(a, p).rref()
+        pivots = _flint_pivots(reduced, rank)
+        free = np.delete(np.arange(a.shape[1]), pivots)
+        entries: Array = np.array(
+            [int(reduced[i, j]) for i in range(rank) for j in free.tolist()], dtype=residue_dtype(p)
+        )
+    else:
+        elimination = Elimination(_to_residues(a, p), p).run()
+        pivots = tuple(elimination.columns)
+        free, values = elimination.reduced()
+        entries = elimination.field.to_integers(values)
     matrix: Array = np.zeros((len(pivots), a.shape[1]), dtype=residue_dtype(p))
     matrix[np.arange(len(pivots)), pivots] = 1
-    matrix[:, free] = entries
-    return Echelon(matrix, tuple(pivots.tolist()))
-
-
-def nullspace_mod_p(a: Array, p: int, *, method: Method | None = None) -> Array:
-    """A basis of {x : a x = 0 mod p} as rows, with an identity matrix in the non-pivot columns.
-
-    >>> nullspace_mod_p(np.array([[1, 2, 3]]), 7).tolist()
-    [[5, 1, 0], [4, 0, 1]]
-    """
-    pivots, free, entries = _reduced(a, p, method)
-    basis: Array = np.zeros((len(free), a.shape[1]), dtype=residue_dtype(p))
-    basis[:, pivots] = -entries.T % p
-    basis[np.arange(len(free)), free] = 1
-    return basis
-
-
-def solve_mod_p(a: Array, b: Array, p: int, *, method: Method | None = None) -> Array | None:
-    """A solution x of a x = b mod p with zeros in the non-pivot variables, or None if there is none.
-
-    >>> solve_mod_p(np.array([[1, 1], [2, 2]]), np.array([3, 6]), 7).tolist()
-    [3, 0]
-    """
-    if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        raise InputError(f"system of shapes {a.shape} and {b.shape} given; a matrix and equally many rows are required")
-    n = a.shape[1]
-    right = b if b.ndim == 2 else b[:, None]
-    pivots, free, entries = _reduced(np.concatenate([a, right], axis=1), p, method)
-    if len(pivots) and pivots[-1] >= n:
-        return None
-    x: Array = np.zeros((n, right.shape[1]), dtype=residue_dtype(p))
-    x[pivots] = entries[:, free >= n]
-    return x.reshape((n, *b.shape[1:]))
-
-
-def determinant_mod_p(a: Array, p: int) -> int:
-    """The determinant over GF(p).
-
-    >>> determinant_mod_p(np.array([[1, 2], [3, 4]]), 7)
-    5
-    """
-    _prepare(a, p, "flint")
-    if a.shape[0] != a.shape[1]:
-        raise InputError(f"array of shape {a.shape} given; a square matrix is required")
-    return int(_to_flint(a, p).det())
+    matrix[:, free] = entries.reshape(len(pivots), len(free))
+    return Echelon(matrix, pivots)

@@ -145,23 +145,6 @@ def dominant(weight: Weight) -> Weight:
     return tuple(tuple(sorted(part, reverse=True)) for part in weight)
 
 
-def peel(dimensions: Mapping[Weight, int]) -> dict[Weight, int]:
-    """Multiplicities of the irreducible modules from the dimensions of the dominant weight spaces.
-
-    The largest remaining weight is a highest weight; subtract its Kostka numbers and go on. Dimensions that no
-    representation has give a negative multiplicity, which the caller must look at.
-
-    >>> peel({((2, 0),): 1, ((1, 1),): 2})
-    {((2, 0),): 1, ((1, 1),): 1}
-    """
-    found: dict[Weight, int] = {}
-    for weight in sorted(dimensions, reverse=True):
-        rest = dimensions[weight] - predicted_dimension(found, weight)
-        if rest:
-            found[weight] = rest
-    return found
-
-
 def predicted_dimension(multiplicities: Mapping[Weight, int], weight: Weight) -> int:
     """The dimension of a weight space of ⊕ multiplicity · S_λ ⊗ S_μ ⊗ …, by Kostka numbers.
 

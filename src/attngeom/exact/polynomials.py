@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 
-import numpy as np
 from flint import fmpq, fmpq_mpoly
 
-from attngeom.errors import FormatError, InputError
+from attngeom.errors import InputError
 from attngeom.exact.determinants import laplace_expansion
-from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.exact.domains import QQ, Domain
 from attngeom.exact.numbers import as_fmpq
 
 # FLINT's types over Q and GF(p) have the same methods but no common base class.
@@ -21,7 +19,6 @@ Context: TypeAlias = Any
 FlintPolynomial: TypeAlias = Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
-_TABLE_SIZE = 2**20
 
 
 def polynomial_ring(variables: Sequence[str], domain: Domain = QQ) -> Context:
@@ -81,53 +78,9 @@ class Polynomial:
         """The total degree; −1 for the zero polynomial."""
         return max((sum(e) for e, _ in self.terms), default=-1)
 
-    def evaluate(self, points: Array, domain: Domain) -> Array:
-        """The values at points (…, n) over any domain, as an array of shape (…).
-
-        >>> f = Polynomial.from_terms(("x", "y"), {(1, 1): 2, (0, 0): 1})
-        >>> f.evaluate(QQ.convert([[1, 2], [3, 4]]), QQ).tolist()
-        [5, 25]
-        """
-        if points.shape[-1:] != (len(self.variables),):
-            raise InputError(f"points of shape {points.shape} given; {len(self.variables)} coordinates are required")
-        flat = points.reshape(prod(points.shape[:-1]), len(self.variables))
-        exponents = [e for e, _ in self.terms]
-        coefficients = domain.convert(np.array([c for _, c in self.terms], dtype=object))[:, None]
-        # The table of monomials is made for some of the points at a time.
-        step = max(1, _TABLE_SIZE // max(1, len(exponents)))
-        parts = [domain.zeros((0, 1))]
-        for start in range(0, len(flat), step):
-            parts.append(domain.matmul(monomial_values(exponents, flat[start : start + step], domain), coefficients))
-        return np.concatenate(parts).reshape(points.shape[:-1])
-
     def to_json(self) -> dict[str, Any]:
         """A JSON object: {"variables": [...], "terms": [[[exponents], "p/q"], ...]}."""
         return {"variables": list(self.variables), "terms": [[list(e), str(c)] for e, c in self.terms]}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Polynomial:
-        """The polynomial of :meth:`to_json`; FormatError if the data has another form."""
-        try:
-            variables = tuple(data["variables"])
-            terms = {tuple(exponents): as_fmpq(c) for exponents, c in data["terms"]}
-            return cls.from_terms(variables, terms)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FormatError(
-                f"no polynomial given ({error}); variables and terms as in to_json are required"
-            ) from error
-
-    def to_sympy(self) -> Any:
-        """The SymPy expression in symbols of the same names.
-
-        >>> Polynomial.from_terms(("x", "y"), {(1, 1): 2}).to_sympy()
-        2*x*y
-        """
-        # SymPy takes long to import, and only this method needs it.
-        import sympy
-
-        symbols = [sympy.Symbol(name) for name in self.variables]
-        terms = {e: sympy.Rational(int(c.p), int(c.q)) for e, c in self.terms}
-        return sympy.Poly.from_dict(terms, *symbols).as_expr() if terms else sympy.Integer(0)
 
     def __str__(self) -> str:
         return format_terms(self, lambda name: name)
@@ -147,24 +100,6 @@ class Polynomial:
         return format_terms(self, latex_name, latex=True)
 
 
-def macaulay2_name(name: str) -> str:
-    """The variable in Macaulay2, an indexed variable if it has indices.
-
-    >>> macaulay2_name("y_0_1"), macaulay2_name("x")
-    ('y_(0,1)', 'x')
-    """
-    return _indexed(name, "{}_({})", ",")
-
-
-def singular_name(name: str) -> str:
-    """The variable in Singular, an indexed variable if it has indices.
-
-    >>> singular_name("y_0_1"), singular_name("x")
-    ('y(0)(1)', 'x')
-    """
-    return _indexed(name, "{}({})", ")(")
-
-
 def latex_name(name: str) -> str:
     """The variable in LaTeX; several letters are one upright word, not a product.
 
@@ -174,11 +109,6 @@ def latex_name(name: str) -> str:
     head, *indices = name.split("_")
     word = head if len(head) == 1 else f"\\mathrm{{{head}}}"
     return f"{word}_{{{','.join(indices)}}}" if indices else word
-
-
-def _indexed(name: str, form: str, separator: str) -> str:
-    head, *indices = name.split("_")
-    return form.format(head, separator.join(indices)) if indices else head
 
 
 def format_terms(f: Polynomial, rename: Callable[[str], str], latex: bool = False) -> str:
@@ -202,38 +132,6 @@ def format_terms(f: Polynomial, rename: Callable[[str], str], latex: bool = Fals
         return "0"
     head = ("-" if parts[0][0] == "-" else "") + parts[0][1]
     return head + "".join(f" {sign} {term}" for sign, term in parts[1:])
-
-
-def monomial_values(exponents: Sequence[Sequence[int]], points: Array, domain: Domain) -> Array:
-    """The matrix of values of monomials (columns) at points (rows, N×n), over any domain.
-
-    >>> monomial_values([(2, 0), (1, 1)], QQ.convert([[2, 3]]), QQ).tolist()
-    [[4, 6]]
-    """
-    # Each monomial is a word of powers x_v^e, padded with the power that is 1; each power is computed once.
-    powers: dict[tuple[int, int], int] = {(0, 0): 0}
-    words = [[powers.setdefault((v, e), len(powers)) for v, e in enumerate(row) if e] for row in exponents]
-    length = max(map(len, words), default=0)
-    padded = np.array([word + [0] * (length - len(word)) for word in words], dtype=np.intp)
-    padded = padded.reshape(len(words), length)
-    ones = domain.zeros((points.shape[0], 1)) + domain.eye(1)
-    with domain.working():
-        table = [ones[:, 0] if e == 0 else _power(points[:, v], e, domain) for v, e in powers]
-        columns = np.stack(table, axis=1)
-        values = np.repeat(ones, len(words), axis=1)
-        for place in range(length):
-            values = domain.reduce(values * columns[:, padded[:, place]])
-    return values
-
-
-def _power(x: Array, exponent: int, domain: Domain) -> Array:
-    """x^exponent entry by entry, exponent ≥ 1, by repeated squaring."""
-    result = x
-    for bit in bin(exponent)[3:]:
-        result = domain.reduce(result * result)
-        if bit == "1":
-            result = domain.reduce(result * x)
-    return result
 
 
 def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPolynomial:

@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array, PrimeField
-from attngeom.exact.modular import nullspace_mod_p, rank_mod_p
+from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import quadric_table
@@ -108,7 +108,7 @@ def contact_locus(d: int, d_out: int, a: int, v: int, heads: int, seed: int = 0)
     if rank < heads * n:
         reason = f"the tangent spaces span {rank} of {heads * n} dimensions: the sums are defective mod p"
         return _failed("defective", reason, known)
-    normals = nullspace_mod_p(tangents, field.p)
+    normals = field.nullspace(tangents)
     chosen = field.matmul(field.random((min(EQUATIONS, len(normals)), len(normals)), rng), normals)
     second = np.concatenate([_second_derivatives(omega.reshape(d_out, d, -1), *points[0], field) for omega in chosen])
     contact = rank_mod_p(second, field.p)

@@ -16,8 +16,8 @@ from attngeom.equations import Family, Variety
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.ledger import choose_members
 from attngeom.exact.arrays import Array
-from attngeom.exact.domains import matmul_mod
-from attngeom.exact.modular import rref_mod_p, solve_mod_p
+from attngeom.exact.domains import GF, matmul_mod
+from attngeom.exact.modular import rref_mod_p
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, module_dimension
 
@@ -86,7 +86,7 @@ class FamilyIdeal:
             rows = np.concatenate([self._products(lam, mu, ideal), self._translates(lam, mu, ideal)])
             gram = matmul_mod(matmul_mod(ideal, self.engine.gram(lam, mu), self.prime), ideal.T.copy(), self.prime)
             reduced = rref_mod_p(rows, self.prime).matrix if rows.size else np.zeros((0, len(ideal)), dtype=np.int64)
-            solution = solve_mod_p(gram, reduced.T.copy(), self.prime) if len(reduced) else reduced.T
+            solution = GF(self.prime).solve(gram, reduced.T.copy()) if len(reduced) else reduced.T
             if solution is None:
                 raise ArithmeticError(f"the Fischer product degenerates mod {self.prime}; use another prime")
             self._subspaces[key] = matmul_mod(np.ascontiguousarray(solution.T), ideal, self.prime)

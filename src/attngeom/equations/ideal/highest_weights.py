@@ -18,8 +18,8 @@ from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, evaluate_once, plethysm
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.exact.domains import matmul_mod
-from attngeom.exact.modular import Pivots, echelon_mod_p, nullspace_mod_p, rank_mod_p
+from attngeom.exact.domains import GF, matmul_mod
+from attngeom.exact.modular import Pivots, echelon_mod_p, rank_mod_p
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, Weight, pad, partitions, strip
 from attngeom.exact.primes import WORD_PRIME
@@ -87,7 +87,7 @@ class HighestWeightEngine:
             count = size + SPARE_POINTS
             check(operations=size**3, size=6 * 8 * size**2)
             equations = self._raised_values(mu, tableaux, count)
-            vectors = nullspace_mod_p(equations, self.prime)
+            vectors = GF(self.prime).nullspace(equations)
             expected = plethysm(mu, self.d).get(lam, 0)
             if len(vectors) != expected:
                 raise ArithmeticError(
@@ -120,7 +120,7 @@ class HighestWeightEngine:
                 self._borel_points[key[2]] = MinorTable(self.basis, point, np.zeros_like(point), self.prime)
             values, _ = self._borel_points[key[2]].evaluate(mu, space.tableaux)
             at_point = matmul_mod(values, np.ascontiguousarray(space.vectors.T), self.prime)
-            self._ideals[key] = nullspace_mod_p(at_point, self.prime)
+            self._ideals[key] = GF(self.prime).nullspace(at_point)
         return self._ideals[key]
 
     def expansion(self, lam: Partition, mu: Partition) -> Expansion:

@@ -17,8 +17,8 @@ from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_tabl
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
-from attngeom.exact.domains import matmul_mod
-from attngeom.exact.modular import nullspace_mod_p, rank_mod_p, rref_mod_p
+from attngeom.exact.domains import GF, matmul_mod
+from attngeom.exact.modular import rank_mod_p, rref_mod_p
 from attngeom.exact.partitions import Weight
 from attngeom.exact.primes import WORD_PRIME
 
@@ -81,12 +81,7 @@ class WeightEngine:
             if echelon.rank == size or echelon.rank + SPARE_POINTS <= count:
                 break
             count = min(2 * count, size + SPARE_POINTS)
-        pivots = np.array(echelon.pivots, dtype=np.int64)
-        free = np.setdiff1d(np.arange(size), pivots)
-        basis = np.zeros((len(free), size), dtype=np.int64)
-        basis[:, pivots] = -echelon.matrix[:, free].T % self.prime
-        basis[np.arange(len(free)), free] = 1
-        return Kernel(echelon.rank, free, basis)
+        return Kernel(echelon.rank, echelon.free, GF(self.prime).kernel(echelon))
 
     def products(self, degree: int, weight: Weight) -> list[tuple[Array, Array]]:
         """R_1 · I_{n-1} in one weight space, in the free columns of I_n: pairs (columns, rows of values).
@@ -124,7 +119,7 @@ class WeightEngine:
         rank = rank_mod_p(buckets, self.prime)
         if rank == bound:
             return rank
-        outside = nullspace_mod_p(buckets, self.prime).T
+        outside = GF(self.prime).nullspace(buckets).T
         rest = [matmul_mod(values, outside[columns], self.prime) for columns, values in products]
         return rank + (rank_mod_p(np.concatenate(rest), self.prime) if rest else 0)
 

@@ -11,7 +11,7 @@ from attngeom.exact.domains.prime import GF, PrimeField
 from attngeom.exact.domains.quadratic import Quadratic, QuadraticField
 from attngeom.exact.domains.rationals import QQ, Rationals
 from attngeom.exact.numbers import as_fmpq
-from attngeom.exact.products import matmul_mod
+from attngeom.exact.residues import matmul_mod
 
 __all__ = [
     "GF",

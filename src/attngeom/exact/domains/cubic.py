@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
-from flint import arb, fmpq, fmpq_poly, fmpz
+from flint import arb, fmpq, fmpq_poly
 
-from attngeom.errors import DomainError, InputError
+from attngeom.errors import InputError
 from attngeom.exact.domains.balls import Balls
-from attngeom.exact.domains.extension import ExtensionField
+from attngeom.exact.domains.extension import AlgebraicNumber, Coefficients, ExtensionField
 from attngeom.exact.numbers import as_fmpq
 
 
-@dataclass(frozen=True, slots=True)
-class CubicNumber:
+class CubicNumber(AlgebraicNumber):
     """The number a + bθ + cθ² of a cubic field.
 
     >>> root = CubicField((-2, 0, 0, 1)).element(0, 1)
@@ -24,69 +22,8 @@ class CubicNumber:
     ((2, 0, 0), 1)
     """
 
-    coefficients: tuple[fmpq, ...]
+    __slots__ = ()
     field: CubicField
-
-    def _new(self, polynomial: fmpq_poly) -> CubicNumber:
-        return CubicNumber(tuple(polynomial[k] for k in range(3)), self.field)
-
-    def _polynomial(self) -> fmpq_poly:
-        return fmpq_poly(list(self.coefficients))
-
-    def _coerce(self, other: Any) -> CubicNumber | None:
-        if isinstance(other, CubicNumber):
-            if other.field != self.field:
-                raise DomainError("numbers of two cubic fields given; one field is required")
-            return other
-        if isinstance(other, (int, fmpz, fmpq, np.integer)) and not isinstance(other, bool):
-            return self.field.element(other)
-        return None
-
-    def __add__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        if y is None:
-            return NotImplemented
-        return CubicNumber(tuple(a + b for a, b in zip(self.coefficients, y.coefficients)), self.field)
-
-    def __neg__(self) -> CubicNumber:
-        return CubicNumber(tuple(-a for a in self.coefficients), self.field)
-
-    def __sub__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else self + (-y)
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
-
-    def __mul__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else self._new(self._polynomial() * y._polynomial() % self.field.polynomial)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def inverse(self) -> CubicNumber:
-        """1/x for x ≠ 0."""
-        if not self:
-            raise ZeroDivisionError("inverse of zero")
-        return self._new(self._polynomial().xgcd(self.field.polynomial)[1])
-
-    def __truediv__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else self * y.inverse()
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.inverse() * other
-
-    def __eq__(self, other: object) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else self.coefficients == y.coefficients
-
-    def __hash__(self) -> int:
-        return hash((self.coefficients, self.field))
-
-    def __bool__(self) -> bool:
-        return any(c != 0 for c in self.coefficients)
 
     def sign(self) -> int:
         """The sign at the least real root of the modulus, certified by an enclosure.
@@ -125,6 +62,7 @@ class CubicField(ExtensionField):
 
     modulus: tuple[fmpq, ...]
     name: ClassVar[str] = "cubic"
+    number: ClassVar[type[AlgebraicNumber]] = CubicNumber
 
     def __post_init__(self) -> None:
         modulus = tuple(as_fmpq(c) for c in self.modulus)
@@ -146,23 +84,19 @@ class CubicField(ExtensionField):
     def polynomial(self) -> fmpq_poly:
         return _polynomial(self.modulus)
 
-    def element(self, a: Any, b: Any = 0, c: Any = 0) -> CubicNumber:
-        """a + bθ + cθ²."""
-        return self.number(as_fmpq(a), as_fmpq(b), as_fmpq(c))
+    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
+        return _coefficients(fmpq_poly(list(x)) * fmpq_poly(list(y)) % self.polynomial)
 
-    def number(self, *coefficients: fmpq) -> CubicNumber:
-        return CubicNumber(coefficients, self)
-
-    def entry(self, x: Any) -> CubicNumber:
-        if not isinstance(x, CubicNumber):
-            return self.element(x)
-        if x.field != self:
-            raise InputError("a number of another cubic field given; one field is required")
-        return x
+    def reciprocal(self, x: Coefficients) -> Coefficients:
+        return _coefficients(fmpq_poly(list(x)).xgcd(self.polynomial)[1])
 
     def least_real_root(self, precision: int) -> arb:
         """An enclosure of the least real root of the modulus; a cubic has at least one."""
         return _least_real_root(self.modulus, precision)
+
+
+def _coefficients(polynomial: fmpq_poly) -> Coefficients:
+    return tuple(polynomial[k] for k in range(3))
 
 
 @lru_cache(maxsize=64)

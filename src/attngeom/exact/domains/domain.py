@@ -155,9 +155,12 @@ class Domain(ABC):
 
     def nullspace(self, a: Array) -> Array:
         """A basis of {x : a x = 0} as rows, with an identity matrix in the non-pivot columns."""
-        echelon = self.rref(a)
-        free = np.setdiff1d(np.arange(a.shape[1]), echelon.pivots)
-        basis = self.zeros((len(free), a.shape[1]))
+        return self.kernel(self.rref(a))
+
+    def kernel(self, echelon: Echelon) -> Array:
+        """The nullspace of a matrix with this echelon form."""
+        free = echelon.free
+        basis = self.zeros((len(free), echelon.matrix.shape[1]))
         basis[:, list(echelon.pivots)] = self.reduce(-echelon.matrix[:, free].T)
         basis[:, free] = self.eye(len(free))
         return basis

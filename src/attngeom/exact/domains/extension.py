@@ -3,38 +3,143 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from flint import fmpq
+from flint import fmpq, fmpz
 
-from attngeom.errors import SingularError
+from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
 from attngeom.exact.domains.rationals import QQ
 from attngeom.exact.modular import Echelon
+from attngeom.exact.numbers import as_fmpq
+
+Coefficients = tuple[fmpq, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlgebraicNumber:
+    """The number with these coefficients of 1, θ, θ², … in a field Q(θ), which knows products and inverses."""
+
+    coefficients: Coefficients
+    field: ExtensionField
+
+    def _new(self, coefficients: Coefficients) -> Self:
+        return type(self)(coefficients, self.field)
+
+    def _coerce(self, other: Any) -> Any:
+        """The other number as one of this field; None if it is no number."""
+        if isinstance(other, AlgebraicNumber):
+            if other.field is not self.field and other.field != self.field:
+                raise DomainError(f"numbers of {self.field.label} and {other.field.label} given; one field is required")
+            return other
+        if isinstance(other, (int, fmpz, fmpq, Fraction, np.integer)) and not isinstance(other, bool):
+            return self.field.element(other)
+        return None
+
+    def __add__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        if y is None:
+            return NotImplemented
+        return self._new(tuple(a + b for a, b in zip(self.coefficients, y.coefficients)))
+
+    def __neg__(self) -> Self:
+        return self._new(tuple(-a for a in self.coefficients))
+
+    def __sub__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self + (-y)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self._new(self.field.product(self.coefficients, y.coefficients))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def inverse(self) -> Self:
+        """1/x for x ≠ 0."""
+        if not self:
+            raise ZeroDivisionError("inverse of zero")
+        return self._new(self.field.reciprocal(self.coefficients))
+
+    def __truediv__(self, other: Any) -> Any:
+        y = self._coerce(other)
+        return NotImplemented if y is None else self * y.inverse()
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.inverse() * other
+
+    def __pow__(self, exponent: int) -> Any:
+        base = self if exponent >= 0 else self.inverse()
+        result = self.field.element(1)
+        for bit in bin(abs(exponent))[2:]:
+            result = result * result
+            if bit == "1":
+                result = result * base
+        return result
+
+    @property
+    def is_rational(self) -> bool:
+        return not any(self.coefficients[1:])
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, AlgebraicNumber) and other.field != self.field:
+            return self.is_rational and other.is_rational and bool(self.coefficients[0] == other.coefficients[0])
+        y = self._coerce(other)
+        return NotImplemented if y is None else self.coefficients == y.coefficients
+
+    def __hash__(self) -> int:
+        return hash(self.coefficients[0]) if self.is_rational else hash((self.coefficients, self.field))
+
+    def __bool__(self) -> bool:
+        return any(self.coefficients)
 
 
 class ExtensionField(Domain):
-    """Q[θ]/(f) for a monic irreducible f of degree k; numbers have k rational coefficients and all operators.
+    """Q[θ]/(f) for a monic irreducible f of degree k; entries are of the class ``number``.
 
     A matrix a over it acts on Q^k-vectors: :meth:`to_rational` is multiplicative, its rank is k times the rank of a,
     and blocks of 1 are identities, so the reduced echelon form of the image is the image of the reduced echelon form.
     """
 
     is_exact: ClassVar[bool] = True
+    number: ClassVar[type[AlgebraicNumber]]
 
     @abstractmethod
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         """The coefficients of f from the constant one up, the last one 1."""
 
     @abstractmethod
-    def entry(self, x: Any) -> Any:
-        """The number x of this field."""
+    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
+        """The coefficients of a product."""
 
     @abstractmethod
-    def number(self, *coefficients: fmpq) -> Any:
-        """The number with these coefficients of 1, θ, θ², …; its property ``coefficients`` gives them back."""
+    def reciprocal(self, x: Coefficients) -> Coefficients:
+        """The coefficients of 1/x, x ≠ 0."""
+
+    def element(self, *coefficients: Any) -> Any:
+        """The number with these rational coefficients of 1, θ, θ², …; those left out are zero."""
+        known = tuple(as_fmpq(c) for c in coefficients)
+        return self.number(known + (fmpq(0),) * (self.degree - len(known)), self)
+
+    def parse(self, text: str) -> Any:
+        """The number that a text stands for."""
+        return self.element(text)
+
+    def entry(self, x: Any) -> Any:
+        """The number x of this field."""
+        if not isinstance(x, AlgebraicNumber):
+            return self.parse(x) if isinstance(x, str) else self.element(x)
+        if x.field != self:
+            raise InputError(f"entry {str(x)[:40]} given; an element of {self.label} is required")
+        return x
 
     @property
     def degree(self) -> int:
@@ -54,7 +159,7 @@ class ExtensionField(Domain):
         """The array with these rational coefficients."""
         flat = np.empty(parts[0].size, dtype=object)
         for index, coefficients in enumerate(zip(*(part.ravel() for part in parts))):
-            flat[index] = self.number(*coefficients)
+            flat[index] = self.number(coefficients, self)
         return flat.reshape(parts[0].shape)
 
     def convert(self, data: Any) -> Array:

@@ -15,10 +15,10 @@ from attngeom.exact.arrays import Array, broadcast_product, check_square, elemen
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.determinants import determinants_mod_p, powers_mod_p
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
-from attngeom.exact.modular import Echelon, determinant_mod_p, nullspace_mod_p, rank_mod_p, rref_mod_p, solve_mod_p
+from attngeom.exact.modular import Echelon, rank_mod_p, rref_mod_p
 from attngeom.exact.numbers import as_fmpq
 from attngeom.exact.primes import check_prime
-from attngeom.exact.products import matmul_mod
+from attngeom.exact.residues import matmul_mod
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,6 @@ class PrimeField(Domain):
     def rref(self, a: Array) -> Echelon:
         return rref_mod_p(a, self.p)
 
-    def nullspace(self, a: Array) -> Array:
-        return nullspace_mod_p(a, self.p)
-
-    def solve(self, a: Array, b: Array) -> Array | None:
-        return solve_mod_p(a, b, self.p)
-
     def sqrt(self, x: Any) -> int | None:
         """The least root.
 
@@ -121,7 +115,7 @@ class PrimeField(Domain):
         return determinants_mod_p(a, self.p) if self.fits_word else super()._large_dets(a)
 
     def _large_det(self, a: Array) -> int:
-        return determinant_mod_p(a, self.p)
+        return int(self.to_flint(a).det())
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.convert(rng.integers(0, self.p, size=shape))

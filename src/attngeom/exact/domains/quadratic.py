@@ -5,131 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar
 
-import numpy as np
 from flint import arb, fmpq, fmpz
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains.balls import Balls
-from attngeom.exact.domains.extension import ExtensionField
-from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.domains.extension import AlgebraicNumber, Coefficients, ExtensionField
 
 _RATIONAL = r"\d+(?:/\d+)?"
 _SUM = re.compile(rf"(?:([+-]?{_RATIONAL})(?=[+-]))?([+-]?)(?:({_RATIONAL})\*)?sqrt\((-?\d+)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Quadratic:
+class Quadratic(AlgebraicNumber):
     """The number a + b√D.
 
-    >>> x = Quadratic(fmpq(1), fmpq(2), -1)
+    >>> x = QuadraticField(-1).element(1, 2)
     >>> x * x.conjugate(), 1 / x
     (Quadratic('5'), Quadratic('1/5-2/5*sqrt(-1)'))
     """
 
-    a: fmpq
-    b: fmpq
-    D: int
-
-    @property
-    def coefficients(self) -> tuple[fmpq, ...]:
-        return self.a, self.b
-
-    def _coerce(self, other: Any) -> Quadratic | None:
-        if isinstance(other, Quadratic):
-            if other.D != self.D:
-                raise DomainError(f"elements of Q(√{self.D}) and Q(√{other.D}) given; one field is required")
-            return other
-        if isinstance(other, (int, fmpz, fmpq, Fraction, np.integer)) and not isinstance(other, bool):
-            return Quadratic(as_fmpq(other), fmpq(0), self.D)
-        return None
-
-    def __add__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else Quadratic(self.a + y.a, self.b + y.b, self.D)
-
-    def __sub__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else Quadratic(self.a - y.a, self.b - y.b, self.D)
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
-
-    def __mul__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        if y is None:
-            return NotImplemented
-        return Quadratic(self.a * y.a + self.D * self.b * y.b, self.a * y.b + self.b * y.a, self.D)
-
-    def __truediv__(self, other: Any) -> Any:
-        y = self._coerce(other)
-        return NotImplemented if y is None else self * y.inverse()
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.inverse() * other
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def __neg__(self) -> Quadratic:
-        return Quadratic(-self.a, -self.b, self.D)
-
-    def __pow__(self, exponent: int) -> Quadratic:
-        base = self if exponent >= 0 else self.inverse()
-        result = Quadratic(fmpq(1), fmpq(0), self.D)
-        for bit in bin(abs(exponent))[2:]:
-            result = result * result
-            if bit == "1":
-                result = result * base
-        return result
-
-    def __eq__(self, other: Any) -> bool:
-        if isinstance(other, Quadratic) and other.D != self.D:
-            return self.b == other.b == 0 and bool(self.a == other.a)
-        y = self._coerce(other)
-        return NotImplemented if y is None else bool(self.a == y.a and self.b == y.b)
-
-    def __hash__(self) -> int:
-        return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.D))
-
-    def __bool__(self) -> bool:
-        return bool(self.a != 0 or self.b != 0)
+    __slots__ = ()
+    field: QuadraticField
 
     def conjugate(self) -> Quadratic:
         """a − b√D."""
-        return Quadratic(self.a, -self.b, self.D)
-
-    def norm(self) -> fmpq:
-        """a² − D b², zero only for zero."""
-        return self.a * self.a - self.D * self.b * self.b
-
-    def inverse(self) -> Quadratic:
-        """1/x for x ≠ 0."""
-        norm = self.norm()
-        if norm == 0:
-            raise ZeroDivisionError("inverse of zero")
-        return Quadratic(self.a / norm, -self.b / norm, self.D)
+        a, b = self.coefficients
+        return self._new((a, -b))
 
     def __complex__(self) -> complex:
-        if self.D > 0:
+        (a, b), D = self.coefficients, self.field.D
+        if D > 0:
             return complex(float(self))
-        return complex(float(self.a), _round_to_float(lambda: arb(self.b) * arb(-self.D).sqrt()))
+        return complex(float(a), _round_to_float(lambda: arb(b) * arb(-D).sqrt()))
 
     def __float__(self) -> float:
-        if self.D < 0 and self.b != 0:
+        (a, b), D = self.coefficients, self.field.D
+        if D < 0 and b != 0:
             raise DomainError(f"{self} given, not a real number; use complex() or a field with D > 0")
-        return _round_to_float(lambda: arb(self.a) + arb(self.b) * arb(abs(self.D)).sqrt())
+        return _round_to_float(lambda: arb(a) + arb(b) * arb(abs(D)).sqrt())
 
     def __str__(self) -> str:
-        if self.b == 0:
-            return str(self.a)
-        tail = f"{self.b}*sqrt({self.D})"
-        if self.a == 0:
-            return tail
-        return f"{self.a}{'' if self.b < 0 else '+'}{tail}"
+        a, b = self.coefficients
+        if b == 0:
+            return str(a)
+        sign = "+" if a != 0 and b > 0 else ""
+        return f"{a if a != 0 else ''}{sign}{b}*sqrt({self.field.D})"
 
     def __repr__(self) -> str:
         return f"Quadratic({str(self)!r})"
@@ -164,6 +86,7 @@ class QuadraticField(ExtensionField):
 
     D: int
     name: ClassVar[str] = "quadratic"
+    number: ClassVar[type[AlgebraicNumber]] = Quadratic
 
     def __post_init__(self) -> None:
         if isinstance(self.D, bool) or not isinstance(self.D, int):
@@ -186,11 +109,16 @@ class QuadraticField(ExtensionField):
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return fmpq(-self.D), fmpq(0), fmpq(1)
 
-    def element(self, a: Any, b: Any = 0) -> Quadratic:
-        """a + b√D."""
-        return Quadratic(as_fmpq(a), as_fmpq(b), self.D)
+    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
+        (a, b), (c, d) = x, y
+        return a * c + self.D * b * d, a * d + b * c
 
-    def parse(self, text: str) -> Quadratic:
+    def reciprocal(self, x: Coefficients) -> Coefficients:
+        a, b = x
+        norm = a * a - self.D * b * b
+        return a / norm, -b / norm
+
+    def parse(self, text: str) -> Any:
         """The element written as "a", "b*sqrt(D)" or "a+b*sqrt(D)" with rational a and b.
 
         >>> QuadraticField(5).parse("1/2-sqrt(5)")
@@ -203,14 +131,3 @@ class QuadraticField(ExtensionField):
         if str(self.D) != D:
             raise InputError(f"entry {text[:40]!r} given; an element of Q(√{self.D}) is required")
         return self.element(a or 0, sign + (b or "1"))
-
-    def entry(self, x: Any) -> Quadratic:
-        if isinstance(x, Quadratic):
-            if x.D != self.D:
-                raise InputError(f"entry {x} given; an element of Q(√{self.D}) is required")
-            return x
-        return self.parse(x) if isinstance(x, str) else self.element(x)
-
-    def number(self, *coefficients: fmpq) -> Quadratic:
-        a, b = coefficients
-        return Quadratic(a, b, self.D)

@@ -8,14 +8,14 @@ from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx
+from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx, nmod_mat
 
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
-from attngeom.exact.modular import Echelon, rank_mod_p
+from attngeom.exact.modular import Echelon
 from attngeom.exact.numbers import as_fmpq
-from attngeom.exact.primes import BLAS_PRIME
+from attngeom.exact.primes import WORD_PRIME
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Rationals(Domain):
 
     def clear(self, a: Array) -> ClearedMatrix:
         """A matrix as integers over its least denominator: several products in a row are faster that way."""
-        return ClearedMatrix(*fmpq_mat(a.tolist()).numer_denom())
+        return ClearedMatrix(*self.to_flint(a).numer_denom())
 
     def invert(self, a: Any) -> Any:
         try:
@@ -66,18 +66,11 @@ class Rationals(Domain):
         1
         """
         check_matrix(a)
-        residues = self._residues(a)
-        if residues is not None and rank_mod_p(residues, BLAS_PRIME) == min(a.shape):
+        matrix = self.to_flint(a if a.shape[0] >= a.shape[1] else a.T)
+        # The integers over the common denominator have the same rank.
+        if nmod_mat(matrix.numer_denom()[0], WORD_PRIME).rank() == min(a.shape):
             return int(min(a.shape))
-        return int(self.to_flint(a if a.shape[0] >= a.shape[1] else a.T).rank())
-
-    def _residues(self, a: Array) -> Array | None:
-        """The entries mod a prime; None if it divides a denominator."""
-        pairs = [(int(x.p), int(x.q)) for x in a.ravel().tolist()]
-        if any(q % BLAS_PRIME == 0 for _, q in pairs):
-            return None
-        entries = [x % BLAS_PRIME if q == 1 else x * pow(q, -1, BLAS_PRIME) % BLAS_PRIME for x, q in pairs]
-        return np.array(entries, dtype=np.int64).reshape(a.shape)
+        return int(matrix.rank())
 
     def rref(self, a: Array) -> Echelon:
         """The reduced row echelon form, without its zero rows.

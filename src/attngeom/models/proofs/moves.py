@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.exact.modular import nullspace_mod_p
+from attngeom.exact.domains import GF
 from attngeom.models.proofs.coordinates import ResiduePoint
 from attngeom.models.proofs.formal import PRIME, inverse
 from attngeom.models.specification import Norm
@@ -106,8 +106,7 @@ class Reader:
 
 def kernel(matrix: Array) -> Array:
     """A basis of {x : matrix·x = 0} as rows; a matrix without rows has the whole space as kernel."""
-    rows, columns = matrix.shape
-    return nullspace_mod_p(matrix % PRIME, PRIME) if rows else np.eye(columns, dtype=np.int64)
+    return GF(PRIME).nullspace(matrix % PRIME)
 
 
 @dataclass(frozen=True, eq=False)
