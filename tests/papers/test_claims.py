@@ -9,7 +9,7 @@ import pytest
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, PAPERS, find_claims
-from attngeom.papers.claims import claims_list
+from attngeom.papers.records import outcome_label
 
 GEOMETRY = [
     *(f"Lemma {n}" for n in ("3.1", "3.5", "3.6", "A.3")),
@@ -49,7 +49,7 @@ def test_every_numbered_result_has_one_row(paper, places):
 def test_ids_are_unique_and_name_their_paper():
     ids = [claim.id for claim in CLAIMS]
     assert len(set(ids)) == len(ids)
-    assert all(claim.id.startswith(f"{claim.paper}-") for claim in CLAIMS)
+    assert all(name.startswith(("G-", "I-")) for name in ids)
     assert set(FIGURES) <= set(ids)
 
 
@@ -103,6 +103,16 @@ def test_second_run_takes_up_finished_claims(quick_run, capfd):
 def test_unknown_claim_is_refused():
     with pytest.raises(InputError, match="claim 'G-theorem-99'"):
         find_claims(["G-theorem-99"])
+
+
+def claims_list(paper):
+    """The rows of one paper as the definition list of the documents."""
+    lines = []
+    for claim in CLAIMS:
+        if claim.paper == paper:
+            label = outcome_label(claim.expected, claim.strength)
+            lines += [claim.place, f": **{label}**, `{claim.id}`", f": `{claim.command}`", f": `{claim.function}`", ""]
+    return lines
 
 
 def test_documents_name_every_claim_and_every_function_exists():

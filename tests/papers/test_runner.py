@@ -6,14 +6,12 @@ import pytest
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import PolynomialDomain
-from attngeom.papers import Check, Claim, Finding, Record, Store, Work, count_outcomes, find_claims, run_claims
-from attngeom.papers.records import make_record
+from attngeom.papers import Check, Claim, Finding, Record, Store, Work, find_claims, run_claims
 
 
 def make_claim(name, run):
-    return Claim(
-        f"G-{name}", "G", name, "a statement", "exact arithmetic", "supported", run, "attngeom info", "nothing"
-    )
+    said = ("a statement", "attngeom info", "nothing")
+    return Claim(f"G-{name}", name, "exact arithmetic", run, *said, strength="supported")
 
 
 def finding(*checks, **more):
@@ -91,15 +89,9 @@ def test_a_part_of_the_claims_keeps_the_others_in_the_store(tmp_path):
 
 def test_record_survives_json():
     claim = make_claim("one", lambda w: finding(TRUE))
-    record = make_record(claim, finding(FALSE, values={"n": [1, 2]}, primes=(7,), counterexample="n = 1"), "", 1.5)
+    record = Record.of(claim, finding(FALSE, values={"n": [1, 2]}, primes=(7,), counterexample="n = 1"), 1.5)
     assert Record.from_json(record.to_json()) == record
     assert not record.as_expected
-
-
-def test_claim_without_runner_result_is_not_run_with_a_reason():
-    record = make_record(make_claim("one", lambda w: finding(TRUE)), None, "needs a larger machine", 0.0)
-    assert (record.outcome, record.evidence) == ("not run", "needs a larger machine")
-    assert count_outcomes([record])["not run"] == 1
 
 
 def test_progress_names_the_claim_at_work():

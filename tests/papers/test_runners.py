@@ -7,6 +7,7 @@ from attngeom.certification import certify
 from attngeom.equations import Variety
 from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.exact import QQ
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.virtual import forward_recursion
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.cross_column import span_dimension, vanishes_identically
@@ -14,9 +15,9 @@ from attngeom.papers.deep_fibers import SEARCHES, search_networks, virtual_jacob
 from attngeom.papers.expansion import linear_relations
 from attngeom.papers.figures import plane_coordinates, plane_point, slice_coefficients
 from attngeom.papers.layer_fibers import exhaust_fibers, fiber_points, is_multiple
-from attngeom.papers.single_column import cubic_point, lie_flattening, product_of_forms
+from attngeom.papers.single_column import lie_flattening, product_of_forms
 from attngeom.papers.softmax import equation_34
-from attngeom.papers.tangent_spaces import LayerSample, samples, tangent_lower_bound, tangent_upper_bound
+from attngeom.papers.tangent_spaces import samples, tangent_lower_bound, tangent_upper_bound
 from attngeom.papers.veronese import formal_minors
 
 J = [[0, 1], [-1, 0]]
@@ -53,16 +54,16 @@ def test_fiber_is_larger_when_a_hypothesis_fails():
 @pytest.mark.parametrize(("d", "d_out", "a"), [(2, 1, 2), (2, 2, 1), (2, 2, 2)])
 def test_bounds_on_the_tangent_space_are_consistent(d, d_out, a):
     dimension = 2 * min(a, d) * d - min(a, d) ** 2 + d * d_out - 1
-    for sample in samples(d, d_out, a, np.random.default_rng(5)):
-        lower, upper = tangent_lower_bound(sample, a), tangent_upper_bound(sample, a)
+    for kind, point in samples(d, d_out, a, np.random.default_rng(5)):
+        lower, upper = tangent_lower_bound(kind, point, a), tangent_upper_bound(point, a)
         assert dimension <= upper
         assert lower <= upper
 
 
 def test_low_rank_attention_is_singular_between_one_and_d():
     A, V = QQ.convert([[1, 0, 0], [0, 0, 0], [0, 0, 0]]), QQ.convert([[1, 0, 0], [0, 1, 0]])
-    assert tangent_lower_bound(LayerSample("generic", A, V, (1, 2)), 2) == 14
-    assert tangent_lower_bound(LayerSample("generic", A, V, (1, 2)), 3) == 14
+    assert tangent_lower_bound("generic", LayerMatrices(A, V, QQ), 2) == 14
+    assert tangent_lower_bound("generic", LayerMatrices(A, V, QQ), 3) == 14
 
 
 def test_small_fields_confirm_fibers_of_one_layer():
@@ -98,8 +99,7 @@ def test_formal_minors_of_both_corollaries():
 
 
 def test_lie_flattening_of_a_product_of_three_forms_has_rank_six():
-    cubic = product_of_forms(QQ.eye(3), 3, QQ)
-    assert QQ.rank(lie_flattening(cubic_point(cubic, 3, QQ), 3)) == 6
+    assert QQ.rank(lie_flattening(product_of_forms(QQ.eye(3), QQ), QQ)) == 6
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ import typer
 from attngeom.cli.app import EXIT_NEGATIVE
 from attngeom.cli.options import Json, Seed, flag
 from attngeom.cli.output import print_json, print_line, print_table, progress
-from attngeom.papers import Claim, Record, Store, Work, find_claims, run_claims
-from attngeom.papers.plots import draw_figures
+from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
@@ -41,6 +40,8 @@ def reproduce_command(
 ) -> int:
     """Recompute the claims of both papers; finished claims are kept, and a second run continues. Exit code 1 if an
     outcome differs from the recorded one."""
+    from attngeom.papers.plots import draw_figures
+
     work, chosen = Work(quick, seed), find_claims(claim or [])
     with progress() as bar:
         task = bar.add_task("claims", total=len(chosen))
@@ -65,14 +66,14 @@ def reproduce_command(
             }
         )
     else:
-        _print_table(records, report)
+        _print_table(report)
         print_line(f"report: {page} and {text}")
     return EXIT_NEGATIVE if report.unexpected else 0
 
 
-def _print_table(records: list[Record], report: Report) -> None:
+def _print_table(report: Report) -> None:
     rows = []
-    for record in records:
+    for record in report.records:
         mark = record.label if record.as_expected else f"{record.label} (!)"
         rows.append((f"[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}"))
     columns = ("claim", "outcome", "evidence", "seconds")

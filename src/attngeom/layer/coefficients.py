@@ -59,6 +59,14 @@ class Coefficients:
                 f" {shapes[0]} and {shapes[1]} are required"
             )
 
+    @classmethod
+    def of_cross(cls, cross: Array, t: int, domain: Domain) -> Coefficients:
+        """The map whose cross coefficients (d_out, C(d+1,2), d) are the same in all columns, as those of a layer."""
+        d_out, _, d = cross.shape
+        shapes, single = array_shapes(d, d_out, t), symmetrize(cross, d, domain)
+        copies = np.broadcast_to(single[:, None], shapes[0]), np.broadcast_to(cross[:, None, None], shapes[1])
+        return cls(d, d_out, t, *copies, domain)
+
     def __repr__(self) -> str:
         outside = f", {len(self.outside)} terms outside the support" if self.outside else ""
         size = f"{count_entries(self.d, self.d_out, self.t):,} coefficients over {self.domain.name}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attngeom.errors import InputError
 from attngeom.papers import claims_geometry, claims_invariants
-from attngeom.papers.records import Claim, Paper, outcome_label
+from attngeom.papers.records import Claim
 
 CLAIMS: tuple[Claim, ...] = (*claims_geometry.CLAIMS, *claims_invariants.CLAIMS)
 
@@ -22,13 +22,3 @@ def find_claims(names: Sequence[str]) -> tuple[Claim, ...]:
         if name not in known:
             raise InputError(f"claim {name[:40]!r} given; one of {', '.join(sorted(known)[:3])} … is required")
     return tuple(claim for claim in CLAIMS if not names or claim.id in names)
-
-
-def claims_list(paper: Paper) -> list[str]:
-    """The rows of one paper as a Markdown definition list: result; recorded outcome and id; command and function."""
-    lines = []
-    for claim in CLAIMS:
-        if claim.paper == paper:
-            label = outcome_label(claim.expected, claim.strength)
-            lines += [claim.place, f": **{label}**, `{claim.id}`", f": `{claim.command}`", f": `{claim.function}`", ""]
-    return lines

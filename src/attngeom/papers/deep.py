@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
+from math import prod
 
 import numpy as np
 
-from attngeom.dimensions import dimension
-from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import deep_lightning
 from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, QQ, WORD_PRIME
-from attngeom.exact.domains import Array, PolynomialDomain
-from attngeom.exact.polynomials import polynomial_ring
-from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
+from attngeom.exact.domains import Array
+from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.virtual import forward_recursion, forward_word, word
 from attngeom.network.weights import VirtualWeights
-from attngeom.papers.records import Check, Finding, Work
-from attngeom.verification import verify
+from attngeom.papers.dimensions import check_dimensions
+from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.symbolic import generic
+
+FIELD = GF(BIG_PRIME)
+SYMBOLIC = (((2, 2), 2), ((1, 1, 1), 2), ((1, 1, 1), 3), ((2, 1, 1), 2))
+"""Widths and t of networks with generic weights, a = 1; quick runs take the first two."""
+QUICK_SIZES = (((3, 2, 3), 2, 3), ((2, 2, 2, 2), 2, 2))
+FULL_SIZES = (((3, 2, 3), 2, 3), ((2, 3, 2, 2), 2, 2), ((2,) * 5, 2, 3), ((3,) * 6, 2, 2))
+"""Widths, a and t of networks with random weights mod p."""
+EVIDENCE = "identity of polynomials for small sizes; random points mod 2⁶¹ − 1 for deeper networks"
 
 
 def bottlenecks(
@@ -32,226 +38,170 @@ def bottlenecks(
     return [(delta + x, *(delta,) * (l - 1), delta + y) for delta in deltas for x, y in extra for l in depths]
 
 
-def generic_network(architecture: Architecture) -> tuple[Weights, Array, PolynomialDomain]:
-    """A network with generic weights and input, over the polynomial ring in their entries."""
-    shapes = {name.replace(".", "").replace("layers", "w"): shape for name, shape in architecture.tensor_shapes()}
-    ring = PolynomialDomain.of(**shapes, x=(architecture.widths[0], architecture.tokens))
-    tensors = {
-        name: ring.matrix(name.replace(".", "").replace("layers", "w"), *shape)
-        for name, shape in architecture.tensor_shapes()
-    }
-    return (
-        Weights.from_tensors(architecture, tensors, ring),
-        ring.matrix("x", architecture.widths[0], architecture.tokens),
-        ring,
-    )
+def _compare(evaluate: Callable[[VirtualWeights, Array], Array], work: Work, name: str) -> Checks:
+    """Whether a formula in the virtual weights gives the output of the network."""
+    for widths, t in work.choose(SYMBOLIC[:2], SYMBOLIC):
+        architecture = Architecture(widths, 1, tokens=t)
+        letters = {name: name.replace("layers.", "w").replace(".", "") for name, _ in architecture.tensor_shapes()}
+        shapes = {letters[name]: shape for name, shape in architecture.tensor_shapes()}
+        ring, *matrices, X = generic(**shapes, x=(widths[0], t))
+        weights = Weights.from_tensors(architecture, dict(zip(letters, matrices)), ring)
+        same = ring.equal(forward(weights, X), evaluate(weights.virtual(), X))
+        yield Check(f"widths {widths}, a = 1, t = {t}: {name} equals the network in Q[Q, K, V, X]", same)
+    degree = 1
+    for widths, a, t in work.choose(QUICK_SIZES, FULL_SIZES):
+        weights = random_weights(Architecture(widths, a, tokens=t), FIELD, work.seed)
+        X = FIELD.random((widths[0], t), np.random.default_rng(work.seed))
+        same = FIELD.equal(forward(weights, X), evaluate(weights.virtual(), X))
+        degree = max(degree, 2 * 3 ** (len(widths) - 1) * 2)
+        yield Check(f"widths {widths}, a = {a}, t = {t}: equal at a random point mod 2⁶¹ − 1", same)
+    return {"error_bound": degree / BIG_PRIME}
 
 
-def run_recursion(work: Work) -> Finding:
+@finds(EVIDENCE, primes=(BIG_PRIME,))
+def run_recursion(work: Work) -> Checks:
     """[G] Lemma 3.6: the network equals L X Π (D_{l−i} Xᵀ M_{l−i+1} X)."""
     return _compare(forward_recursion, work, "the recursion")
 
 
-def _compare(evaluate: Any, work: Work, name: str) -> Finding:
-    checks = []
-    for widths, t in work.choose(
-        (((2, 2), 2), ((1, 1, 1), 2)), (((2, 2), 2), ((1, 1, 1), 2), ((1, 1, 1), 3), ((2, 1, 1), 2))
-    ):
-        weights, X, ring = generic_network(Architecture(widths, 1, tokens=t))
-        same = ring.equal(forward(weights, X), evaluate(weights.virtual(), X))
-        checks.append(Check(f"widths {widths}, a = 1, t = {t}: {name} equals the network in Q[Q, K, V, X]", same))
-    field, degree = GF(BIG_PRIME), 1
-    for widths, a, t in work.choose(
-        (((3, 2, 3), 2, 3), ((2, 2, 2, 2), 2, 2)),
-        (((3, 2, 3), 2, 3), ((2, 3, 2, 2), 2, 2), ((2,) * 5, 2, 3), ((3,) * 6, 2, 2)),
-    ):
-        weights = random_weights(Architecture(widths, a, tokens=t), field, work.seed)
-        X = field.random((widths[0], t), np.random.default_rng(work.seed))
-        same = field.equal(forward(weights, X), evaluate(weights.virtual(), X))
-        degree = max(degree, 2 * 3 ** (len(widths) - 1) * 2)
-        checks.append(Check(f"widths {widths}, a = {a}, t = {t}: equal at a random point mod 2⁶¹ − 1", same))
-    evidence = "identity of polynomials for small sizes; random points mod 2⁶¹ − 1 for deeper networks"
-    return Finding(evidence, tuple(checks), primes=(BIG_PRIME,), error_bound=degree / BIG_PRIME)
+@finds(EVIDENCE, primes=(BIG_PRIME,))
+def compare_words(work: Work) -> Checks:
+    """The network equals the unrolled word with the last token x_{k_m}."""
+    return _compare(forward_word, work, "the word")
 
 
-def run_word(work: Work) -> Finding:
+@finds(
+    EVIDENCE,
+    "l = d = 1, t = 2, all weights 1, X = (1, 2): the network gives (5, 10), the printed formula Σ_k L x_k x_1 A_1 x"
+    " gives (3, 6)",
+    (BIG_PRIME,),
+)
+def run_word(work: Work) -> Checks:
     """[G] Equation 12: the unrolled word; its last token must be x_{k_m}, not x_m."""
-    found = _compare(forward_word, work, "the word")
-    X, ones = QQ.convert([[1, 2]]), {f"layers.0.{name}": [[1]] for name in "QKV"}
-    weights = Weights.from_tensors(Architecture((1, 1), 1, tokens=2), ones, QQ)
-    network = forward(weights, X)[0].tolist()
-    printed = [sum(int(x) for x in X[0]) * int(X[0, 0]) * int(x) for x in X[0]]
     lengths = [len(word(l)) for l in range(1, 6)]
-    checks = (
-        Check(
-            f"lengths {lengths} of the word for l = 1 … 5 are (3^l − 1)/2",
-            lengths == [(3**l - 1) // 2 for l in range(1, 6)],
-        ),
-        Check(f"as printed, l = d = 1, t = 2, X = (1, 2): {printed} is the output {network}", printed == network),
-        *(Check(check.statement, check.holds, "correction") for check in found.checks),
-    )
-    example = (
-        "l = d = 1, t = 2, all weights 1, X = (1, 2): the network gives (5, 10),"
-        " the printed formula Σ_k L x_k x_1 A_1 x gives (3, 6)"
-    )
-    return Finding(found.evidence, checks, {"letters": lengths}, example, found.primes, found.error_bound)
+    expected = [(3**l - 1) // 2 for l in range(1, 6)]
+    yield Check(f"lengths {lengths} of the word for l = 1 … 5 are (3^l − 1)/2", lengths == expected)
+    X, ones = QQ.convert([[1, 2]]), {f"layers.0.{name}": [[1]] for name in "QKV"}
+    network = forward(Weights.from_tensors(Architecture((1, 1), 1, tokens=2), ones, QQ), X)[0].tolist()
+    printed = [sum(int(x) for x in X[0]) * int(X[0, 0]) * int(x) for x in X[0]]
+    statement = f"as printed, l = d = 1, t = 2, X = (1, 2): {printed} is the output {network}"
+    yield Check(statement, printed == network)
+    found = compare_words(work)
+    yield from (Check(check.statement, check.holds, "correction") for check in found.checks)
+    return {"values": {"letters": lengths}, "error_bound": found.error_bound}
 
 
-def run_scales(work: Work) -> Finding:
+@finds("letters of the word counted; random points mod 2⁶¹ − 1", primes=(BIG_PRIME,))
+def run_scales(work: Work) -> Checks:
     """[G] Equation 13: M_i ↦ λ_i M_i, L ↦ ρ L multiplies the function by ρ Π λ_i^(3^(l−i))."""
-    field, rng = GF(BIG_PRIME), np.random.default_rng(work.seed)
-    checks = []
+    rng = np.random.default_rng(work.seed)
     for l in range(1, work.choose(4, 6)):
+        powers = [3 ** (l - i) for i in range(1, l + 1)]
         counts = [sum(index == i for index, _ in word(l)) for i in range(1, l + 1)]
-        checks.append(
-            Check(
-                f"l = {l}: M_i occurs {counts} times in the word: 3^(l−i)",
-                counts == [3 ** (l - i) for i in range(1, l + 1)],
-            )
-        )
-        M = tuple(field.random((2, 2), rng) for _ in range(l))
-        L, X = field.random((2, 2), rng), field.random((2, 3), rng)
-        scales = [int(x) for x in field.random((l,), rng)]
-        product_of_scales = 1
-        for i, scale in enumerate(scales):
-            product_of_scales = product_of_scales * pow(scale, 3 ** (l - 1 - i), BIG_PRIME) % BIG_PRIME
-        rho = pow(product_of_scales, -1, BIG_PRIME)
-        virtual = VirtualWeights(M, L, field)
-        moved = VirtualWeights(tuple(field.reduce(m * s) for m, s in zip(M, scales)), field.reduce(L * rho), field)
-        same = field.equal(forward_recursion(virtual, X), forward_recursion(moved, X))
-        checks.append(Check(f"l = {l}: random λ with the ρ of Equation 13 leave the output unchanged", same))
-        wrong = VirtualWeights(moved.M, field.reduce(moved.L * 2), field)
-        changed = not field.equal(forward_recursion(virtual, X), forward_recursion(wrong, X))
-        checks.append(Check(f"l = {l}: twice that ρ changes it", changed, "support"))
-    return Finding(
-        "letters of the word counted; random points mod 2⁶¹ − 1",
-        tuple(checks),
-        primes=(BIG_PRIME,),
-        error_bound=1000 / BIG_PRIME,
-    )
+        yield Check(f"l = {l}: M_i occurs {counts} times in the word: 3^(l−i)", counts == powers)
+        M = tuple(FIELD.random((2, 2), rng) for _ in range(l))
+        L, X = FIELD.random((2, 2), rng), FIELD.random((2, 3), rng)
+        scales = [int(x) for x in FIELD.random((l,), rng)]
+        rho = pow(prod(pow(scale, power, BIG_PRIME) for scale, power in zip(scales, powers)), -1, BIG_PRIME)
+        scaled = tuple(FIELD.reduce(m * s) for m, s in zip(M, scales))
+        outputs = [
+            forward_recursion(VirtualWeights(matrices, FIELD.reduce(L * factor), FIELD), X)
+            for matrices, factor in ((M, 1), (scaled, rho), (scaled, 2 * rho % BIG_PRIME))
+        ]
+        same, changed = FIELD.equal(outputs[0], outputs[1]), not FIELD.equal(outputs[0], outputs[2])
+        yield Check(f"l = {l}: random λ with the ρ of Equation 13 leave the output unchanged", same)
+        yield Check(f"l = {l}: twice that ρ changes it", changed, "support")
+    return {"error_bound": 1000 / BIG_PRIME}
 
 
-def run_deep_dimension(work: Work) -> Finding:
+@finds("", primes=(BLAS_PRIME, WORD_PRIME))
+def run_deep_dimension(work: Work) -> Checks:
     """[G] Corollary 3.8: the dimension of bottleneck networks, with certificates."""
-    cases = work.choose(
-        [(w, (2,)) for w in bottlenecks((2, 3), ((0, 0), (1, 0)), (2, 3))],
-        [
-            (w, a)
-            for w in bottlenecks((2, 3, 4), ((0, 0), (1, 0), (0, 2), (2, 3)), (2, 3, 4))
-            for a in ((2,), (3,), (5,))
-        ],
+    widths = work.choose(
+        bottlenecks((2, 3), ((0, 0), (1, 0)), (2, 3)),
+        bottlenecks((2, 3, 4), ((0, 0), (1, 0), (0, 2), (2, 3)), (2, 3, 4)),
     )
-    wrong, unproven, invalid = [], [], []
-    largest = 0
-    for widths, attention in cases:
-        architecture = Architecture(widths, attention, tokens=3)
-        known = deep_lightning(architecture)
-        answer = dimension(architecture, prove=True, seed=work.seed)
+    cases = [Architecture(w, a, tokens=3) for w, a in product(widths, work.choose((2,), (2, 3, 5)))]
+    expected = {}
+    for net in cases:
+        known = deep_lightning(net)
         assert known is not None and known.applies
-        largest = max(largest, known.value)
-        if answer.dimension != known.value:
-            wrong.append(widths)
-        if not answer.is_proven:
-            unproven.append(widths)
-        elif not verify(certify_dimension(answer)).valid:
-            invalid.append(widths)
-    deepest = max(len(widths) for widths, _ in cases) - 1
-    checks = (
-        Check(
-            f"Equation 14 gives the dimension of all {len(cases)} networks (l ≤ {deepest}, dimension ≤ {largest})",
-            not wrong,
-        ),
-        Check("every value is proven: a nonzero minor mod p meets the count of parameters", not unproven, "support"),
-        Check("every certificate passes the independent verifier", not invalid, "support"),
-    )
-    return Finding(f"certificates for {len(cases)} bottleneck networks, t = 3", checks, primes=(BLAS_PRIME, WORD_PRIME))
+        expected[net] = known.value
+    sizes = f"l ≤ {max(net.num_layers for net in cases)}, dimension ≤ {max(expected.values())}"
+    statement = f"Equation 14 gives the dimension of all {len(cases)} networks ({sizes})"
+    yield from check_dimensions(statement, expected, work.seed)
+    return {"evidence": f"certificates for {len(cases)} bottleneck networks, t = 3"}
 
 
-def run_parameter_count(work: Work) -> Finding:
-    """[G] Section 3.3: with a = δ = d the count is 3 d² l, not 3/2 d² l; the ratio to the dimension tends to 3."""
-    counts = {(d, l): Architecture((d,) * (l + 1), d).num_parameters for d, l in product((1, 2, 3, 4), (1, 2, 3))}
-    printed = all(2 * value == 3 * d * d * l for (d, l), value in counts.items())
-    ours = all(value == 3 * d * d * l for (d, l), value in counts.items())
-    proven = True
-    for d, l in work.choose(((2, 2), (3, 2)), ((2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (4, 4))):
-        answer = dimension(Architecture((d,) * (l + 1), d, tokens=3), prove=True, seed=work.seed)
-        proven &= answer.is_proven and answer.dimension == d * d * (l + 1) - l
-    d, l = polynomial_ring(("d", "l")).gens()
-    rest = 3 * d**2 * l - 3 * (d**2 * (l + 1) - l)
-    checks = (
-        Check("the dimension is d²(l + 1) − l", proven),
-        Check("the number of parameters is (3/2) d² l, 50 % more than the dimension", printed),
-        Check("the number of parameters is 3 d² l (2 d² l in the entries of A and V)", ours, "correction"),
-        Check(
-            "the ratio to the dimension tends to 3 as d and l grow: 3 + 3(l − d²)/(d²(l + 1) − l)",
-            rest == 3 * (l - d**2),
-            "correction",
-        ),
-    )
-    return Finding(
-        "parameters counted from the shapes; dimensions proven",
-        checks,
-        {},
-        "d = l = 1: three weights Q, K, V, not 3/2",
-        (BLAS_PRIME,),
-    )
+@finds("two independent factorizations over Q are matched; kernel of the differential over Q")
+def run_virtual_fibers(work: Work) -> Checks:
+    """[G] Lemma 3.5: (A, V) ↦ (M, L) has fibers Π GL(δ) when rk L = δ, with unique C_i."""
+    for widths in work.choose(bottlenecks((2,), ((1, 0),), (2, 3)), bottlenecks((2, 3), ((0, 0), (1, 2)), (2, 3, 4))):
+        weights = _random_full_rank(Architecture(widths, max(widths)), work.seed)
+        A = [matrix for (matrix,) in weights.attention_matrices()]
+        V = [matrix.copy() for (matrix,) in weights.value_matrices()]
+        found = _find_gauge(A, V, *_echelon_factors(weights.virtual()))
+        yield Check(f"widths {widths}: one C carries random (A, V) to the echelon factors of the same (M, L)", found)
+        kernel, delta = _virtual_kernel(A, V), widths[1]
+        holds = kernel == (len(A) - 1) * delta**2
+        yield Check(f"widths {widths}: the fiber has dimension {kernel} = (l−1)δ²", holds)
 
 
-def run_shapes(work: Work) -> Finding:
-    """[G] Definition 3: Q_i, K_i act on the input of layer i, so the count is Σ d_{i−1}(2a_i + d_i)."""
-    architecture = Architecture((2, 1), 1)
-    weights = random_weights(architecture, QQ, work.seed)
-    output = forward(weights, QQ.random((2, 3), np.random.default_rng(work.seed)))
-    printed, ours = 1 * (2 * 1 + 2), 2 * (2 * 1 + 1)
-    checks = (
-        Check(
-            f"Σ d_i(2a_i + d_{{i−1}}) = {printed} counts the weights of widths (2, 1), a = 1",
-            architecture.num_parameters == printed,
-        ),
-        Check(f"Σ d_{{i−1}}(2a_i + d_i) = {ours} does", architecture.num_parameters == ours, "correction"),
-        Check(
-            "with Q, K of shape a×d_{i−1} the layer maps 2×3 inputs to 1×3 outputs",
-            output.shape == (1, 3),
-            "correction",
-        ),
-    )
-    example = "widths (2, 1), a = 1: Q and K must have 2 columns, which gives 6 weights; Definition 3 gives 4"
-    return Finding("shapes that make the composition defined", checks, {}, example)
+def _random_full_rank(architecture: Architecture, seed: int) -> Weights:
+    """Random rational weights with rk L = δ, by rejection."""
+    while True:
+        weights = random_weights(architecture, QQ, seed)
+        if QQ.rank(weights.virtual().L) == architecture.widths[1]:
+            return weights
+        seed += 1000
 
 
-def run_skip(work: Work) -> Finding:
-    """[G] Section 4 expects (M, L) to be generically one-to-one with skip connections; the scale symmetry survives."""
-    checks = []
-    architecture = Architecture((1, 1), 1, tokens=1, residual=True)
-    first = Weights.from_tensors(architecture, {"layers.0.Q": [[1]], "layers.0.K": [[1]], "layers.0.V": [[1]]}, QQ)
-    second = Weights.from_tensors(architecture, {"layers.0.Q": [[2]], "layers.0.K": [[1]], "layers.0.V": [["1/2"]]}, QQ)
-    X = QQ.convert([[[x]] for x in range(-3, 4)])
-    same = QQ.equal(forward(first, X), forward(second, X))
-    checks.append(Check("with a skip connection the function determines (M, L) generically", not same))
-    for widths in work.choose(((2, 2), (2, 2, 2)), ((2, 2), (2, 2, 2), (3, 3, 3), (3, 3, 3, 3))):
-        net = Architecture(widths, 2, tokens=3, residual=True)
-        answer = dimension(net, prove=True, seed=work.seed)
-        d, l, alpha = widths[0], len(widths) - 1, min(2, widths[0])
-        expected = l * (2 * alpha * d - alpha**2 + d * d - 1)
-        label = f"skip connections, widths {widths}, a = 2: dimension {answer.dimension} = Σ (2αd − α² + d² − 1)"
-        checks.append(Check(label, answer.is_proven and answer.dimension == expected, "support"))
-    field = GF(WORD_PRIME)
-    net = Architecture((2, 2, 2), 2, tokens=3, residual=True)
-    weights = random_weights(net, field, work.seed)
-    inputs = field.random((4, 2, 3), np.random.default_rng(work.seed))
-    moved = weights.act(random_symmetry(net, field, work.seed))
-    checks.append(
-        Check(
-            "the scalings (λ_i A_i, V_i/λ_i) of every layer leave the function unchanged",
-            field.equal(forward(weights, inputs), forward(moved, inputs)),
-            "correction",
-        )
-    )
-    example = "l = d = a = t = 1: x + V A x³ is the same for (A, V) = (1, 1) and (2, 1/2)"
-    return Finding(
-        "two rational weights with equal outputs of degree 3 at 7 points; dimensions proven",
-        tuple(checks),
-        {},
-        example,
-        (BLAS_PRIME, WORD_PRIME),
-    )
+def _echelon_factors(virtual: VirtualWeights) -> tuple[list[Array], list[Array]]:
+    """(A, V) with these virtual weights: L = columns · rows from its reduced echelon form, unit matrices between."""
+    echelon = QQ.rref(virtual.L)
+    pivots = list(echelon.pivots)
+    V = [echelon.matrix, *[QQ.eye(len(pivots))] * (len(virtual.M) - 2), virtual.L[:, pivots]]
+    # rows · pivot columns = I, so the block of M at the pivots is the A with M = rowsᵀ A rows.
+    return [virtual.M[0], *(M[np.ix_(pivots, pivots)] for M in virtual.M[1:])], V
+
+
+def _find_gauge(A: list[Array], V: list[Array], other_A: list[Array], other_V: list[Array]) -> bool:
+    """Whether unique C_i with V'_i = C_i V_i C_{i−1}⁻¹ and A'_{i+1} = C_i⁻ᵀ A_{i+1} C_i⁻¹ exist, C_0 = C_l = I."""
+    multiply = QQ.matmul
+    gauge = [QQ.eye(len(A[0]))]
+    L = moved = gauge[0]
+    for v, w in zip(V[:-1], other_V):
+        L, moved = multiply(v, L), multiply(w, moved)
+        found = QQ.solve(L.T, moved.T)
+        if found is None or QQ.rank(L) != len(v):
+            return False
+        gauge.append(found.T)
+    gauge.append(QQ.eye(len(V[-1])))
+    values = all(QQ.equal(multiply(D, v), multiply(w, C)) for (C, D), v, w in zip(pairwise(gauge), V, other_V))
+    scores = all(QQ.equal(multiply(C.T, multiply(b, C)), a) for C, a, b in zip(gauge, A, other_A))
+    return values and scores
+
+
+def _virtual_vector(A: list[Array], V: list[Array]) -> Array:
+    """The entries of M_i = L_{i−1}ᵀ A_i L_{i−1} and of L = L_l, L_i = V_i ⋯ V_1."""
+    L, parts = QQ.eye(len(A[0])), []
+    for a, v in zip(A, V):
+        parts.append(QQ.matmul(L.T, QQ.matmul(a, L)).ravel())
+        L = QQ.matmul(v, L)
+    return np.concatenate([*parts, L.ravel()])
+
+
+def _virtual_kernel(A: list[Array], V: list[Array]) -> int:
+    """The dimension of the kernel of the differential of (A, V) ↦ (M, L) over Q.
+
+    (M, L) is of degree at most 2 in every entry of A and V, so central differences are derivatives.
+    """
+    differences = []
+    for matrix in (*A, *V):
+        for place in np.ndindex(matrix.shape):
+            matrix[place] += 1
+            ahead = _virtual_vector(A, V)
+            matrix[place] -= 2
+            differences.append(ahead - _virtual_vector(A, V))
+            matrix[place] += 1
+    return len(differences) - QQ.rank(np.stack(differences))

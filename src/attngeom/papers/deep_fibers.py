@@ -7,45 +7,36 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from flint import fmpq, fmpq_mpoly
 
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
-from attngeom.exact.domains import Array, PolynomialDomain, matmul_mod
+from attngeom.exact.domains import Array, matmul_mod
 from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import forward_recursion
 from attngeom.network.weights import VirtualWeights
-from attngeom.papers.records import Check, Finding, Work
+from attngeom.papers.layer_fibers import quadratic_forms
+from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.symbolic import generic
 
 FIELD = GF(WORD_PRIME)
 CHUNK = 20_000
 
 
-def virtual_jacobian(M: list[Array], L: Array, tokens: int, seed: int) -> tuple[Array, list[slice]]:
-    """The Jacobian mod p in (M_1..M_l, L), one row for each entry, and the rows of each matrix.
+def virtual_jacobian(M: list[Array], L: Array, tokens: int, seed: int) -> tuple[Array, slice]:
+    """The Jacobian mod p in (M_1..M_l, L), one row for each entry, and the rows of M_l.
 
     The network with Q_i = M_i, K_i = I, V_1 = … = V_{l−1} = I and V_l = L has exactly these virtual weights.
     """
     d, d_out, l = len(L.T), len(L), len(M)
     architecture = Architecture((*(d,) * l, d_out), d, tokens=tokens)
-    tensors: dict[str, Array] = {}
-    parts: list[slice] = []
-    keep: list[int] = []
-    start = 0
-    for i, matrix in enumerate(M):
-        tensors |= {
-            f"layers.{i}.Q": matrix,
-            f"layers.{i}.K": FIELD.eye(d),
-            f"layers.{i}.V": FIELD.eye(d) if i < l - 1 else L,
-        }
-    for name, (rows, columns) in architecture.tensor_shapes():
-        if name.endswith("Q") or name == f"layers.{l - 1}.V":
-            parts.append(slice(len(keep), len(keep) + rows * columns))
-            keep += range(start, start + rows * columns)
-        start += rows * columns
+    tensors = {name: FIELD.eye(d) for name, _ in architecture.tensor_shapes()}
+    tensors |= {f"layers.{i}.Q": matrix for i, matrix in enumerate(M)} | {f"layers.{l - 1}.V": L}
+    slots = architecture.slots()
+    keep = np.concatenate([np.r_[slots[f"layers.{i}.Q"]] for i in range(l)] + [np.r_[slots[f"layers.{l - 1}.V"]]])
     X = FIELD.random((len(keep) // (tokens * d_out) + len(keep), d, tokens), np.random.default_rng(seed))
-    return jacobian(Weights.from_tensors(architecture, tensors, FIELD), X)[keep], parts
+    J = jacobian(Weights.from_tensors(architecture, tensors, FIELD), X)[keep]
+    return J, slice((l - 1) * d * d, l * d * d)
 
 
 def special_points(d: int, l: int, rng: np.random.Generator) -> Iterator[tuple[str, list[Array]]]:
@@ -61,84 +52,60 @@ def special_points(d: int, l: int, rng: np.random.Generator) -> Iterator[tuple[s
     yield "rank 2", low
 
 
-def run_deep_fibers(work: Work) -> Finding:
+@finds(
+    "exact ranks mod p meet the l scalings; all networks with small entries compared at two random inputs mod p;"
+    " the counterexample is an identity of polynomials",
+    "d₀ = 2, l = 2, J = ((0, 1), (−1, 0)): (M₁, M₂, L) = (J, I, L) and (I, J, L) give the same function for every t"
+    " and L ≠ 0; the first satisfies the hypotheses. M₁ must not be skew-symmetric either.",
+    (WORD_PRIME,),
+)
+def run_deep_fibers(work: Work) -> Checks:
     """[G] Theorem 3.7 by infinitesimal fibers, linear uniqueness of M_l, and all networks with small entries."""
     rng = np.random.default_rng(work.seed)
-    checks = []
     for d, l in work.choose(((2, 2), (3, 2), (2, 3)), ((2, 2), (3, 2), (4, 2), (2, 3), (3, 3), (2, 4))):
         for name, M in special_points(d, l, rng):
-            J, parts = virtual_jacobian(M, FIELD.random((1, d), rng), 3, work.seed)
-            kernel = len(J) - rank_mod_p(J, WORD_PRIME)
-            last = parts[-2]
-            unique = rank_mod_p(J[last], WORD_PRIME) == last.stop - last.start
-            label = f"d = {d}, l = {l}, {name}"
-            checks.append(
-                Check(
-                    f"{label}: the fiber has dimension {kernel} = l, so it is the scalings near this point", kernel == l
-                )
-            )
-            checks.append(Check(f"{label}: M_l is unique given the others (the function is linear in it)", unique))
+            J, last = virtual_jacobian(M, FIELD.random((1, d), rng), 3, work.seed)
+            kernel, label = len(J) - rank_mod_p(J, WORD_PRIME), f"d = {d}, l = {l}, {name}"
+            unique = rank_mod_p(J[last], WORD_PRIME) == d * d
+            statement = f"the fiber has dimension {kernel} = l, so it is the scalings near this point"
+            yield Check(f"{label}: {statement}", kernel == l)
+            yield Check(f"{label}: M_l is unique given the others (the function is linear in it)", unique)
     for search in work.choose(SEARCHES[:1], SEARCHES):
         count = search_networks(search, work.seed)
         label = f"d = 2, l = {search.layers}, d_l = 1, t = 3, {count.networks} networks with {search.name}"
         found = f"{count.claimed} functions, {count.wrong} have"
-        statement = f"{label}: no function under the hypotheses has other weights ({found})"
-        checks.append(Check(statement, count.wrong == 0))
+        yield Check(f"{label}: no function under the hypotheses has other weights ({found})", count.wrong == 0)
         statement = f"{label}: none has if M₁ is not skew-symmetric either ({count.corrected} functions)"
-        checks.append(Check(statement, count.wrong_corrected == 0, "correction"))
-        checks.append(
-            Check(
-                f"{label}: {count.others} functions outside the hypotheses have other weights",
-                count.others > 0,
-                "support",
-            )
-        )
-    checks += [Check(statement, holds, "correction") for statement, holds in swap_identity()]
-    checks += [
-        Check(
-            "t = 2: the layer X ↦ X m, m = XᵀM X, is dominant: det(G ↦ Gm + Gᵀm + mG) is 3 det(m) times"
-            " 3p² + 3ps + 3s² + q² + qr + r², m = ((p, q), (r, s))",
-            dominance_identity(),
-            "correction",
-        ),
-        Check(
-            "a positive definite form: its Gram matrix has the leading minors 3, 27/4, 27/4, 81/16",
-            dominance_form() == ["3", "27/4", "27/4", "81/16"],
-            "correction",
-        ),
-    ]
-    irreducible, nonzero = proof_steps()
-    checks.append(Check("rk M ≥ 2 makes the quadric xᵀM x irreducible", irreducible, "printed proof"))
-    checks.append(Check("Equation 28 is not zero under the hypotheses", nonzero, "printed proof"))
-    checks.append(Check("diag(1, −1) has rank 2 and the quadric (x₁ − x₂)(x₁ + x₂)", not irreducible, "correction"))
-    checks.append(Check("M₁ = J has rank 2 and makes Equation 28 zero for l = 2", not nonzero, "correction"))
-    example = (
-        "d₀ = 2, l = 2, J = ((0, 1), (−1, 0)): (M₁, M₂, L) = (J, I, L) and (I, J, L) give the same function for every t"
-        " and L ≠ 0; the first satisfies the hypotheses. M₁ must not be skew-symmetric either."
+        yield Check(statement, count.wrong_corrected == 0, "correction")
+        statement = f"{label}: {count.others} functions outside the hypotheses have other weights"
+        yield Check(statement, count.others > 0, "support")
+    for t in (2, 3):
+        yield Check(f"t = {t}: φ(B, J, L) = det(B) φ(J, B, L) in Q[B, L, X]", swap_identity(t), "correction")
+    statement = (
+        "t = 2: the layer X ↦ X m, m = XᵀM X, is dominant: det(G ↦ Gm + Gᵀm + mG) is 3 det(m) times"
+        " 3p² + 3ps + 3s² + q² + qr + r², m = ((p, q), (r, s))"
     )
-    evidence = (
-        "exact ranks mod p meet the l scalings; all networks with small entries compared at two random inputs mod p;"
-        " the counterexample is an identity of polynomials"
-    )
-    return Finding(evidence, tuple(checks), {}, example, (WORD_PRIME,))
+    yield Check(statement, dominance_identity(), "correction")
+    statement = "a positive definite form: its Gram matrix has the leading minors 3, 27/4, 27/4, 81/16"
+    yield Check(statement, dominance_form() == ["3", "27/4", "27/4", "81/16"], "correction")
+    irreducible, nonzero = not quadratic_forms()[1], has_linear_part()
+    yield Check("rk M ≥ 2 makes the quadric xᵀM x irreducible", irreducible, "printed proof")
+    yield Check("Equation 28 is not zero under the hypotheses", nonzero, "printed proof")
+    yield Check("diag(1, −1) has rank 2 and the quadric (x₁ − x₂)(x₁ + x₂)", not irreducible, "correction")
+    yield Check("M₁ = J has rank 2 and makes Equation 28 zero for l = 2", not nonzero, "correction")
 
 
-def swap_identity() -> list[tuple[str, bool]]:
+def swap_identity(t: int) -> bool:
     """For d = 2 and generic B, L, X: the network (B, J, L) equals det B times the network (J, B, L), as polynomials.
 
     With G = X Xᵀ, G J G = det(G) J and Bᵀ J B = det(B) J, both are multiples of L G B G J X.
     """
-    found = []
-    for t in (2, 3):
-        ring = PolynomialDomain.of(B=(2, 2), L=(1, 2), x=(2, t))
-        B, L, X = ring.matrix("B", 2, 2), ring.matrix("L", 1, 2), ring.matrix("x", 2, t)
-        J = ring.convert([[0, 1], [-1, 0]])
-        determinant = B[0, 0] * B[1, 1] - B[0, 1] * B[1, 0]
-        first = forward_recursion(VirtualWeights((B, J), L, ring), X)
-        second = forward_recursion(VirtualWeights((J, B), ring.matmul(ring.convert([[1]]), L), ring), X)
-        same = all(f == determinant * g for f, g in zip(first.ravel(), second.ravel()))
-        found.append((f"t = {t}: φ(B, J, L) = det(B) φ(J, B, L) in Q[B, L, X]", bool(same)))
-    return found
+    ring, B, L, X = generic(B=(2, 2), L=(1, 2), x=(2, t))
+    J = ring.convert([[0, 1], [-1, 0]])
+    first = forward_recursion(VirtualWeights((B, J), L, ring), X)
+    second = forward_recursion(VirtualWeights((J, B), L, ring), X)
+    determinant = ring.det(B)
+    return bool(all(f == determinant * g for f, g in zip(first.ravel(), second.ravel())))
 
 
 def dominance_identity() -> bool:
@@ -147,48 +114,30 @@ def dominance_identity() -> bool:
     >>> dominance_identity()
     True
     """
-    ring = PolynomialDomain.of(m=(2, 2))
-    m = ring.matrix("m", 2, 2)
+    ring, m = generic(m=(2, 2))
     (p, q), (r, s) = m
-    columns = []
-    for unit in np.eye(4, dtype=np.int64).reshape(4, 2, 2):
-        G = ring.convert(unit)
-        columns.append((ring.matmul(G, m) + ring.matmul(G.T, m) + ring.matmul(m, G)).ravel())
+    units = [ring.convert(unit) for unit in np.eye(4, dtype=np.int64).reshape(4, 2, 2)]
+    columns = [(ring.matmul(G, m) + ring.matmul(G.T, m) + ring.matmul(m, G)).ravel() for G in units]
     form = 3 * p**2 + 3 * p * s + 3 * s**2 + q**2 + q * r + r**2
     return bool(polynomial_determinant([list(row) for row in columns]) == 3 * (p * s - q * r) * form)
 
 
 def dominance_form() -> list[str]:
     """The leading minors of the Gram matrix of 3p² + 3ps + 3s² + q² + qr + r², variables p, s, q, r."""
-    half, gram = fmpq(1, 2), QQ.zeros((4, 4))
-    for (i, j), c in {(0, 0): 3, (0, 1): 3, (1, 1): 3, (2, 2): 1, (2, 3): 1, (3, 3): 1}.items():
-        gram[i, j] += c * half
-        gram[j, i] += c * half
+    half = "1/2"
+    gram = QQ.convert([[3, "3/2", 0, 0], ["3/2", 3, 0, 0], [0, 0, 1, half], [0, 0, half, 1]])
     return [str(QQ.det(gram[:n, :n])) for n in range(1, 5)]
 
 
-def proof_steps() -> tuple[bool, bool]:
-    """Whether the two steps of the printed proof hold at the smallest candidates: False, False."""
-    ring = PolynomialDomain.of(x=(2, 1))
-    x = ring.matrix("x", 2, 1)
-    quadric = ring.matmul(x.T, ring.matmul(ring.convert([[1, 0], [0, -1]]), x))[0, 0]
-    assert isinstance(quadric, fmpq_mpoly)
-    _, factors = quadric.factor()
-    skew, identity = QQ.convert([[0, 1], [-1, 0]]), QQ.eye(2)
-    # The terms linear in x_1 and of degree 8 in x_2: the derivative along x_1 at (0, x_2).
-    virtual = VirtualWeights((skew, identity), QQ.convert([[1, 0]]), QQ)
-    nonzero = False
-    for y in ([1, 2], [3, 1], [-2, 5]):
-        for direction in ([1, 0], [0, 1]):
-            X = QQ.convert([[direction[0], y[0]], [direction[1], y[1]]])
-            odd = forward_recursion(virtual, X)[0, 0] - forward_recursion(virtual, X * QQ.convert([[-1, 1]]))[0, 0]
-            # An odd part of degree 1, 3, 5, 7, 9 in x_1: the linear part is extrapolated from five scalings.
-            nonzero |= _linear_part(virtual, X) != 0 and odd != 0
-    return len(factors) == 1, nonzero
+def has_linear_part() -> bool:
+    """Whether Equation 28, the part of φ_1 linear in x_1, is nonzero for M_1 = J, M_2 = I at some of six inputs."""
+    virtual = VirtualWeights((QQ.convert([[0, 1], [-1, 0]]), QQ.eye(2)), QQ.convert([[1, 0]]), QQ)
+    tokens = product(([1, 0], [0, 1]), ([1, 2], [3, 1], [-2, 5]))
+    return any(_linear_part(virtual, QQ.convert([*pair]).T) != 0 for pair in tokens)
 
 
 def _linear_part(virtual: VirtualWeights, X: Array) -> object:
-    """The coefficient of s in φ(s x_1, x_2)_1, by interpolation at s = 0 … 9."""
+    """The coefficient of s in φ(s x_1, x_2)_1, a polynomial of degree 9 in s, by interpolation at s = 0 … 9."""
     nodes = range(10)
     vandermonde = QQ.convert([[s**k for k in nodes] for s in nodes])
     values = [forward_recursion(virtual, X * QQ.convert([[s, 1]]))[:, :1] for s in nodes]
@@ -211,27 +160,9 @@ def _all_entries(layers: int, entries: tuple[int, ...]) -> Search:
 
 
 MATRICES = (
-    *(
-        (0, 1, -1, 0),
-        (1, 0, 0, 1),
-        (1, 0, 0, -1),
-        (0, 1, 1, 0),
-        (1, 1, 0, 1),
-        (1, 1, -1, 0),
-        (1, -1, 1, 1),
-        (1, 0, 0, 2),
-    ),
-    *(
-        (2, 1, -1, 0),
-        (1, 2, 3, 4),
-        (0, 1, -2, 0),
-        (1, 1, 0, -1),
-        (0, 0, 0, 0),
-        (1, 0, 0, 0),
-        (0, 2, -2, 0),
-        (1, 2, 2, 1),
-    ),
-)
+    (0, 1, -1, 0), (1, 0, 0, 1), (1, 0, 0, -1), (0, 1, 1, 0), (1, 1, 0, 1), (1, 1, -1, 0), (1, -1, 1, 1), (1, 0, 0, 2),
+    (2, 1, -1, 0), (1, 2, 3, 4), (0, 1, -2, 0), (1, 1, 0, -1), (0, 0, 0, 0), (1, 0, 0, 0), (0, 2, -2, 0), (1, 2, 2, 1),
+)  # fmt: skip
 SEARCHES = (
     _all_entries(2, (-1, 0, 1)),
     _all_entries(2, (0, 1, 2)),

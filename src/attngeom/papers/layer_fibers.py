@@ -9,17 +9,17 @@ import numpy as np
 import sympy
 
 from attngeom.dimensions import dimension
-from attngeom.dimensions.certificate import certify_dimension
 from attngeom.exact import BLAS_PRIME, QQ
-from attngeom.exact.domains import Array, Domain, PolynomialDomain
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table, symmetrize
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.network import Architecture
 from attngeom.network.factorization import factor_attention
-from attngeom.papers.records import Check, Finding, Work
+from attngeom.papers.dimensions import check_dimensions, one_layer_dimension
+from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.symbolic import generic
 from attngeom.papers.tangent_spaces import random_rank, swap_sample, units
-from attngeom.verification import verify
 
 
 def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
@@ -27,29 +27,28 @@ def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
     return domain.rank(np.stack([a.ravel(), b.ravel()])) == 1
 
 
-def run_query_key(work: Work) -> Finding:
+@finds("two independent factorizations of the same rational matrix are matched exactly")
+def run_query_key(work: Work) -> Checks:
     """[G] Lemma 3.1: (Q, K) ↦ Kᵀ Q has fibers GL_a over matrices of rank a ≤ d, with a unique C."""
     rng = np.random.default_rng(work.seed)
-    checks = []
     for d, a in work.choose(((1, 1), (2, 1), (3, 2), (3, 3)), [(n, m) for n in range(1, 7) for m in range(1, n + 1)]):
         Q, K = random_rank(a, d, a, rng), random_rank(a, d, a, rng)
-        A = QQ.matmul(K.T, Q)
-        other_Q, other_K = factor_attention(A, a, QQ)
-        C = QQ.solve(K.T, other_K.T)
-        found = C is not None and QQ.rank(K) == a
-        if C is not None:
-            C = C.T
-            found &= QQ.equal(QQ.matmul(C, K), other_K) and QQ.equal(QQ.matmul(C.T, other_Q), Q)
-        checks.append(Check(f"d = {d}, a = {a}: one C carries a random factorization to the echelon one", found))
+        other_Q, other_K = factor_attention(QQ.matmul(K.T, Q), a, QQ)
+        found = QQ.solve(K.T, other_K.T)
+        matched = (
+            found is not None
+            and QQ.rank(K) == a
+            and QQ.equal(QQ.matmul(found.T, K), other_K)
+            and QQ.equal(QQ.matmul(found, other_Q), Q)
+        )
+        yield Check(f"d = {d}, a = {a}: one C carries a random factorization to the echelon one", matched)
         moves = [QQ.matmul(E.T, Q).ravel() for E in units(a, d)] + [QQ.matmul(K.T, E).ravel() for E in units(a, d)]
         kernel = 2 * a * d - QQ.rank(np.stack(moves))
-        checks.append(Check(f"d = {d}, a = {a}: the fiber has dimension {kernel} = a²", kernel == a * a))
+        yield Check(f"d = {d}, a = {a}: the fiber has dimension {kernel} = a²", kernel == a * a)
     first, second = QQ.convert([[0]]), QQ.convert([[1]])
     same = QQ.equal(QQ.matmul(first.T, second), QQ.matmul(second.T, first))
-    checks.append(
-        Check("rk A = a is needed: for d = a = 1 and A = 0, (Q, K) = (1, 0) and (0, 1) differ by no C", same, "support")
-    )
-    return Finding("two independent factorizations of the same rational matrix are matched exactly", tuple(checks))
+    statement = "rk A = a is needed: for d = a = 1 and A = 0, (Q, K) = (1, 0) and (0, 1) differ by no C"
+    yield Check(statement, same, "support")
 
 
 def fiber_points(A: Array, V: Array) -> LayerSplitting:
@@ -61,67 +60,60 @@ def _is_point(splitting: LayerSplitting, A: Array, V: Array) -> bool:
     return any(is_multiple(point.A, A) and is_multiple(point.V, V) for point in splitting.points)
 
 
-def run_fibers(work: Work) -> Finding:
+def _is_single(A: Array, V: Array) -> bool:
+    """Whether (A, V) is the only point of its fiber."""
+    found = fiber_points(A, V)
+    return len(found.points) == 1 and _is_point(found, A, V)
+
+
+def _has_swapped_point(A: Array, V: Array) -> bool:
+    """Whether the fiber of (k qᵀ, h vᵀ) consists of it and (v qᵀ, h kᵀ)."""
+    k, q = A[:, _pivot(A.T)], A[_pivot(A)]
+    v, h = V[_pivot(V)], V[:, _pivot(V.T)]
+    found, number = fiber_points(A, V), 1 if is_multiple(k, v) else 2
+    swapped = v[:, None] * q[None, :], h[:, None] * k[None, :]
+    return len(found.points) == number and _is_point(found, A, V) and _is_point(found, *swapped)
+
+
+def _pivot(a: Array) -> int:
+    """The index of the first nonzero row."""
+    return next(index for index, row in enumerate(a) if any(x != 0 for x in row))
+
+
+@finds(
+    "the quadrics α_m ν_n are factored exactly over Q, which finds the whole fiber; all weights over small fields",
+    "proof only, d = 2: A = ((0, 1), (−1, 0)) has rank 2 and the quadratic form 0, A = diag(1, −1) a form that splits",
+)
+def run_fibers(work: Work) -> Checks:
     """[G] Theorem 3.2: one point up to scale; two if rk A = rk V = 1; the zero function only for A = 0 or V = 0."""
-    rng = np.random.default_rng(work.seed)
-    checks = []
+    rng, trials = np.random.default_rng(work.seed), work.choose(3, 10)
     sizes = work.choose(((2, 1), (2, 2), (3, 2)), ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (4, 3), (5, 4)))
-    trials = work.choose(3, 10)
     for d, d_out in sizes:
-        good = {"otherwise": True, "two": True, "zero": True}
+        two = zero = one = True
         for _, size_A, size_V in product(range(trials), range(d + 1), range(min(d, d_out) + 1)):
             A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
-            found = fiber_points(A, V)
-            if size_A == 0 or size_V == 0:
-                good["zero"] &= found.status == "zero"
+            if 0 in (size_A, size_V):
+                zero &= fiber_points(A, V).status == "zero"
             elif size_A == size_V == 1:
-                k, q = A[:, _pivot(A.T)], A[_pivot(A)]
-                v, h = V[_pivot(V)], V[:, _pivot(V.T)]
-                swapped = v[:, None] * q[None, :], h[:, None] * k[None, :]
-                number = 1 if is_multiple(k, v) else 2
-                good["two"] &= len(found.points) == number and _is_point(found, A, V) and _is_point(found, *swapped)
+                two &= _has_swapped_point(A, V)
             else:
-                good["otherwise"] &= len(found.points) == 1 and _is_point(found, A, V)
+                one &= _is_single(A, V)
         label = f"d = {d}, d' = {d_out}, {trials} rational weights of every pair of ranks"
-        checks.append(Check(f"{label}: two points, W and (v qᵀ, h kᵀ), for ranks 1 and 1", good["two"]))
-        checks.append(Check(f"{label}: the function is zero exactly for A = 0 or V = 0", good["zero"]))
-        checks.append(Check(f"{label}: one point otherwise", good["otherwise"]))
+        yield Check(f"{label}: two points, W and (v qᵀ, h kᵀ), for ranks 1 and 1", two)
+        yield Check(f"{label}: the function is zero exactly for A = 0 or V = 0", zero)
+        yield Check(f"{label}: one point otherwise", one)
     for p, d, d_out in work.choose(((3, 2, 1),), ((3, 2, 1), (5, 2, 1), (3, 2, 2))):
-        good_fibers, number = exhaust_fibers(p, d, d_out)
-        checks.append(
-            Check(
-                f"all {number} weights over GF({p}) with d = {d}, d' = {d_out}: every fiber is as stated", good_fibers
-            )
-        )
-    checks.append(Check("t ≥ 2 is needed: for t = 1 the weights A and Aᵀ give one function", _one_token(), "support"))
-    zero, split = quadratic_forms()
+        good, number = exhaust_fibers(p, d, d_out)
+        yield Check(f"all {number} weights over GF({p}) with d = {d}, d' = {d_out}: every fiber is as stated", good)
+    yield Check("t ≥ 2 is needed: for t = 1 the weights A and Aᵀ give one function", _one_token(), "support")
+    has_zero, has_split = quadratic_forms()
     statement = "rk A > 1 makes the quadratic form xᵀA x irreducible"
-    checks.append(Check(statement, not zero and not split, "printed proof"))
-    checks.append(
-        Check(
-            "A = ((0, 1), (−1, 0)) has the form 0 and A = diag(1, −1) the form (x₁ − x₂)(x₁ + x₂)",
-            zero and split,
-            "correction",
-        )
-    )
-    for A in (QQ.convert([[0, 1], [-1, 0]]), QQ.convert([[1, 0], [0, -1]])):
-        found = fiber_points(A, QQ.convert([[1, 2]]))
-        one = len(found.points) == 1 and _is_point(found, A, QQ.convert([[1, 2]]))
-        checks.append(
-            Check(
-                f"A = {[[int(x) for x in row] for row in A]}, V = (1, 2): the fiber is one point all the same",
-                one,
-                "correction",
-            )
-        )
-    example = (
-        "proof only, d = 2: A = ((0, 1), (−1, 0)) has rank 2 and the quadratic form 0,"
-        " A = diag(1, −1) a form that splits"
-    )
-    evidence = (
-        "the quadrics α_m ν_n are factored exactly over Q, which finds the whole fiber; all weights over small fields"
-    )
-    return Finding(evidence, tuple(checks), {}, example)
+    yield Check(statement, not has_zero and not has_split, "printed proof")
+    statement = "A = ((0, 1), (−1, 0)) has the form 0 and A = diag(1, −1) the form (x₁ − x₂)(x₁ + x₂)"
+    yield Check(statement, has_zero and has_split, "correction")
+    for rows in ([[0, 1], [-1, 0]], [[1, 0], [0, -1]]):
+        single = _is_single(QQ.convert(rows), QQ.convert([[1, 2]]))
+        yield Check(f"A = {rows}, V = (1, 2): the fiber is one point all the same", single, "correction")
 
 
 def quadratic_forms() -> tuple[bool, bool]:
@@ -130,17 +122,9 @@ def quadratic_forms() -> tuple[bool, bool]:
     >>> quadratic_forms()
     (True, True)
     """
-    ring = PolynomialDomain.of(x=(2, 1))
-    x = ring.matrix("x", 2, 1)
-    skew, split = (
-        ring.matmul(x.T, ring.matmul(ring.convert(A), x))[0, 0] for A in ([[0, 1], [-1, 0]], [[1, 0], [0, -1]])
-    )
+    _, ((x, y),) = generic(x=(1, 2))
+    skew, split = x * y - y * x, x**2 - y**2
     return skew == 0, len(split.factor()[1]) == 2
-
-
-def _pivot(a: Array) -> int:
-    """The index of the first nonzero row."""
-    return next(index for index, row in enumerate(a) if any(x != 0 for x in row))
 
 
 def _one_token() -> bool:
@@ -166,10 +150,8 @@ def exhaust_fibers(p: int, d: int, d_out: int) -> tuple[bool, int]:
         for other, table in enumerate((cross % p).astype(np.int8)):
             groups.setdefault(table.tobytes(), []).append((index, other))
     zero = np.zeros((d_out, len(k), d), dtype=np.int8).tobytes()
-    good = all((not A[i].any()) or (not V[j].any()) for i, j in groups[zero])
-    for key, members in groups.items():
-        if key == zero:
-            continue
+    good = all((not A[i].any()) or (not V[j].any()) for i, j in groups.pop(zero))
+    for members in groups.values():
         i, j = members[0]
         classes = {min(((s * A[i]) % p).tobytes() for s in range(1, p)) for i, _ in members}
         pair = _has_rank_one(A[i], p) and _has_rank_one(V[j], p)
@@ -189,111 +171,80 @@ def _is_parallel(A: Array, V: Array, p: int) -> bool:
     return not np.any((k[:, None] * v[None, :] - k[None, :] * v[:, None]) % p)
 
 
-def run_dimension(work: Work) -> Finding:
+@finds("", primes=(BLAS_PRIME,))
+def run_dimension(work: Work) -> Checks:
     """[G] Corollary 3.3: dim = 2αd − α² + d d' − 1, proven by bounds that meet and certificates that verify."""
     most = work.choose(3, 5)
-    wrong, unproven, invalid, beyond = [], [], [], True
-    for d, d_out, a in product(range(1, most + 1), repeat=3):
-        architecture = Architecture((d, d_out), a, tokens=2)
-        answer = dimension(architecture, prove=True, seed=work.seed)
-        alpha = min(a, d)
-        expected = 2 * alpha * d - alpha**2 + d * d_out - 1
-        holds = d >= 2 and (d_out >= 2 or a >= 2)
-        if not holds:
-            beyond &= answer.dimension == expected
-            continue
-        if answer.dimension != expected:
-            wrong.append((d, d_out, a))
-        if not answer.is_proven:
-            unproven.append((d, d_out, a))
-        elif not verify(certify_dimension(answer)).valid:
-            invalid.append((d, d_out, a))
-    checks = (
-        Check(f"the formula gives the dimension for all d, d', a ≤ {most} with d, d' ≥ 2 or d, a ≥ 2", not wrong),
-        Check("every value is proven: a nonzero minor mod p meets the count of parameters", not unproven, "support"),
-        Check("every certificate passes the independent verifier", not invalid, "support"),
-        Check("the formula also holds where the hypotheses fail", beyond, "support"),
-    )
-    return Finding(f"certificates for all architectures with d, d', a ≤ {most}, t = 2", checks, primes=(BLAS_PRIME,))
+    sizes = list(product(range(1, most + 1), repeat=3))
+    expected = {Architecture((d, n), a, tokens=2): one_layer_dimension(d, n, a) for d, n, a in sizes}
+    covered = {net: value for net, value in expected.items() if _is_covered(net)}
+    statement = f"the formula gives the dimension for all d, d', a ≤ {most} with d, d' ≥ 2 or d, a ≥ 2"
+    yield from check_dimensions(statement, covered, work.seed)
+    rest = [net for net in expected if net not in covered]
+    beyond = all(dimension(net, prove=True, seed=work.seed).dimension == expected[net] for net in rest)
+    yield Check("the formula also holds where the hypotheses fail", beyond, "support")
+    return {"evidence": f"certificates for all architectures with d, d', a ≤ {most}, t = 2"}
+
+
+def _is_covered(net: Architecture) -> bool:
+    d, d_out = net.widths
+    return d >= 2 and (d_out >= 2 or net.attention[0] >= 2)
 
 
 @cache
-def run_closed(work: Work) -> Finding:
+@finds(
+    "φ = 0 means α_m ν_n = 0 for all columns and rows, and a polynomial ring has no zero divisors; so the map on"
+    " the compact product of projective spaces is defined everywhere and its image is closed"
+)
+def run_closed(work: Work) -> Checks:
     """[G] Corollary A.1: the projective parametrization has no base points, so the image is closed."""
-    checks = []
     for d, d_out in work.choose(((2, 1),), ((2, 1), (2, 2))):
-        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
-        table = quadric_table(ring.matrix("A", d, d), ring.matrix("V", d_out, d), ring)
+        ring, A, V = generic(A=(d, d), V=(d_out, d))
         names = [sympy.Symbol(name) for name in ring.variables]
+        table = quadric_table(A, V, ring)
         equations = [sympy.sympify(str(f).replace("^", "**")) for f in table.ravel() if f != 0]
         basis = sympy.groebner(equations, *names, order="grevlex")
         products = [x * y for x in names[: d * d] for y in names[d * d :]]
         inside = all(basis.contains(sympy.expand(f**2)) for f in products)
-        checks.append(Check(f"d = {d}, d' = {d_out}: φ = 0 forces (a_ij v_kl)² = 0 for all entries", inside))
+        yield Check(f"d = {d}, d' = {d_out}: φ = 0 forces (a_ij v_kl)² = 0 for all entries", inside)
     for d, d_out in work.choose(((3, 2),), ((3, 2), (4, 3), (6, 5))):
-        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
-        A, V = ring.matrix("A", d, d), ring.matrix("V", d_out, d)
-        table = quadric_table(A, V, ring)
-        square = [
-            all(table[n, m, s] == V[n, k] * A[k, m] for k, s in enumerate(_squares(d))) for n, m in np.ndindex(d_out, d)
-        ]
-        checks.append(
-            Check(
-                f"d = {d}, d' = {d_out}: every product α_m ν_n of an entry α_m = column m of A, ν_n = row n"
-                " of V is one of the quadrics of φ",
-                all(square),
-            )
+        ring, A, V = generic(A=(d, d), V=(d_out, d))
+        squares = [index for index, (k, l) in enumerate(pairs(d)) if k == l]
+        same = ring.equal(quadric_table(A, V, ring)[:, :, squares], V[:, None, :] * A.T[None])
+        yield Check(
+            f"d = {d}, d' = {d_out}: every product α_m ν_n of an entry α_m = column m of A, ν_n = row n"
+            " of V is one of the quadrics of φ",
+            same,
         )
-    evidence = (
-        "φ = 0 means α_m ν_n = 0 for all columns and rows, and a polynomial ring has no zero divisors; so the map on"
-        " the compact product of projective spaces is defined everywhere and its image is closed"
-    )
-    return Finding(evidence, tuple(checks))
 
 
-def _squares(d: int) -> list[int]:
-    """The places of the squares z_k² among the monomials z_k z_l, k ≤ l."""
-    return [index for index, (k, l) in enumerate(pairs(d)) if k == l]
-
-
-def run_birational(work: Work) -> Finding:
+@finds("fibers found by exact factorization at random rational weights")
+def run_birational(work: Work) -> Checks:
     """[G] Corollary A.2: generically one-to-one, with special fibers of two points."""
     rng = np.random.default_rng(work.seed)
-    checks = []
-    for d, d_out, a in work.choose(
-        ((2, 1, 2), (2, 2, 1), (3, 2, 2)), ((2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 1, 2), (3, 2, 2), (4, 3, 1), (5, 5, 3))
-    ):
-        sizes = set()
-        for _ in range(5):
-            sizes.add(
-                len(fiber_points(random_rank(d, d, min(a, d), rng), random_rank(d_out, d, min(d, d_out), rng)).points)
-            )
-        checks.append(Check(f"d = {d}, d' = {d_out}, a = {a}: generic fibers have one point", sizes == {1}))
-        pairs = {
-            len(fiber_points(sample.A, sample.V).points) for sample in (swap_sample(d, d_out, rng) for _ in range(5))
-        }
-        checks.append(Check(f"d = {d}, d' = {d_out}: fibers for ranks 1 and 1 have two points", pairs == {2}))
-    generic = swap_sample(3, 1, rng)
-    outside = len(fiber_points(generic.A, generic.V).points)
-    checks.append(
-        Check(
-            "d, d' ≥ 2 or d, a ≥ 2 is needed: for d' = a = 1 the generic fiber has two points", outside == 2, "support"
-        )
-    )
-    return Finding("fibers found by exact factorization at random rational weights", tuple(checks))
+
+    def swap_size(d: int, d_out: int) -> int:
+        point = swap_sample(d, d_out, rng)
+        return len(fiber_points(point.A, point.V).points)
+
+    cases = ((2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 1, 2), (3, 2, 2), (4, 3, 1), (5, 5, 3))
+    for d, d_out, a in work.choose(((2, 1, 2), (2, 2, 1), (3, 2, 2)), cases):
+        ranks = (d, d, min(a, d)), (d_out, d, min(d, d_out))
+        sizes = {len(fiber_points(*(random_rank(*rank, rng) for rank in ranks)).points) for _ in range(5)}
+        yield Check(f"d = {d}, d' = {d_out}, a = {a}: generic fibers have one point", sizes == {1})
+        swaps = {swap_size(d, d_out) for _ in range(5)}
+        yield Check(f"d = {d}, d' = {d_out}: fibers for ranks 1 and 1 have two points", swaps == {2})
+    statement = "d, d' ≥ 2 or d, a ≥ 2 is needed: for d' = a = 1 the generic fiber has two points"
+    yield Check(statement, swap_size(3, 1) == 2, "support")
 
 
-def run_table(work: Work) -> Finding:
+@finds("identities of coefficients on generic weights; all columns and contexts are copies")
+def run_table(work: Work) -> Checks:
     """[G] Proposition A.5: φ is a linear image of the table of quadrics α_m ν_n, and determines it."""
-    checks = []
     for d, d_out in work.choose(((2, 1), (2, 2)), ((2, 1), (2, 2), (3, 2), (4, 3))):
-        ring = PolynomialDomain.of(A=(d, d), V=(d_out, d))
-        A, V = ring.matrix("A", d, d), ring.matrix("V", d_out, d)
+        ring, A, V = generic(A=(d, d), V=(d_out, d))
         single, cross = expand_matrices(A, V, ring)
-        table = quadric_table(A, V, ring)
-        same = ring.equal(np.swapaxes(cross, 1, 2), table)
-        label = f"d = {d}, d' = {d_out}"
-        checks.append(Check(f"{label}: the part linear in x₁ and quadratic in x₂ is (α_m ν_n) in Q[A, V]", same))
-        from_table = symmetrize(np.swapaxes(table, 1, 2), d, ring)
-        checks.append(Check(f"{label}: the part in x₁ alone is a linear image of it", ring.equal(single, from_table)))
-    return Finding("identities of coefficients on generic weights; all columns and contexts are copies", tuple(checks))
+        table, label = np.swapaxes(quadric_table(A, V, ring), 1, 2), f"d = {d}, d' = {d_out}"
+        same, image = ring.equal(cross, table), ring.equal(single, symmetrize(table, d, ring))
+        yield Check(f"{label}: the part linear in x₁ and quadratic in x₂ is (α_m ν_n) in Q[A, V]", same)
+        yield Check(f"{label}: the part in x₁ alone is a linear image of it", image)

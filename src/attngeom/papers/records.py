@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from importlib import import_module
+from typing import Any, Literal, cast, get_args
 
 from attngeom.errors import FormatError
 
 Paper = Literal["G", "I"]
 Strength = Literal["proven", "proven at the stated sizes", "supported", "answered"]
-Outcome = Literal[Strength, "false as printed", "failed", "not run"]
+Outcome = Literal[Strength, "false as printed", "failed"]
 Evidence = Literal[
     "identities of polynomials",
     "certificates",
@@ -88,6 +90,50 @@ class Work:
         return quick if self.quick else full
 
 
+Runner = Callable[[Work], Finding]
+Checks = Generator[Check, None, Any]
+"""The checks of a claim as they are computed; what is known in the end only is returned, as fields of the finding."""
+
+
+def finds(
+    evidence: str, counterexample: str | None = None, primes: tuple[int, ...] = ()
+) -> Callable[[Callable[[Work], Checks]], Runner]:
+    """A runner from the generator of its checks.
+
+    >>> @finds("counted")
+    ... def run(work):
+    ...     yield Check("2 + 2 = 4", True)
+    >>> run(Work()).checks
+    (Check(statement='2 + 2 = 4', holds=True, part='claim'),)
+    """
+    said = {"evidence": evidence, "counterexample": counterexample, "primes": primes}
+
+    def decorate(checks: Callable[[Work], Checks]) -> Runner:
+        @wraps(checks)
+        def run(work: Work) -> Finding:
+            steps, found = checks(work), []
+            while True:
+                try:
+                    found.append(next(steps))
+                except StopIteration as end:
+                    return Finding(**{**said, "checks": tuple(found), **(end.value or {})})
+
+        return run
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Named:
+    """The runner "module.function" of this package, loaded when it is called."""
+
+    name: str
+
+    def __call__(self, work: Work) -> Finding:
+        module, function = self.name.split(".")
+        return cast(Finding, getattr(import_module(f"attngeom.papers.{module}"), function)(work))
+
+
 @dataclass(frozen=True)
 class Claim:
     """A result of a paper as data: where it stands, what it says, how far it is established, and by what.
@@ -98,17 +144,21 @@ class Claim:
     """
 
     id: str
-    paper: Paper
     place: str
-    statement: str
     evidence: Evidence
-    strength: Strength
-    run: Callable[[Work], Finding]
+    run: Runner
+    statement: str
     command: str
     function: str
     correction: str | None = None
     is_false: bool = False
+    strength: Strength = "proven"
     page: str = PAGE
+
+    @property
+    def paper(self) -> Paper:
+        """The paper, which the id starts with."""
+        return "G" if self.id.startswith("G") else "I"
 
     @property
     def expected(self) -> Outcome:
@@ -164,6 +214,14 @@ class Record:
         """Whether the computed outcome is the recorded one."""
         return self.outcome == self.expected
 
+    @classmethod
+    def of(cls, claim: Claim, finding: Finding, seconds: float) -> Record:
+        """The record of a claim that was run."""
+        known = {f.name: getattr(claim, f.name) for f in fields(cls) if hasattr(claim, f.name)}
+        found = {f.name: getattr(finding, f.name) for f in fields(finding) if f.name != "data"}
+        outcome = finding.outcome(claim.strength)
+        return cls(**{**known, "kind": claim.evidence, "outcome": outcome, "seconds": round(seconds, 3), **found})
+
     def to_json(self) -> dict[str, Any]:
         checks = [{"statement": c.statement, "holds": c.holds, "part": c.part} for c in self.checks]
         return {**self.__dict__, "checks": checks, "values": dict(self.values), "primes": list(self.primes)}
@@ -176,30 +234,6 @@ class Record:
             return cls(**{**data, "checks": checks, "primes": tuple(data["primes"])})
         except (KeyError, TypeError):
             raise FormatError("stored claim without the required keys found; start again with a new folder") from None
-
-
-def make_record(claim: Claim, finding: Finding | None, reason: str, seconds: float) -> Record:
-    """The record of a claim that was run, or of one that could not be run, with the reason."""
-    outcome: Outcome = "not run" if finding is None else finding.outcome(claim.strength)
-    return Record(
-        id=claim.id,
-        paper=claim.paper,
-        place=claim.place,
-        statement=claim.statement,
-        kind=claim.evidence,
-        expected=claim.expected,
-        outcome=outcome,
-        strength=claim.strength,
-        proof=claim.proof,
-        evidence=reason if finding is None else finding.evidence,
-        checks=() if finding is None else finding.checks,
-        values={} if finding is None else finding.values,
-        counterexample=None if finding is None else finding.counterexample,
-        correction=claim.correction,
-        primes=() if finding is None else finding.primes,
-        error_bound=0.0 if finding is None else finding.error_bound,
-        seconds=round(seconds, 3),
-    )
 
 
 def count_outcomes(records: Iterable[Record]) -> dict[str, int]:

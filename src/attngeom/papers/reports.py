@@ -23,7 +23,6 @@ MARKS = {
     "answered": "!",
     "false as printed": "✗",
     "failed": "?",
-    "not run": "–",
 }
 PAPER_KEYS: tuple[Paper, ...] = ("G", "I")
 

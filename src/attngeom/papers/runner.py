@@ -15,10 +15,11 @@ from typing import Any
 
 from attngeom.errors import FormatError, InputError
 from attngeom.files import check_header, parse_json, read_bytes, read_json, to_json, write_atomic
-from attngeom.papers.records import Claim, Record, Work, make_record
+from attngeom.papers.records import Claim, Record, Work
 from attngeom.version import __version__
 
 Progress = Callable[[Claim, int, int], None]
+Announce = Callable[[Claim, int], None]
 PACKAGE = Path(__file__).parents[1]
 OUTER = ("atlas", "cli", "explore", "interop", "models")
 PAGES = ("reports.py", "plots.py")
@@ -91,7 +92,7 @@ def run_claim(claim: Claim, work: Work, store: Store | None = None) -> Record:
     """Run one claim; its figure data goes to the store."""
     start = time.perf_counter()
     finding = claim.run(work)
-    record = make_record(claim, finding, "", time.perf_counter() - start)
+    record = Record.of(claim, finding, time.perf_counter() - start)
     if store is not None and finding.data is not None:
         store.save_data(claim.id, finding.data)
     return record
@@ -124,13 +125,19 @@ def run_claims(
     kept = {name: record for name, record in done.items() if name not in lost}
     waiting = [claim for claim in claims if claim.id not in kept]
     found = {claim.id: kept[claim.id] for claim in claims if claim.id in kept}
-    ran = _run_here(waiting, work, store) if workers == 1 else _run_apart(waiting, work, store, workers)
-    if progress is not None and workers == 1:
-        ran = _announced(ran, waiting, progress, len(found), len(claims))
+    kept_count = len(found)
+
+    def announce(claim: Claim, done: int) -> None:
+        if progress is not None:
+            progress(claim, kept_count + done, len(claims))
+
+    ran = (
+        _run_here(waiting, work, store, announce)
+        if workers == 1
+        else _run_apart(waiting, work, store, announce, workers)
+    )
     for record in ran:
         found[record.id] = record
-        if progress is not None and workers > 1:
-            progress(next(claim for claim in waiting if claim.id == record.id), len(found), len(claims))
         if store is not None:
             store.save([*({**done, **found}).values()])
     records = [found[claim.id] for claim in claims]
@@ -139,28 +146,23 @@ def run_claims(
     return records
 
 
-def _run_here(claims: Sequence[Claim], work: Work, store: Store | None) -> Iterator[Record]:
-    for claim in claims:
+def _run_here(claims: Sequence[Claim], work: Work, store: Store | None, announce: Announce) -> Iterator[Record]:
+    for number, claim in enumerate(claims):
+        announce(claim, number)
         yield run_claim(claim, work, store)
 
 
-def _announced(
-    records: Iterator[Record], claims: Sequence[Claim], progress: Progress, done: int, total: int
+def _run_apart(
+    claims: Sequence[Claim], work: Work, store: Store | None, announce: Announce, workers: int
 ) -> Iterator[Record]:
-    """The records, each claim announced before it starts."""
-    for number, claim in enumerate(claims):
-        progress(claim, done + number, total)
-        yield next(records)
-
-
-def _run_apart(claims: Sequence[Claim], work: Work, store: Store | None, workers: int) -> Iterator[Record]:
     """Claims in several processes, as they finish; each with one thread for linear algebra."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, max(len(claims), 1)), context, _ignore_interrupts) as executor:
         try:
-            futures = [executor.submit(_run_named, claim.id, work, store) for claim in claims]
-            for future in as_completed(futures):
+            futures = {executor.submit(run_claim, claim, work, store): claim for claim in claims}
+            for number, future in enumerate(as_completed(futures), start=1):
+                announce(futures[future], number)
                 yield future.result()
         except BaseException:
             # What runs is not worth waiting for: the run is over.
@@ -173,13 +175,6 @@ def _run_apart(claims: Sequence[Claim], work: Work, store: Store | None, workers
 def _ignore_interrupts() -> None:
     """An interrupt from the terminal is for the parent, which then ends its children."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_named(name: str, work: Work, store: Store | None) -> Record:
-    """Run the claim of the table with this id."""
-    from attngeom.papers.claims import find_claims
-
-    return run_claim(find_claims([name])[0], work, store)
 
 
 MAX_WORKERS = 256

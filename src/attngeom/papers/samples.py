@@ -12,13 +12,9 @@ from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture
 from attngeom.network.layer import Passes
 from attngeom.network.weights import Head
-from attngeom.papers.records import Check, Finding, Work
+from attngeom.papers.records import Check, Checks, Work, finds
 
-ARCHITECTURES = (
-    Architecture((2, 1), 2, tokens=2),
-    Architecture((2, 2), 1, tokens=2),
-    Architecture((3, 1), 1, tokens=2),
-)
+ARCHITECTURES = tuple(Architecture(widths, a, tokens=2) for widths, a in (((2, 1), 2), ((2, 2), 1), ((3, 1), 1)))
 OFFSETS = (-1, 0, 1)
 """Numbers of samples, relative to the dimension."""
 TRUTHS, QUICK_TRUTHS, STARTS, STEPS = 6, 2, 12, 300
@@ -83,53 +79,36 @@ def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted:
     return np.asarray(np.abs(found - wanted).max(axis=1) / np.abs(wanted).max())
 
 
-def run_samples(work: Work) -> Finding:
+@finds("")
+def run_samples(work: Work) -> Checks:
     """Shares of interpolating fits that equal the truth at N = D − 1, D, D + 1 scalar samples, one layer, t = 2."""
     rows: list[dict[str, Any]] = []
     truths = work.choose(QUICK_TRUTHS, TRUTHS)
     for architecture in work.choose(ARCHITECTURES[1:2], ARCHITECTURES):
         D = dimension(architecture).dimension
         assert D is not None
-        for offset in OFFSETS:
-            interpolating, equal = count_fits(architecture, D + offset, truths, work.seed)
-            rows.append(
-                {
-                    "widths": list(architecture.widths),
-                    "attention": architecture.attention[0],
-                    "parameters": architecture.num_parameters,
-                    "dimension": D,
-                    "samples": D + offset,
-                    "fits": truths * STARTS,
-                    "interpolating": interpolating,
-                    "equal": equal,
-                }
-            )
+        known = {
+            "widths": list(architecture.widths),
+            "attention": architecture.attention[0],
+            "parameters": architecture.num_parameters,
+            "dimension": D,
+        }
+        for count in (D + offset for offset in OFFSETS):
+            interpolating, equal = count_fits(architecture, count, truths, work.seed)
+            fits = {"fits": truths * STARTS, "interpolating": interpolating, "equal": equal}
+            rows.append({**known, "samples": count, **fits})
     below, at, above = ([row for row in rows if row["samples"] - row["dimension"] == k] for k in OFFSETS)
-    checks = (
-        Check("with D − 1 samples no interpolating fit is the true function", all(not row["equal"] for row in below)),
-        Check(
-            "with D + 1 samples every interpolating fit is the true function",
-            all(row["equal"] == row["interpolating"] for row in above),
-        ),
-        Check(
-            "with D samples some interpolating fits are other functions",
-            any(row["equal"] < row["interpolating"] for row in at),
-            "support",
-        ),
-        Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support"),
-        Check(
-            "D + 1 is at most the number of parameters",
-            all(row["samples"] <= row["parameters"] for row in rows),
-            "support",
-        ),
-    )
-    shown = "; ".join(
-        f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']}" for row in rows
-    )
-    return Finding(
+    none, every = all(not row["equal"] for row in below), all(row["equal"] == row["interpolating"] for row in above)
+    yield Check("with D − 1 samples no interpolating fit is the true function", none)
+    yield Check("with D + 1 samples every interpolating fit is the true function", every)
+    others = any(row["equal"] < row["interpolating"] for row in at)
+    yield Check("with D samples some interpolating fits are other functions", others, "support")
+    yield Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support")
+    few = all(row["samples"] <= row["parameters"] for row in rows)
+    yield Check("D + 1 is at most the number of parameters", few, "support")
+    shown = "; ".join(f"D = {r['dimension']}, N = {r['samples']}: {r['equal']} of {r['interpolating']}" for r in rows)
+    evidence = (
         f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and are"
-        f" the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture",
-        checks,
-        {"rows": rows},
-        data={"rows": rows},
+        f" the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture"
     )
+    return {"evidence": evidence, "values": {"rows": rows}, "data": {"rows": rows}}

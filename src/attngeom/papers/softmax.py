@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from attngeom.dimensions import dimension
-from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.theorems import softmax_network
 from attngeom.exact import BLAS_PRIME, RR, lapack
-from attngeom.exact.domains import Array, PolynomialDomain
-from attngeom.network import Architecture, forward, random_weights
+from attngeom.exact.domains import Array
+from attngeom.exact.polynomials import polynomial_ring
+from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.deep import bottlenecks
-from attngeom.papers.records import Check, Finding, Work
-from attngeom.verification import verify
+from attngeom.papers.dimensions import check_dimensions
+from attngeom.papers.records import Check, Checks, Work, finds
 
 ROUNDING = 1e-12
 """Outputs of size 1 computed in double precision that differ by more come from different functions."""
 
 
-def recover_layer(
-    layer: Callable[[Array], Array], d: int, d_out: int, t: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def recover_layer(layer: Callable[[Array], Array], d: int, t: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """(A, V) of one softmax layer from its values: the constructive proof of Theorem 3.9.
 
     Equal tokens give V x. With x_1 = x and all other tokens x + u, V u ≠ 0, column 1 is a mean of V x and V(x + u) with
@@ -46,43 +46,32 @@ def recover_layer(
     return lapack.solve(directions, np.array(rows)), V
 
 
-def run_softmax_fibers(work: Work) -> Finding:
+@finds(
+    "(A, V) recovered from values of random layers; dimensions proven by formal softmax; identities of polynomials",
+    "t = 3, d = 1, A = 0, V = 1, x₁ = 0, x₂ = x₃ = 1: column 1 is 2/3, Equation 34 gives 1/3",
+    (BLAS_PRIME,),
+)
+def run_softmax_fibers(work: Work) -> Checks:
     """[G] Theorem 3.9: V = 0 or the fiber is one point; Equation 34 lacks a factor t − 1."""
-    rng = np.random.default_rng(work.seed)
-    checks, worst = [], 0.0
+    rng, worst = np.random.default_rng(work.seed), 0.0
     for d, d_out, t in work.choose(((2, 1, 2), (3, 2, 3)), ((1, 1, 2), (2, 1, 2), (3, 2, 3), (4, 4, 2), (5, 3, 4))):
-        architecture = Architecture((d, d_out), d, tokens=t, kind="softmax")
+        architecture, label = Architecture((d, d_out), d, tokens=t, kind="softmax"), f"d = {d}, d' = {d_out}, t = {t}"
         weights = random_weights(architecture, RR, work.seed)
-        A, V = recover_layer(lambda X, w=weights: forward(w, X), d, d_out, t, rng)  # type: ignore[misc]
+        A, V = recover_layer(partial(forward, weights), d, t, rng)
         head = weights.layers[0][0]
         error = max(float(np.abs(A - head.attention_matrix(RR)).max()), float(np.abs(V - head.V).max()))
         worst = max(worst, error)
-        checks.append(
-            Check(f"d = {d}, d' = {d_out}, t = {t}: values determine (A, V), error {error:.0e}", error < 1e-9)
-        )
+        yield Check(f"{label}: values determine (A, V), error {error:.0e}", error < 1e-9)
         answer = dimension(architecture, prove=True, seed=work.seed)
-        full = d * d + d * d_out
-        proven = answer.is_proven and answer.dimension == full
-        checks.append(
-            Check(f"d = {d}, d' = {d_out}, t = {t}: dimension {answer.dimension} = d² + d d', proven", proven)
-        )
+        proven = answer.is_proven and answer.dimension == d * d + d * d_out
+        yield Check(f"{label}: dimension {answer.dimension} = d² + d d', proven", proven)
     for t in (2, 3, 4):
         printed, ours, reduced = equation_34(t)
-        statement = f"t = {t}: Equation 34 as printed is column 1 for x_2 = … = x_t"
-        checks.append(Check(statement, printed, "printed proof"))
-        checks.append(Check(f"t = {t}: it is with (t−1) before the second term of the numerators", ours, "correction"))
-        checks.append(
-            Check(
-                f"t = {t}: then the difference is (t−1) S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂), and the proof goes through",
-                reduced,
-                "correction",
-            )
-        )
-    example = "t = 3, d = 1, A = 0, V = 1, x₁ = 0, x₂ = x₃ = 1: column 1 is 2/3, Equation 34 gives 1/3"
-    evidence = (
-        "(A, V) recovered from values of random layers; dimensions proven by formal softmax; identities of polynomials"
-    )
-    return Finding(evidence, tuple(checks), {"largest error": float(f"{worst:.1e}")}, example, (BLAS_PRIME,))
+        yield Check(f"t = {t}: Equation 34 as printed is column 1 for x_2 = … = x_t", printed, "printed proof")
+        yield Check(f"t = {t}: it is with (t−1) before the second term of the numerators", ours, "correction")
+        statement = "then the difference is (t−1) S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂), and the proof goes through"
+        yield Check(f"t = {t}: {statement}", reduced, "correction")
+    return {"values": {"largest error": float(f"{worst:.1e}")}}
 
 
 def equation_34(t: int) -> tuple[bool, bool, bool]:
@@ -90,64 +79,75 @@ def equation_34(t: int) -> tuple[bool, bool, bool]:
 
     a = S(x_1ᵀA x_1), b and c = S(x_1ᵀA x_2) for A and A', v = V x_1, w = V x_2 are independent variables.
     """
-    ring = PolynomialDomain(("a", "b", "c", "v", "w")).ring
-    a, b, c, v, w = ring.gens()
-    total, ours, printed = a * v, a * v + (t - 1) * b * w, a * v + b * w
-    for _ in range(t - 1):
-        total = total + b * w
-    numerator, other = ours, a * v + (t - 1) * c * w
-    difference = numerator * (a + (t - 1) * c) - other * (a + (t - 1) * b)
-    return printed == total, ours == total, difference == (t - 1) * a * (c - b) * (v - w)
+    a, b, c, v, w = polynomial_ring(("a", "b", "c", "v", "w")).gens()
+    total, n = sum([b * w] * (t - 1), a * v), t - 1
+    return a * v + b * w == total, a * v + n * b * w == total, _is_reduced(n, a, b, c, v, w)
 
 
-def run_deep_softmax(work: Work) -> Finding:
+def _is_reduced(n: Any, a: Any, b: Any, c: Any, v: Any, w: Any) -> bool:
+    """Whether two layers with x_2 = … = x_{n+1} differ by n a (c − b)(v − w) over the denominators (Equation 35)."""
+    difference = (a * v + n * b * w) * (a + n * c) - (a * v + n * c * w) * (a + n * b)
+    return bool(difference == n * a * (c - b) * (v - w))
+
+
+@finds("identities of polynomials in the values of S; layers in double precision")
+def run_normalizers(work: Work) -> Checks:
+    """[G] Section 3.4: Theorem 3.9 for every injective S > 0, and e^{x/τ} for A is e^x for A/τ."""
+    statement = (
+        "x_2 = … = x_t, n = t − 1: the difference of two layers is n S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂) over the"
+        " denominators, for all t and all values of S"
+    )
+    yield Check(statement, _is_reduced(*polynomial_ring(("n", "a", "b", "c", "v", "w")).gens()))
+    e, x, y, t, k = polynomial_ring(("e", "x", "y", "t", "k")).gens()
+    first_order = (1 + k * e * x) * t - (t + k * e * y) == k * e * (t * x - y)
+    statement = "for S smooth near 0, k = S'(0)/S(0): weights are 1/t + k (s_j − mean)/t + …, as in Theorem A"
+    yield Check(statement, first_order)
+    X = np.random.default_rng(work.seed).standard_normal((3, 3))
+    for tau in ("1/2", "3"):
+        warm = Architecture((3, 2), 2, tokens=3, kind="softmax", temperature=tau)
+        weights = random_weights(warm, RR, work.seed)
+        tensors = dict(weights.tensors())
+        tensors["layers.0.Q"] = tensors["layers.0.Q"] / float(warm.temperature)
+        cold = Weights.from_tensors(Architecture((3, 2), 2, tokens=3, kind="softmax"), tensors, RR)
+        gap = float(np.abs(forward(weights, X) - forward(cold, X)).max())
+        yield Check(f"τ = {tau}: the layer (A, V) at temperature τ is (A/τ, V), error {gap:.0e}", gap < 1e-12)
+
+
+@finds(
+    "finite consequences: dimensions with certificates; outputs of a finite list in double precision",
+    primes=(BLAS_PRIME,),
+)
+def run_deep_softmax(work: Work) -> Checks:
     """[G] Conjecture 3.10: Equation 16 is the dimension, and the (M, L) of a finite list give different functions."""
-    cases = work.choose(
-        [(w, 2) for w in bottlenecks((2, 3), ((0, 0), (1, 0)), (2, 3))],
-        [(w, a) for w in bottlenecks((2, 3, 4), ((0, 0), (1, 0), (1, 2)), (2, 3, 4)) for a in (1, 2, 3)],
+    widths = work.choose(
+        bottlenecks((2, 3), ((0, 0), (1, 0)), (2, 3)), bottlenecks((2, 3, 4), ((0, 0), (1, 0), (1, 2)), (2, 3, 4))
     )
-    wrong, unproven, invalid = [], [], []
-    for widths, a in cases:
-        architecture = Architecture(widths, a, tokens=3, kind="softmax")
-        known, answer = softmax_network(architecture), dimension(architecture, prove=True, seed=work.seed)
-        assert known is not None
-        if answer.dimension != known.value:
-            wrong.append((widths, a))
-        if not answer.is_proven:
-            unproven.append((widths, a))
-        elif not verify(certify_dimension(answer)).valid:
-            invalid.append((widths, a))
-    balls = []
-    for widths in work.choose(((2, 2, 2),), ((2, 2, 2), (3, 3, 3), (3, 2, 3), (2, 2, 2, 2))):
-        architecture = Architecture(widths, 2, tokens=3, kind="softmax")
-        known = softmax_network(architecture)
-        answer = dimension(architecture, method="balls", seed=work.seed)
-        balls.append(known is not None and answer.lower_bound == known.value)
+    nets = [_network(w, a) for w, a in product(widths, work.choose((2,), (1, 2, 3)))]
+    expected = {net: _expected(net) for net in nets}
+    statement = f"Equation 16 is the dimension of all {len(expected)} networks: generic fibers in (M, L) are finite"
+    yield from check_dimensions(statement, expected, work.seed)
+    nets = [_network(w, 2) for w in work.choose(((2, 2, 2),), ((2, 2, 2), (3, 3, 3), (3, 2, 3), (2, 2, 2, 2)))]
+    balls = all(dimension(net, method="balls", seed=work.seed).lower_bound == _expected(net) for net in nets)
+    statement = f"true exponentials in ball arithmetic certify the same rank for {len(nets)} networks"
+    yield Check(statement, balls, "support")
     networks, closest, coincide = compare_softmax(work.seed)
-    checks = (
-        Check(
-            f"Equation 16 is the dimension of all {len(cases)} networks: generic fibers in (M, L) are finite", not wrong
-        ),
-        Check("every value is proven: a nonzero minor mod p meets the count of parameters", not unproven, "support"),
-        Check("every certificate passes the independent verifier", not invalid, "support"),
-        Check(
-            f"true exponentials in ball arithmetic certify the same rank for {len(balls)} networks",
-            all(balls),
-            "support",
-        ),
-        Check(
-            f"d = 2, l = 2, d_l = 1, t = 3: no two of the {networks} networks with entries in [−1, 0, 1], rk M_i = 2"
-            " and L ≠ 0 agree at two random inputs",
-            coincide == 0,
-        ),
+    statement = (
+        f"d = 2, l = 2, d_l = 1, t = 3: no two of the {networks} networks with entries in [−1, 0, 1], rk M_i = 2"
+        " and L ≠ 0 agree at two random inputs"
     )
-    evidence = "finite consequences: dimensions with certificates; outputs of a finite list in double precision"
-    return Finding(
-        evidence,
-        checks,
-        {"networks compared": networks, "closest pair of outputs": float(f"{closest:.1e}")},
-        primes=(BLAS_PRIME,),
-    )
+    yield Check(statement, coincide == 0)
+    return {"values": {"networks compared": networks, "closest pair of outputs": float(f"{closest:.1e}")}}
+
+
+def _network(widths: tuple[int, ...], a: int) -> Architecture:
+    return Architecture(widths, a, tokens=3, kind="softmax")
+
+
+def _expected(net: Architecture) -> int:
+    """The dimension of Equation 16."""
+    known = softmax_network(net)
+    assert known is not None
+    return known.value
 
 
 def compare_softmax(seed: int) -> tuple[int, float, int]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from typing import Literal
 
 import numpy as np
 
 from attngeom.equations import Variety, families
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.family import Family
-from attngeom.equations.points import place
+from attngeom.equations.points import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table
+from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
 
 FIELD = GF(WORD_PRIME)
@@ -54,36 +57,28 @@ def units(rows: int, columns: int) -> Iterator[Array]:
         yield matrix
 
 
-@dataclass(frozen=True, eq=False)
-class LayerSample:
-    """Weights of one type, with their ranks; ``kind`` is generic, swap (two points), boundary or zero."""
-
-    kind: str
-    A: Array
-    V: Array
-    ranks: tuple[int, int]
+Kind = Literal["generic", "swap", "boundary", "zero"]
 
 
-def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[LayerSample]:
-    """One random sample for every type of point of the layer d → d_out with attention width a."""
-    for size_A in range(min(a, d) + 1):
-        for size_V in range(min(d, d_out) + 1):
-            A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
-            if 0 in (size_A, size_V):
-                yield LayerSample("zero", A, V, (size_A, size_V))
-            elif (size_A, size_V) == (1, 1):
-                yield swap_sample(d, d_out, rng)
-                k, q, h = random_rank(d, 1, 1, rng), random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
-                yield LayerSample("boundary", QQ.matmul(k, q), QQ.matmul(h, k.T), (1, 1))
-            else:
-                yield LayerSample("generic", A, V, (size_A, size_V))
+def samples(d: int, d_out: int, a: int, rng: np.random.Generator) -> Iterator[tuple[Kind, LayerMatrices]]:
+    """One random point for every type of point of the layer d → d_out with attention width a; swap has two weights."""
+    for size_A, size_V in product(range(min(a, d) + 1), range(min(d, d_out) + 1)):
+        A, V = random_rank(d, d, size_A, rng), random_rank(d_out, d, size_V, rng)
+        if 0 in (size_A, size_V):
+            yield "zero", LayerMatrices(A, V, QQ)
+        elif (size_A, size_V) == (1, 1):
+            yield "swap", swap_sample(d, d_out, rng)
+            k, q, h = random_rank(d, 1, 1, rng), random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
+            yield "boundary", LayerMatrices(QQ.matmul(k, q), QQ.matmul(h, k.T), QQ)
+        else:
+            yield "generic", LayerMatrices(A, V, QQ)
 
 
-def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> LayerSample:
+def swap_sample(d: int, d_out: int, rng: np.random.Generator) -> LayerMatrices:
     """Weights (k qᵀ, h vᵀ) with k and v independent, d ≥ 2."""
     k, v = random_rank(2, d, 2, rng)
     q, h = random_rank(1, d, 1, rng), random_rank(d_out, 1, 1, rng)
-    return LayerSample("swap", QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), (1, 1))
+    return LayerMatrices(QQ.matmul(k[:, None], q), QQ.matmul(h, v[None, :]), QQ)
 
 
 def cross_vector(A: Array, V: Array) -> Array:
@@ -106,65 +101,54 @@ def differential(A: Array, V: Array, a: int | None = None) -> Array:
     return np.stack(rows)
 
 
-def tangent_lower_bound(sample: LayerSample, a: int) -> int:
+def tangent_lower_bound(kind: Kind, point: LayerMatrices, a: int) -> int:
     """A lower bound for the dimension of the Zariski tangent space, exact over Q.
 
     Tangent vectors of curves, at both points of a two-point fiber. At 0 the variety is a cone, so its points are
     tangent vectors. A boundary point (k qᵀ, h kᵀ) is a limit of (k qᵀ, h (k + s w)ᵀ), and the dimension of the tangent
     space can only jump up in a limit.
     """
-    A, V, d = sample.A, sample.V, sample.A.shape[0]
+    A, V, d = point.A, point.V, len(point.A)
     rng = np.random.default_rng(0)
-    if sample.kind == "zero":
+    if kind == "zero":
         number = V.shape[0] * d * len(pairs(d)) + 3
         points = [cross_vector(random_rank(d, d, min(a, d), rng), QQ.random(V.shape, rng)) for _ in range(number)]
         return QQ.rank(np.stack(points))
-    if sample.kind == "generic":
+    if kind == "generic":
         return QQ.rank(differential(A, V, a))
-    if sample.kind == "boundary":
+    if kind == "boundary":
         row = next(row for row in V if any(row != 0))
         w = next(e for e in QQ.eye(d) if QQ.rank(np.stack([row, e])) == 2)
         V = V + V[:, [next(i for i in range(d) if row[i] != 0)]] * w
     fiber = split_layer(quadric_table(A, V, QQ), QQ).points
-    return QQ.rank(np.concatenate([differential(point.A, point.V, a) for point in fiber]))
+    return QQ.rank(np.concatenate([differential(other.A, other.V, a) for other in fiber]))
 
 
-def _terms(families: Iterable[Family], position: Mapping[str, int]) -> Equations:
-    """The terms of all members of some families, in the places of their variables."""
+def _terms(families: Iterable[Family]) -> Equations:
+    """The terms of all members of some families of one variety."""
     rows, places, coefficients, count = [], [], [], 0
-    for family in families:
-        for index in range(family.count):
-            polynomial = family.polynomial(index)
-            where = [position[name] for name in polynomial.variables]
-            for exponents, c in polynomial.terms:
-                monomial = [place for place, e in zip(where, exponents) for _ in range(e)]
-                rows.append(count)
-                places.append(monomial + [len(position)] * (MAX_DEGREE - len(monomial)))
-                coefficients.append(int(FIELD.convert([c])[0]))
-            count += 1
+    for polynomial in (family.flint_polynomial(index) for family in families for index in range(family.count)):
+        for exponents, c in polynomial.terms():
+            monomial = [place for place, e in enumerate(exponents) for _ in range(e)]
+            rows.append(count)
+            places.append(monomial + [len(exponents)] * (MAX_DEGREE - len(monomial)))
+            coefficients.append(int(FIELD.convert([c])[0]))
+        count += 1
     table = np.array(places, dtype=np.int64).reshape(-1, MAX_DEGREE)
     return Equations(count, np.array(rows, dtype=np.int64), table, np.array(coefficients, dtype=np.int64))
 
 
 @cache
 def row_equations(d: int, a: int, targets: int) -> Equations:
-    """Equations of degree ≤ 4 of one output row, in the places of the variables y_{S,m}."""
-    position = {f"y_{k}_{l}_{m}": s * targets + m for s, (k, l) in enumerate(pairs(d)) for m in range(targets)}
+    """Equations of degree ≤ 4 of one output row, in the coordinates y_{S,m}."""
     known = families(Variety(d, a, targets=targets))
-    chosen = [f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS]
-    return _terms(chosen, position)
+    return _terms(f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS)
 
 
 @cache
 def segre_equations(d: int, d_out: int) -> Equations:
-    """The Segre quadrics across output rows, in the places of y_{n,S,m}."""
-    position = {
-        f"y_{n}_{k}_{l}_{m}": (n * len(pairs(d)) + s) * d + m
-        for n in range(d_out)
-        for s, (k, l) in enumerate(pairs(d))
-        for m in range(d)
-    }
-    return _terms([SegreQuadrics(Variety(d, d, d_out=d_out))], position)
+    """The Segre quadrics across output rows, in the coordinates y_{n,S,m}."""
+    return _terms([SegreQuadrics(Variety(d, d, d_out=d_out))])
 
 
 def gradients(equations: Equations, y: Array) -> Array:
@@ -172,23 +156,22 @@ def gradients(equations: Equations, y: Array) -> Array:
     p, values = WORD_PRIME, np.append(y, 1)
     table = np.zeros((equations.count, len(values)), dtype=np.int64)
     for i in range(MAX_DEGREE):
-        product = equations.coefficients
+        slope = equations.coefficients
         for j in range(MAX_DEGREE):
             if i != j:
-                product = product * values[equations.places[:, j]] % p
-        np.add.at(table, (equations.rows, equations.places[:, i]), product)
+                slope = slope * values[equations.places[:, j]] % p
+        np.add.at(table, (equations.rows, equations.places[:, i]), slope)
     return table[:, :-1] % p
 
 
-def tangent_upper_bound(sample: LayerSample, a: int) -> int:
+def tangent_upper_bound(point: LayerMatrices, a: int) -> int:
     """Coordinates minus the rank mod p of the gradients of equations at the point: at least dim T, exactly.
 
     Equations of one row hold for every combination of rows, and with the roles of A and Vᵀ exchanged for every
     combination of targets; the flattening with all rows has rank ≤ a.
     """
-    d, d_out, p = sample.A.shape[0], sample.V.shape[0], WORD_PRIME
-    A, V = FIELD.convert(sample.A), FIELD.convert(sample.V)
-    y = place(A, V, Variety(d, d, d_out=d_out), FIELD).first_cross
+    d, d_out, p = len(point.A), len(point.V), WORD_PRIME
+    y = cross_coordinates(FIELD.convert(point.A), FIELD.convert(point.V), FIELD)
     rng = np.random.default_rng(1)
     rows = [gradients(segre_equations(d, d_out), y.ravel())]
     for _ in range(COMBINATIONS):

@@ -20,7 +20,7 @@ from attngeom.explore.markup import pairs as labelled
 from attngeom.explore.shelf import ShelfItem
 from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
-from attngeom.layer.coefficients import Coefficients, array_shapes, count_entries, expand_matrices, symmetrize
+from attngeom.layer.coefficients import Coefficients, count_entries, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
 from attngeom.results import Standing
 from attngeom.verification import verify
@@ -54,9 +54,7 @@ def coefficients_of_table(rows: list[list[Fraction]], d: int, d_out: int) -> Coe
     if len(rows) != d_out * size or any(len(row) != d for row in rows):
         raise InputError(f"{len(rows)} rows given; {d_out * size} rows of {d} numbers are required")
     cross = QQ.convert(rows).reshape(d_out, size, d)
-    shapes = array_shapes(d, d_out, 2)
-    single = np.broadcast_to(symmetrize(cross, d, QQ)[:, None], shapes[0])
-    return Coefficients(d, d_out, 2, single, np.broadcast_to(cross[:, None, None], shapes[1]), QQ)
+    return Coefficients.of_cross(cross, 2, QQ)
 
 
 @lru_cache(maxsize=16)
