@@ -13,7 +13,7 @@ copyright = "2026, the attngeom developers"
 version = release = attngeom.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
-extensions += ["mathml", "names", "indices", "tables"]
+extensions += ["mathml", "names", "indices", "tables", "files", "terms"]
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_block"]
 myst_heading_anchors = 3
 exclude_patterns = ["logs", "_ext"]
