@@ -292,7 +292,10 @@ def output_difference(first: Weights, second: Weights, rng: np.random.Generator)
     """The largest relative difference of exact or enclosed outputs at random inputs, at sizes that suit the weights."""
     architecture = first.architecture
     is_transcendental = not architecture.rule.is_polynomial
-    domain = Balls(600) if is_transcendental else QQ
+    # Fractions of degree 3^l become long.
+    domain = (
+        Balls(2000 if architecture.num_layers > 3 else 600) if is_transcendental or architecture.num_layers > 3 else QQ
+    )
     one, two = (weights.to(domain) for weights in (first, second))
     largest = 0.0
     for size in sizes_of(first) if is_transcendental or architecture.residual else [0]:

@@ -8,7 +8,7 @@ import pytest
 from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import read_weights
-from attngeom.network import Architecture, Head, Weights, random_weights
+from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
 from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 
@@ -138,3 +138,37 @@ def test_difference_along_a_large_direction_does_not_hide():
     vector = weights.vector()
     vector[3] *= 1 + 1e-6
     assert verdict(weights, Weights.from_vector(architecture, vector, RR)) is False
+
+
+def test_layers_far_below_one_are_still_seen():
+    """Scores and values of layers without a skip are measured in their own units: nothing underflows on the way."""
+    architecture = Architecture((1, 3, 3, 3), (3, 1, 1), tokens=2, value_width=3)
+    one, two = (random_weights(architecture, RR, seed) for seed in (0, 1))
+
+    def shrink(weights):
+        tensors = {name: a * 2.0**-990 if name[-1] in "QO" else a for name, a in weights.tensors()}
+        return Weights.from_tensors(architecture, tensors, RR)
+
+    assert verdict(shrink(one), shrink(two)) is False
+
+
+def test_equal_outputs_decide_where_errors_of_the_weights_would_change_them():
+    """The second layer reads 1e5 times a unit that is always zero: its errors are seen, the two functions are equal."""
+    architecture = Architecture((2, 2, 2), 1, heads=2, value_width=2, tokens=3)
+    weights = random_weights(architecture, RR, seed=0)
+    tensors = dict(weights.tensors())
+    for head in "01":
+        tensors[f"layers.0.heads.{head}.O"] = tensors[f"layers.0.heads.{head}.O"] * [[0.0], [1.0]]
+    first = Weights.from_tensors(architecture, tensors, RR)
+    for head in "01":
+        tensors[f"layers.1.heads.{head}.Q"] = tensors[f"layers.1.heads.{head}.Q"] + [[1e5, 0.0]]
+    second = Weights.from_tensors(architecture, tensors, RR)
+    assert verdict(first, second.act(random_symmetry(architecture, RR, 1))) is True
+
+
+def test_wide_layers_with_small_errors_are_the_same():
+    architecture = Architecture((64,) * 5, 16)
+    first = random_weights(architecture, RR, 0)
+    vector = first.act(random_symmetry(architecture, RR, 1000)).vector()
+    errors = 1e-10 * np.random.default_rng(0).standard_normal(len(vector))
+    assert compare(first, Weights.from_vector(architecture, vector * (1 + errors), RR)).same_function is True

@@ -138,3 +138,14 @@ def test_zero_attention_has_no_match():
     zero = Weights.from_vector(architecture, np.zeros(architecture.num_parameters), RR)
     assert isinstance(match_floats(zero, zero), Failure)
     assert compare(zero, zero).same_function is True
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-120])
+def test_heads_are_matched_where_their_attention_matrices_leave_the_range_of_floats(size):
+    architecture = Architecture((2, 2), 2, heads=3, value_width=2)
+    vector = random_weights(architecture, RR, seed=0).vector()
+    first = Weights.from_vector(architecture, vector * size, RR)
+    g = random_symmetry(architecture, RR, seed=1)
+    found = match_floats(first, first.act(g))
+    assert isinstance(found, FloatMatch) and found.residual < 1e-10
+    assert found.symmetry.orders == g.orders

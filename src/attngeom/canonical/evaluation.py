@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.domains import RR, Array, Balls
+from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.network import Head, Weights, forward
 from attngeom.network.forward import forward_layer
 
@@ -66,7 +67,8 @@ def _evaluate_extended(weights: Weights, units: Array, power: int) -> ScaledOutp
 def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
     """The outputs in the precision of the arrays.
 
-    Lightning layers without skip connection are homogeneous of degree 3: they are scaled one by one and never overflow.
+    Lightning layers without skip connection are homogeneous of degree 3: they and their inputs are scaled one by one,
+    so that nothing overflows or vanishes on the way.
 
     >>> from attngeom.network import Architecture
     >>> w = Weights.from_vector(Architecture((1, 1, 1), 1), np.full(6, 2.0**300), RR)
@@ -74,7 +76,9 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
     [3601]
     """
     architecture = weights.architecture
-    plain = Weights(replace(architecture, residual=False), RR, weights.layers)
+    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
+    layers, powers = _in_units(weights) if is_homogeneous else (weights.layers, [])
+    plain = Weights(replace(architecture, residual=False), RR, layers)
     exponents = np.zeros(len(X), dtype=object)
     Y, added = X, np.zeros_like(X)
     for index in range(architecture.num_layers):
@@ -82,13 +86,28 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
         if architecture.residual:
             added = added + step
             Y = X + added
-        elif architecture.rule.is_polynomial:
+        elif is_homogeneous:
             Y, moved = _split(step)
-            exponents = 3 * exponents + moved
+            exponents = 3 * exponents + moved + powers[index]
         else:
             Y = step
     units, moved = _split(added if architecture.residual else Y)
     return ScaledOutputs(units, exponents + moved)
+
+
+def _in_units(weights: Weights) -> tuple[tuple[tuple[Head, ...], ...], list[int]]:
+    """Lightning layers as powers of two times layers of heads whose tensors have entries of at most 1."""
+    layers, powers = [], []
+    for heads in weights.layers:
+        parts = [{name: split_scale(a) for name, a in head.tensors.items()} for head in heads]
+        sizes = [sum(e for _, e in part.values()) for part in parts]
+        top = max((size for part, size in zip(parts, sizes) if all(a.any() for a, _ in part.values())), default=0)
+        tensors = [{name: a for name, (a, _) in part.items()} for part in parts]
+        for part, size in zip(tensors, sizes):
+            part["V"] = join_scale(part["V"], min(size - top, 0))
+        layers.append(tuple(Head(**part) for part in tensors))
+        powers.append(top)
+    return tuple(layers), powers
 
 
 def _split(Y: Array) -> tuple[Array, Array]:

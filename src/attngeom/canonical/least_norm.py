@@ -17,7 +17,7 @@ from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 MAX_SWEEPS = 2000
 SETTLED = 1e-8
 """The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
-ROUGH_SWEEPS, ROUGHLY = 40, 1e-3
+ROUGH_SWEEPS, ROUGHLY = 40, 1e-2
 STEEP = 1e-10
 """Grams with a smaller ratio of eigenvalues, or of pivots, are left to the factors themselves, which keep digits."""
 
@@ -90,8 +90,9 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
         imbalance = 0.0
         for factor in linear_factors(architecture):
             T, S, e, f = _units(factor, tensors)
-            imbalance = max(imbalance, _difference(T, S, e, f))
-            element = _balancing(T @ T.T, S @ S.T)
+            G, H = T @ T.T, S @ S.T
+            imbalance = max(imbalance, _difference(G, H, 2 * (e - f)))
+            element = _balancing(G, H)
             if element is None:
                 found, moved = factor.fix(tensors)
                 if found.element is None:
@@ -122,7 +123,8 @@ def _balancing(G: Array, H: Array) -> Array | None:
 
 def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:
     """‖Σ T Tᵀ − Σ S Sᵀ‖ / ‖Σ T Tᵀ + Σ S Sᵀ‖, without overflow."""
-    return _difference(*_units(factor, tensors))
+    T, S, e, f = _units(factor, tensors)
+    return _difference(T @ T.T, S @ S.T, 2 * (e - f))
 
 
 def _units(factor: LinearFactor, tensors: Tensors) -> tuple[Array, Array, int, int]:
@@ -132,9 +134,9 @@ def _units(factor: LinearFactor, tensors: Tensors) -> tuple[Array, Array, int, i
     return (T_unit / 2, S_unit, e + 1, f) if (e + f) % 2 else (T_unit, S_unit, e, f)
 
 
-def _difference(T: Array, S: Array, e: int, f: int) -> float:
-    top = max(e, f) if T.any() and S.any() else (e if T.any() else f)
-    T, S = join_scale(T, e - top), join_scale(S, f - top)
-    carried, dual = T @ T.T, S @ S.T
-    size = float(np.linalg.norm(carried + dual))
-    return float(np.linalg.norm(carried - dual)) / size if size else 0.0
+def _difference(G: Array, H: Array, exponent: int) -> float:
+    """‖2^exponent G − H‖ / ‖2^exponent G + H‖ for Gram matrices of moderate size, 0 if both vanish."""
+    if not G.any() or not H.any():
+        return 1.0 if G.any() or H.any() else 0.0
+    G, H = join_scale(G, min(exponent, 0)), join_scale(H, min(-exponent, 0))
+    return float(np.linalg.norm(G - H) / np.linalg.norm(G + H))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from attngeom.comparison.float_layer import HeadSample, head_samples, relate_layers
-from attngeom.comparison.float_matching import FloatMatch
 from attngeom.comparison.samples import (
     Layers,
     Sample,
@@ -14,7 +13,7 @@ from attngeom.comparison.samples import (
 )
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
-from attngeom.network import Architecture
+from attngeom.network import Architecture, Symmetry
 
 
 def agree_with_skip(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> bool:
@@ -32,12 +31,12 @@ def _adds_nothing(head: HeadSample, tolerance: float) -> bool:
     return is_zero(head.V, tolerance)
 
 
-def agree_after(match: FloatMatch, one: Layers, two: Layers, tolerance: float) -> bool:
+def agree_after(symmetry: Symmetry, gauge: Symmetry, one: Layers, two: Layers, tolerance: float) -> bool:
     """Whether every head of the first network is carried to its place in the second, close in (A, V).
 
-    Both are written in the coordinates of the gauge of least norm, where hidden directions are of equal size.
+    Both are written in the coordinates of the gauge of least norm of the second, where hidden directions are of equal
+    size.
     """
-    symmetry, gauge = match.symmetry, match.gauge
     architecture = symmetry.architecture
     hidden = len(symmetry.between)
     bases = [

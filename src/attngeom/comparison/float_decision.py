@@ -1,4 +1,4 @@
-"""Same function, in floats: what weights known to a relative accuracy τ can tell (docs/theorems/comparison.md).
+"""Same function, in floats: what weights known to a relative accuracy τ can tell (docs/explanation/comparison.md).
 
 Same: what is seen of both networks agrees up to the noise that errors of size τ in the given weights cause, and up to
 10,000 τ in every direction. Different: something that the function determines differs by 30 times that noise.
@@ -16,7 +16,7 @@ from attngeom.comparison.exact_lightning import compare_lightning
 from attngeom.comparison.exact_transcendental import compare_transcendental
 from attngeom.comparison.float_aligned import agree_after, agree_with_skip
 from attngeom.comparison.float_layer import head_samples, judge_layer
-from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
+from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
 from attngeom.comparison.float_outputs import OutputTest, draw_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_virtual import FloatVerdict, judge_virtual
@@ -35,6 +35,8 @@ MAX_EXACT = 5_000
 """Parameters up to which floats are also compared as exact numbers."""
 OUTPUTS_AMPLIFIED = 100.0
 SWAMPED = 0.1
+SWAMPED_LESS = 10.0
+"""Where errors of the weights explain more than is allowed, outputs must agree so many times better."""
 
 
 def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> Comparison:
@@ -110,11 +112,12 @@ def _judge(pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float,
         verdict = _by_alignment(aligned, tolerance, seed)
     entropy = None
     allowed = _allowed(architecture, tolerance)
-    if verdict.same is None and outputs.worst <= NEAR and max(outputs.difference, outputs.noise) <= allowed < np.inf:
+    fits = isinstance(aligned, _Aligned) and aligned.match.residual <= NEAR * tolerance
+    if verdict.same is None and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.
         entropy = randbits(ENTROPY_BITS)
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance)
-        if fresh.worst <= 4 * NEAR:
+        if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
             verdict = FloatVerdict(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
     if verdict.same is None or outputs.excess > allowed:
         reason = verdict.reason if verdict.same is None else ""
@@ -133,6 +136,16 @@ def _allowed(architecture: Architecture, tolerance: float) -> float:
     return allowed if allowed < SWAMPED else np.inf
 
 
+def _are_near(outputs: OutputTest, allowed: float, fits: bool) -> bool:
+    """Whether the outputs differ by no more than is allowed.
+
+    Where errors of the weights explain more than that, the weights must fit each other, or the outputs agree better.
+    """
+    if allowed == np.inf or outputs.difference > allowed:
+        return False
+    return outputs.noise <= allowed or fits or outputs.largest <= allowed / SWAMPED_LESS
+
+
 def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> FloatVerdict:
     if architecture.has_virtual_weights:
         return judge_virtual(architecture, one, two, tolerance)
@@ -148,27 +161,28 @@ class _Aligned:
     """A symmetry that carries source to target, and how well; refinement may fail in one of the two directions."""
 
     match: FloatMatch
-    source: Weights
-    target: Weights
+    source: GaugedWeights
+    target: GaugedWeights
 
     def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
         """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
         source, target = (pair.weights[place] for place in places)
         found = self.match.symmetry
-        if self.source is not source:
+        if self.source.weights is not source:
             found = refine(found.inverse(), source, target)
         return pair.gauges[places[1]].inverse().compose(found).compose(pair.gauges[places[0]])
 
 
 def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | Failure:
     """The better of the symmetries found from the first weights to the second and, if asked for, back."""
-    match = match_floats(*given)
+    one, two = map(GaugedWeights, given)
+    match = match_points(one, two, enough=tolerance)
     if not both or (isinstance(match, FloatMatch) and match.residual <= NEAR * tolerance):
-        return match if isinstance(match, Failure) else _Aligned(match, *given)
-    back = match_floats(given[1], given[0])
+        return match if isinstance(match, Failure) else _Aligned(match, one, two)
+    back = match_points(two, one, enough=tolerance)
     if isinstance(back, FloatMatch) and not (isinstance(match, FloatMatch) and match.residual <= back.residual):
-        return _Aligned(back, given[1], given[0])
-    return match if isinstance(match, Failure) else _Aligned(match, *given)
+        return _Aligned(back, two, one)
+    return match if isinstance(match, Failure) else _Aligned(match, one, two)
 
 
 def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> FloatVerdict:
@@ -179,10 +193,12 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> F
     """
     if isinstance(aligned, Failure):
         return FloatVerdict(None, "")
-    match, given = aligned.match, (aligned.source, aligned.target)
-    one, two = (draw_copies(weights, tolerance, seed + k) for k, weights in enumerate(given))
+    match, points = aligned.match, (aligned.source, aligned.target)
+    one, two = (draw_copies(point.weights, tolerance, seed + k) for k, point in enumerate(points))
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
-    if agree_after(match, one, two, tolerance) or (is_swamped and match.residual <= FAR * tolerance):
+    if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
+        is_swamped and match.residual <= FAR * tolerance
+    ):
         return FloatVerdict(True, f"a symmetry carries the first weights to the second up to {match.residual:.1e}")
     return FloatVerdict(None, f"aligned weights differ by {match.residual:.1e}: too close to tell")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,47 +15,75 @@ from attngeom.comparison.matching import UNDETERMINED, no_match
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
 from attngeom.results import Failure
 
 RANK_CUT = 1e-13
-LARGE_MISFIT = 0.5
-"""A symmetry that misses by more than this is not worth a second refinement."""
+ROUNDING = 1e-13
+"""A symmetry that misses by no more than this cannot be refined."""
+SMALL_MISFIT, LARGE_MISFIT = 1e-4, 0.5
+"""A symmetry that misses by more than this is not worth a refinement in the gauge as given, or a second one."""
 LARGEST = 1e60
 """Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
 class FloatMatch:
-    """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor.
-
-    ``gauge`` brings second to about the least norm on its orbit, the identity if there is no least one.
-    """
+    """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor."""
 
     symmetry: Symmetry
     residual: float
-    gauge: Symmetry
+
+
+@dataclass(frozen=True, eq=False)
+class GaugedWeights:
+    """Weights, and the group element that leads to about the least norm on their orbit, found once when it is needed.
+
+    ``gauge`` is None if no point of the orbit is least.
+    """
+
+    weights: Weights
+
+    @cached_property
+    def gauge(self) -> Symmetry | None:
+        return rough_gauge(self.weights)
+
+    @property
+    def balanced(self) -> Symmetry:
+        """The gauge, the identity if there is none."""
+        return self.gauge or identity_symmetry(self.weights.architecture, RR)
 
 
 def match_floats(first: Weights, second: Weights) -> FloatMatch | Failure:
     """The g for which g · first is close to second: layer by layer, as in the exact matching, then all layers at once.
-
-    Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another multiplies errors by the condition of every V_i. In the
-    gauge of least norm the D_i are orthogonal, and the orthogonal solution does not magnify the error of D_{i-1}.
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
     >>> match_floats(w, w.act(random_symmetry(w.architecture, RR, seed=1))).residual < 1e-12
     True
     """
+    return match_points(GaugedWeights(first), GaugedWeights(second), ROUNDING)
+
+
+def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) -> FloatMatch | Failure:
+    """As :func:`match_floats`; what misses by no more than ``enough`` is taken as soon as it is found.
+
+    Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another is cheap, but multiplies errors by the condition of every
+    V_i. In the gauge of least norm the D_i are orthogonal, and the orthogonal solution does not magnify the error of
+    D_{i-1}: this is tried next.
+    """
+    first, second = source.weights, target.weights
     with np.errstate(all="ignore"):
+        direct = _match_directly(first, second)
+        if direct is not None and direct.residual <= enough:
+            return direct
         try:
-            gauges = [rough_gauge(weights) for weights in (first, second)]
-            one, two = (gauge or identity_symmetry(first.architecture, RR) for gauge in gauges)
+            one, two = source.balanced, target.balanced
             moved = one.apply(first), two.apply(second)
-            start = _match(*moved, is_balanced=None not in gauges)
+            start = _match(*moved, is_balanced=source.gauge is not None and target.gauge is not None)
             if isinstance(start, Failure):
                 return start
             found = refine(start, *moved)
@@ -66,7 +95,22 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | Failure:
             residual = relative_distance(symmetry.apply(first), second)
         except (SingularError, RangeError):
             return no_match(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
-    return FloatMatch(symmetry, residual, two)
+    return FloatMatch(symmetry, residual)
+
+
+def _match_directly(first: Weights, second: Weights) -> FloatMatch | None:
+    """What is found in the gauges in which the weights are given, refined if that is worth it."""
+    try:
+        found = _match(first, second, is_balanced=False)
+        if isinstance(found, Failure):
+            return None
+        residual = relative_distance(found.apply(first), second)
+        if ROUNDING < residual < SMALL_MISFIT:
+            found = refine(found, first, second)
+            residual = relative_distance(found.apply(first), second)
+    except (SingularError, RangeError):
+        return None
+    return FloatMatch(found, residual)
 
 
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Failure:
@@ -77,7 +121,8 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Fai
         moved = [
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
         ]
-        if not all(np.all(np.abs(x) < LARGEST) for head in moved for x in head.tensors.values()):
+        limits = ((heads, np.inf), (moved, LARGEST))
+        if not all(np.all(np.abs(x) < top) for side, top in limits for head in side for x in head.tensors.values()):
             return no_match(index, "the change of basis leaves the range of floats")
         order = _match_heads(heads, moved)
         if order is None:
@@ -125,23 +170,28 @@ def relative_distance(first: Weights, second: Weights, order: float | None = np.
     return worst
 
 
+def _attention(head: Head) -> tuple[Array, int]:
+    """(A', e) with A = A' 2^e: products of factors of size 1 neither overflow nor vanish."""
+    (Q, e), (K, f) = split_scale(head.Q), split_scale(head.K)
+    A, g = split_scale(K.T @ Q)
+    return A, e + f + g
+
+
 def _match_heads(heads: tuple[Head, ...], moved: list[Head]) -> tuple[int, ...] | None:
-    """The order in which the attention matrices of the heads are closest to proportional."""
-    first = np.stack([head.attention_matrix(RR).ravel() for head in heads])
-    second = np.stack([head.attention_matrix(RR).ravel() for head in moved])
+    """The order in which the attention matrices of the heads are closest to proportional; None if one is zero."""
+    first, second = (np.stack([_attention(head)[0].ravel() for head in side]) for side in (heads, moved))
     sizes, moved_sizes = np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
     if not np.all(sizes) or not np.all(moved_sizes):
         return None
     cosines = np.abs((first / sizes[:, None]) @ (second / moved_sizes[:, None]).T)
-    # Heads beyond the range of floats have no angle to any other.
-    _, places = linear_sum_assignment(-np.nan_to_num(cosines, posinf=0.0, neginf=0.0))
+    _, places = linear_sum_assignment(-cosines)
     return tuple(int(place) for place in places)
 
 
 def _scale(head: Head, moved: Head) -> float:
-    """The λ that brings λ A closest to the attention matrix of the moved head."""
-    A, moved_A = head.attention_matrix(RR), moved.attention_matrix(RR)
-    return float(np.sum(A * moved_A) / np.sum(A * A))
+    """The λ that brings λ A closest to the attention matrix of the moved head; it may leave the range of floats."""
+    (A, e), (moved_A, f) = _attention(head), _attention(moved)
+    return float(join_scale(np.sum(A * moved_A) / np.sum(A * A), f - e))
 
 
 def _rank(a: Array) -> int:

@@ -31,7 +31,8 @@ class OutputTest:
 
     ``worst`` is the largest ratio of a difference to its noise; far apart are outputs that differ by much more than
     their noise at two inputs. ``difference`` and ``noise`` are relative to the outputs, root mean squares over the
-    inputs; ``excess`` is the part of the difference that is not due to rounding.
+    inputs; ``excess`` is the part of the difference that is not due to rounding; ``largest`` is the largest difference
+    of a row of an output, or what rounding explains of it if that is more, relative to that row.
     """
 
     X: Array
@@ -41,6 +42,7 @@ class OutputTest:
     difference: float
     noise: float
     excess: float
+    largest: float
     place: int
 
 
@@ -104,9 +106,22 @@ def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array
         worst = np.max(ratio, axis=(1, 2), initial=0.0)
         shown = [np.linalg.norm(np.where(finite, x, 0.0), axis=(1, 2)) for x in (difference, noise, size)]
         relative = [np.where(shown[2] > 0, x / shown[2], 0.0) for x in shown[:2]]
+        rounding = noise * (ROUNDING / max(tolerance, ROUNDING))
+        rows = [np.max(x, axis=2) for x in (np.maximum(difference, rounding), size)]
+        row_gap = float(np.max(np.where(rows[0] > 0, rows[0] / rows[1], 0.0), initial=0.0))
     is_far = bool(np.sum(worst > FAR) >= 2 or np.any(worst > VERY_FAR))
     shows = bool(np.all(finite)) and bool(np.any(size > 0))
     exact = np.where(shown[0] > FAR * shown[1] * (ROUNDING / max(tolerance, ROUNDING)), relative[0], 0.0)
     rms = [float(np.sqrt(np.mean(x**2))) for x in (*relative, exact)]
     place = int(np.argmax(np.where(worst > FAR, relative[0], -1.0)))
-    return OutputTest(X, largest, is_far, float(worst.max()) if shows else np.inf, rms[0], rms[1], rms[2], place)
+    return OutputTest(
+        X=X,
+        exponents=largest,
+        is_far=is_far,
+        worst=float(worst.max()) if shows else np.inf,
+        difference=rms[0],
+        noise=rms[1],
+        excess=rms[2],
+        largest=row_gap if shows else np.inf,
+        place=place,
+    )

@@ -24,6 +24,8 @@ PATIENCE = 20
 WORTHWHILE = 0.95
 ROUNDING = 1e-15
 """Conjugate gradients stop when so many iterations do not lower the misfit by this factor, or at rounding errors."""
+ROUGH = 1e-2
+"""The largest relative error of a step; steps become exact as the misfit becomes small."""
 
 Scales = dict[Place, float]
 
@@ -44,12 +46,15 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
         for place, array in tensors_of(second).items()
     }
     target = _scaled(second, scales)
+    entries = np.sqrt(sum(array.size for array in target.values()))
     moved, error = _misfit(symmetry, first, target, scales)
     for _ in range(MAX_STEPS):
         if moved is None:
             break
         size = _norm(error)
-        direction = _solve(_scaled(moved, scales), error, architecture)
+        # A step that is far from the end need not be exact.
+        accuracy = min(ROUGH, size / entries)
+        direction = _solve(_scaled(moved, scales), error, architecture, accuracy)
         rate = 1.0
         while rate > 0.05:
             trial = retraction(direction, rate, architecture).compose(symmetry)
@@ -139,8 +144,8 @@ class _Derivative:
         return found
 
 
-def _solve(tensors: Tensors, error: Tensors, architecture: Architecture) -> Direction:
-    """The direction whose push is closest to the error, by preconditioned conjugate gradients."""
+def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accuracy: float) -> Direction:
+    """The direction whose push is closest to the error up to ``accuracy``, by preconditioned conjugate gradients."""
     derivative = _Derivative(tensors, architecture)
     blocks = {factor: _Sylvester.of(*factor.grams(tensors, RR)) for factor in linear_factors(architecture)}
 
@@ -151,9 +156,10 @@ def _solve(tensors: Tensors, error: Tensors, architecture: Architecture) -> Dire
     direction = precondition(gradient)
     solution = {factor: np.zeros_like(matrix) for factor, matrix in gradient.items()}
     slope = inner(gradient, direction)
-    start = last = _norm(error)
+    last = _norm(error)
+    enough = max((ROUNDING * last) ** 2, accuracy**2 * slope)
     for iteration in range(1, MAX_ITERATIONS + 1):
-        if not slope > (ROUNDING * start) ** 2:
+        if not slope > enough:
             break
         image = derivative.push(direction)
         rate = slope / _norm(image) ** 2
