@@ -6,9 +6,10 @@ from flint import fmpq
 
 from attngeom.comparison import compare
 from attngeom.comparison.evaluation import Agreement, separate_exact
-from attngeom.comparison.layerwise import drop_unread, head_matrices, layer_form, layerwise_equality
+from attngeom.comparison.layerwise import drop_unread, layerwise_equality, live_heads
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.exact import QQ, RR
+from attngeom.layer.forms import layer_form
 from attngeom.network import (
     Architecture,
     Head,
@@ -160,11 +161,11 @@ def test_known_primes_do_not_deceive():
 def test_unread_directions_are_dropped():
     architecture = Architecture((2, 3, 2), 2)
     weights = random_weights(architecture, QQ, 1)
-    layers = drop_unread(head_matrices(weights), QQ)
+    layers = drop_unread(live_heads(weights), QQ)
     assert layers[1][0][0].shape == (3, 3)
     tensors = dict(weights.tensors())
     blind = change(weights, **{f"layers_1_{name}": tensors[f"layers.1.{name}"] * [1, 1, 0] for name in "QKV"})
-    layers = drop_unread(head_matrices(blind), QQ)
+    layers = drop_unread(live_heads(blind), QQ)
     assert layers[1][0][0].shape == (2, 2) and layers[0][0][1].shape == (2, 2)
     hidden = change(blind, layers_0_V=tensors["layers.0.V"] + QQ.convert([[0], [0], [1]]) * 7)
     assert layerwise_equality(blind, hidden) is not None
@@ -187,7 +188,7 @@ def test_values_of_low_rank_between_the_layers_are_no_obstacle(kind):
 
 
 def test_form_of_a_layer_adds_up_equal_heads():
-    form = layer_form([(A, ONE), (A, TWO), (B, ONE), (B, -ONE)], Softmax(), 3, QQ, 2)
+    form = layer_form([(A, ONE), (A, TWO), (B, ONE), (B, -ONE)], Softmax(), 3, QQ)
     assert list(form) == [tuple(A.ravel())] and QQ.equal(form[tuple(A.ravel())], ONE + TWO)
 
 

@@ -148,8 +148,7 @@ def _certify_table(question: LayerQuestion) -> Certification:
     """The decision for t ≥ 2 when the linear relations hold."""
     coefficients, attention = question.coefficients, question.attention
     d = coefficients.d
-    table = np.swapaxes(coefficients.cross[:, 0, 0], 1, 2)
-    splitting = split_layer(table, QQ)
+    splitting = split_layer(coefficients.table, QQ)
     if splitting.status == "zero":
         return question.zero()
     broken = attention is not None and splitting.rank_A > attention

@@ -8,9 +8,7 @@ import numpy as np
 
 from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.exact import lapack
-from attngeom.exact.domains import RR
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
-from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.nearest import STARTS, nearest_layer
 from attngeom.layer.scaling import scale_to_one
 
@@ -36,10 +34,8 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     if distance <= tolerance:
         values = lapack.svdvals(nearest.point.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
-        half = exponent // 2
-        point = LayerMatrices(np.ldexp(nearest.point.A, half), np.ldexp(nearest.point.V, exponent - half), RR)
         reason = f"a layer lies at relative distance {distance:.2e}, within the tolerance"
-        return question.answer("realizable", reason, rank=size, points=(point,), **found)
+        return question.answer("realizable", reason, rank=size, points=(nearest.point.scaled(exponent),), **found)
     if bound > tolerance:
         if coefficients.t > 1 and conjugate_pair_distance(unit) <= tolerance * norm:
             reason = f"conjugate linear factors within the tolerance; every real layer is at distance ≥ {bound:.2e}"

@@ -25,6 +25,8 @@ from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_to_json
+from attngeom.layer.matrices import LayerMatrices
+from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result
 from attngeom.verification.records import Certificate
 
@@ -63,10 +65,7 @@ class HeadsCertification(Result):
         }
         witness = dict(self.witness)
         if self.verdict == "realizable":
-            witness["heads"] = [
-                {"field": block.domain.written} | _matrices(block.domain.format, A=block.A, V=block.V)
-                for block in self.blocks
-            ]
+            witness["heads"] = [{"field": x.domain.written} | LayerMatrices.to_json(x) for x in self.blocks]
         return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME]})
 
     def to_json(self) -> dict[str, Any]:
@@ -89,10 +88,6 @@ class HeadsCertification(Result):
         if self.blocks:
             lines["heads"] = ", ".join(f"rank A = {block.a}, rank V = {block.v}" for block in self.blocks)
         return lines
-
-
-def _matrices(write: Any, **arrays: Array) -> dict[str, list[list[Any]]]:
-    return {name: [[write(x) for x in row] for row in array] for name, array in arrays.items()}
 
 
 def certify_heads(
@@ -132,7 +127,7 @@ def certify_heads(
     if coefficients.t == 1:
         return question.answer("undecided", "one token: sums of heads are decided for t ≥ 2")
     check_exact_size(d, d_out)
-    table = np.swapaxes(coefficients.cross[:, 0, 0], 1, 2)
+    table = coefficients.table
     if QQ.is_zero(table):
         return question.answer("realizable", "the zero function, which no heads compute")
     return question.refute_by_minor(table) or question.decide(table)
@@ -195,10 +190,7 @@ class _HeadsQuestion:
         solved = all(summand.kind == "brick" for summand in found.summands) and len(real) == len(found.summands)
         fits = all(split.rank_A <= self.attention and split.rank_V <= self.value for split in real)
         if solved and fits and len(real) <= self.heads:
-            blocks = tuple(
-                FoundHead(split.points[0].A, split.points[0].V, split.rank_A, split.rank_V, split.domain)
-                for split in real
-            )
+            blocks = tuple(map(FoundHead.of, real))
             return self.answer(
                 "realizable",
                 f"{len(blocks)} head{'s' * (len(blocks) > 1)} within the ranks add up to the coefficients",
@@ -268,7 +260,7 @@ class _HeadsQuestion:
 
 
 def _pair(pair: Endomorphism) -> dict[str, list[list[str]]]:
-    return _matrices(str, X=pair[0], Y=pair[1])
+    return {name: matrix_to_json(matrix, QQ) for name, matrix in zip("XY", pair)}
 
 
 def _independent_minor(flat: Array, size: int) -> tuple[list[int], list[int]] | None:

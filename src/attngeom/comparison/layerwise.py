@@ -8,25 +8,20 @@ import numpy as np
 
 from attngeom.comparison.gauges import solve_left
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.coefficients import expand_matrices
+from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
 from attngeom.network.attention.rule import Key
 
 MAX_TABLE = 300_000
 
-HeadMatrices = tuple[Array, Array]
-"""(A, V) of one head, V the whole value map."""
-Form = dict[Key, Array]
-"""A layer as Σ W_k m_k, where the m_k are functions of its input that are independent of each other."""
 
-
-def head_matrices(weights: Weights) -> list[list[HeadMatrices]]:
+def live_heads(weights: Weights) -> list[list[HeadMatrices]]:
     """(A, V) of all heads that count: heads with V = 0, and lightning heads with A = 0, add nothing."""
     domain, zero_counts = weights.domain, not weights.architecture.rule.is_polynomial
     return [
-        [(a, v) for a, v in zip(A, V) if not domain.is_zero(v) and (zero_counts or not domain.is_zero(a))]
-        for A, V in zip(weights.attention_matrices(), weights.value_matrices())
+        [(A, V) for A, V in heads if not domain.is_zero(V) and (zero_counts or not domain.is_zero(A))]
+        for heads in head_matrices(weights)
     ]
 
 
@@ -75,34 +70,6 @@ def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[H
     return layers
 
 
-def layer_form(heads: list[HeadMatrices], rule: Attention, tokens: int, domain: Domain, d_out: int) -> Form:
-    """The layer in terms of independent functions: two layers are one function if and only if their forms are equal.
-
-    Lightning: the coefficients. Other kinds: the sums of the :meth:`terms` of their heads, which the theorem of the
-    kind says to be independent (without one, equal forms are equal functions, and nothing more). Entries that vanish
-    are left out.
-
-    >>> from attngeom.exact import QQ
-    >>> from attngeom.network.attention import Softmax
-    >>> one = QQ.eye(1)
-    >>> layer_form([(one, one), (-one, one)], Softmax(), 2, QQ, 1)
-    {(): array([[2]], dtype=object)}
-    """
-    form: Form = {}
-
-    def add(key: Key, V: Array) -> None:
-        form[key] = domain.reduce(form[key] + V) if key in form else V
-
-    for A, V in heads:
-        if rule.is_polynomial:
-            single, cross = expand_matrices(A, V, domain)
-            add((), (single if tokens == 1 else cross).reshape(d_out, -1))
-        else:
-            for key, W in rule.terms(A, V, tokens, domain):
-                add(key, W)
-    return {key: W for key, W in form.items() if not domain.is_zero(W)}
-
-
 @dataclass(frozen=True, eq=False)
 class LayerEquality:
     """The layers agree one by one. ``mixings[i]`` is the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""
@@ -127,7 +94,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     if not fits_table(first):
         return None
     architecture, domain = first.architecture, first.domain
-    layers, moved_layers = (head_matrices(weights) for weights in (first, second))
+    layers, moved_layers = (live_heads(weights) for weights in (first, second))
     if architecture.residual:
         return _equal_with_skip(layers, moved_layers, first)
     if not architecture.rule.is_polynomial:
@@ -167,16 +134,12 @@ def _equal_with_skip(
 ) -> LayerEquality | None:
     """Equal layers in turn; layers that add nothing are the identity and are skipped."""
     architecture, domain = weights.architecture, weights.domain
-    d = architecture.widths[0]
     sides = [
-        [form for heads in side if (form := layer_form(heads, architecture.rule, architecture.tokens, domain, d))]
+        [form for heads in side if (form := layer_form(heads, architecture.rule, architecture.tokens, domain))]
         for side in (layers, moved)
     ]
-    if len(sides[0]) != len(sides[1]):
+    if len(sides[0]) != len(sides[1]) or not all(are_equal(domain, a, b) for a, b in zip(*sides)):
         return None
-    for form, other in zip(*sides):
-        if form.keys() != other.keys() or not all(domain.equal(form[key], other[key]) for key in form):
-            return None
     matched = len(sides[0]) == architecture.num_layers
     return LayerEquality(tuple(_mixing(a, b, domain) for a, b in zip(layers, moved)) if matched else ())
 
@@ -192,9 +155,7 @@ def _pull_back(heads: list[HeadMatrices], B: Array | None, domain: Domain) -> li
 def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weights) -> tuple[Array, Array]:
     """The forms of both layers side by side, W = [W_k] over the union of their functions."""
     architecture, domain = weights.architecture, weights.domain
-    forms = [
-        layer_form(side, architecture.rule, architecture.tokens, domain, side[0][1].shape[0]) for side in (heads, moved)
-    ]
+    forms = [layer_form(side, architecture.rule, architecture.tokens, domain) for side in (heads, moved)]
     width = 1 if architecture.rule.is_polynomial else heads[0][1].shape[1]
     keys = list(forms[0] | forms[1])
     rows = [side[0][1].shape[0] for side in (heads, moved)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, RR, Array
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.scaling import split_scale
 from attngeom.heads.exact_heads import Decomposition, decompose
 from attngeom.heads.factors import layer_table, unit_heads
 from attngeom.heads.float_heads import balanced, find_float_heads
@@ -22,7 +22,7 @@ from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
-from attngeom.results import Standing
+from attngeom.results import Failure, Standing
 
 LARGEST_MISFIT = 1e-2
 """Relative misfit beyond which heads are not given, however noisy the input is said to be."""
@@ -144,15 +144,14 @@ def _from_coefficients(
     obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
-        return Heads(standing=standing, reason=obstacle, seed=seed, outcome="none")
-    table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
+        return Heads(standing=standing, reason=obstacle.reason, seed=seed, outcome="none")
     if domain.rounds:
-        unit, exponent = split_scale(np.ascontiguousarray(table))
+        unit, exponent = split_scale(np.ascontiguousarray(coefficients.table))
         return _scaled(_in_floats(TableSlices(unit), heads, totals, noise, seed), exponent)
     if domain != QQ:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
     check_exact_size(coefficients.d, coefficients.d_out)
-    return _exactly(table, seed)
+    return _exactly(coefficients.table, seed)
 
 
 def _from_box(
@@ -178,11 +177,8 @@ def _from_box(
 
 
 def _scaled(found: Heads, exponent: int) -> Heads:
-    """The heads of 2^exponent times the function: A and V take half of it each."""
-    half = exponent // 2
-    blocks = tuple(
-        replace(head, A=join_scale(head.A, half), V=join_scale(head.V, exponent - half)) for head in found.blocks
-    )
+    """The heads of 2^exponent times the function."""
+    blocks = tuple(head.scaled(exponent) for head in found.blocks)
     if not all(np.all(np.isfinite(matrix)) for head in blocks for matrix in (head.A, head.V)):
         return _undecided("the heads were found, but their entries leave the range of floats; scale the weights", 0)
     return replace(found, blocks=blocks)
@@ -191,8 +187,8 @@ def _scaled(found: Heads, exponent: int) -> Heads:
 def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int) -> Heads:
     """The heads as an estimate: nothing is proven, and nothing is given unless the sum of the heads fits."""
     result = find_float_heads(source, heads, totals, noise, seed)
-    if isinstance(result, str):
-        return _undecided(result, seed)
+    if isinstance(result, Failure):
+        return _undecided(result.reason, seed)
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
     tolerance = min(max(RECOVERED, 100 * noise * max(blocks.amplification, 1.0)), LARGEST_MISFIT)
@@ -206,7 +202,7 @@ def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None
     for head, (v, a) in zip(result.heads, blocks.sizes):
         assert head is not None
         A, V = balanced(*head)
-        found.append(FoundHead(A, V, a, v, RR))
+        found.append(FoundHead(A, V, RR, a, v))
     return Heads(
         standing="estimate",
         reason=f"{len(found)} heads fit the function to {result.misfit:.1e}",
@@ -266,10 +262,7 @@ def describe(found: Decomposition, seed: int) -> Heads:
         return answer("undecided", "a summand with a larger commutant was not split further", "undecided")
     if any(split.status == "complex" for split in found.splittings):
         return answer("conjugate", "the linear factors of a head are conjugate: there are no real weights", "proven")
-    blocks = tuple(
-        FoundHead(split.points[0].A, split.points[0].V, split.rank_A, split.rank_V, split.domain)
-        for split in found.splittings
-    )
+    blocks = tuple(map(FoundHead.of, found.splittings))
     if size == len(blocks):
         reason = "only one scalar for each head commutes: all layers with these rank sums have these heads (Theorem H)"
     else:

@@ -44,14 +44,17 @@ class Blocks:
 
     def spans(self) -> list[tuple[slice, slice]]:
         """The rows and columns of each block."""
-        rows = np.cumsum([0, *(r for r, _ in self.sizes)])
-        columns = np.cumsum([0, *(c for _, c in self.sizes)])
-        return [(slice(rows[k], rows[k + 1]), slice(columns[k], columns[k + 1])) for k in range(len(self.sizes))]
+        return _spans(self.sizes)
 
     def projectors(self) -> list[Array]:
         """The projectors onto the blocks, side of the outputs."""
         inverse = lapack.inv(self.B)
         return [self.B[:, rows] @ inverse[rows] for rows, _ in self.spans()]
+
+
+def _spans(sizes: tuple[tuple[int, int], ...]) -> list[tuple[slice, slice]]:
+    rows, columns = (np.cumsum([0, *side]) for side in zip(*sizes))
+    return [(slice(*rows[k : k + 2]), slice(*columns[k : k + 2])) for k in range(len(sizes))]
 
 
 def block_form(slices: Array, heads: int | None, seed: int) -> Blocks | None:
@@ -287,7 +290,7 @@ class _Form:
         rows, columns = (np.repeat(np.arange(len(sizes)), [size[k] for size in sizes]) for k in (0, 1))
         self.off = rows[:, None] != columns[None, :]
         self.off_rows, self.off_columns = rows[:, None] != rows[None, :], columns[:, None] != columns[None, :]
-        self.shape = n, m
+        self.shape, self.spans = (n, m), _spans(sizes)
 
     def blocks_of(self, slices: Array, B: Array, G: Array) -> tuple[Array, float]:
         """C_i with T_i = B C_i G, and the relative size of their off-diagonal blocks."""
@@ -298,12 +301,9 @@ class _Form:
         total = float(np.linalg.norm(C))
         return C, float(np.linalg.norm(C * self.off)) / total if total else np.inf
 
-    def _spans(self) -> list[tuple[slice, slice]]:
-        return Blocks(np.empty(0), np.empty(0), self.sizes, 0.0, 0.0, 0.0).spans()
-
     def _apply(self, X: Array, Y: Array, D: list[Array]) -> Array:
         out = np.zeros((len(D[0]), *self.shape))
-        for (rows, columns), blocks in zip(self._spans(), D):
+        for (rows, columns), blocks in zip(self.spans, D):
             out[:, :, columns] += X[:, rows] @ blocks
             out[:, rows] += blocks @ Y[columns]
         out *= self.off
@@ -312,14 +312,14 @@ class _Form:
     def _adjoint(self, R: Array, D: list[Array]) -> tuple[Array, Array]:
         n, m = self.shape
         X, Y = np.zeros((n, n)), np.zeros((m, m))
-        for (rows, columns), blocks in zip(self._spans(), D):
+        for (rows, columns), blocks in zip(self.spans, D):
             X[:, rows] += np.tensordot(R[:, :, columns], blocks, axes=((0, 2), (0, 2)))
             Y[columns] += np.tensordot(blocks, R[:, rows], axes=((0, 1), (0, 1)))
         return X * self.off_rows, Y * self.off_columns
 
     def solve(self, C: Array) -> tuple[Array, Array]:
         """The off-diagonal X, Y of least Σ ‖off(C_i − X D_i − D_i Y)‖², by conjugate gradients."""
-        D = [C[:, rows, columns] for rows, columns in self._spans()]
+        D = [C[:, rows, columns] for rows, columns in self.spans]
         n, m = self.shape
         X, Y = np.zeros((n, n)), np.zeros((m, m))
         R = C * self.off
@@ -347,7 +347,7 @@ class _Form:
         X, _ = self.solve(C * ~self.off + moved * self.off)
         B, inverse = left, lapack.inv(left)
         worst = 0.0
-        for rows, _ in self._spans():
+        for rows, _ in self.spans:
             # The projector B E B⁻¹ onto the block moves by B (X E − E X) B⁻¹.
             change = B @ X[:, rows] @ inverse[rows] - B[:, rows] @ X[rows] @ inverse
             worst = max(worst, float(np.linalg.norm(change)))

@@ -13,6 +13,7 @@ from attngeom.heads.float_blocks import Blocks, block_form
 from attngeom.heads.slices import Slices, random_symmetric
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import polar_points, polarize
+from attngeom.results import Failure
 
 SLICES = 12
 FEW_SLICES = 4
@@ -43,8 +44,8 @@ class FloatHeads:
 
 def find_float_heads(
     source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
-) -> FloatHeads | str:
-    """The heads of a layer in floats, or a sentence that says why there are none.
+) -> FloatHeads | Failure:
+    """The heads of a layer in floats, or why there are none.
 
     ``totals`` are the flattening ranks Σ v and Σ a, if known; else they are read off the singular values above
     ``noise``. The misfit is ‖T − Σ_h T_h‖ / ‖T‖ on slices that were not used.
@@ -54,9 +55,9 @@ def find_float_heads(
     T = source.contract(random_symmetric(count, source.d, rng))
     size = float(np.linalg.norm(T))
     if not np.isfinite(size):
-        return "the slices of the layer overflow double precision; scale the weights"
+        return _failure("slices", "the slices of the layer overflow double precision; scale the weights")
     if size == 0:
-        return "the layer is zero"
+        return _failure("slices", "the layer is zero")
     T = T / size
     full = measured_rank(T[0], RR, noise)
     if source.d == source.d_out == full.value and full.is_clear:
@@ -71,12 +72,12 @@ def find_float_heads(
         n, m = rank_U.value, rank_R.value
     if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
         gaps = " and ".join("none" if rank.gap is None else f"{rank.gap:.0e}" for rank in ranks)
-        return f"the flattening ranks are not clear (gaps {gaps}); give the sizes"
+        return _failure("ranks", f"the flattening ranks are not clear (gaps {gaps}); give the sizes")
     n, m = (n, m) if totals is None else totals
     U, R = U[:, :n], R[:, :m]
     blocks = block_form(U.T @ T @ R, heads, seed)
     if blocks is None:
-        return "the slices show no common block form"
+        return _failure("blocks", "the slices show no common block form")
     lefts, rights = U @ blocks.B, blocks.G @ R.T
     left_inverses, right_inverses = lapack.inv(blocks.B) @ U.T, R @ lapack.inv(blocks.G)
     found = tuple(
@@ -92,6 +93,10 @@ def find_float_heads(
         if head is not None:
             rest -= head[1] @ fresh @ head[0]
     return FloatHeads(found, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
+
+
+def _failure(stage: str, reason: str) -> Failure:
+    return Failure(stage=stage, reason=reason)
 
 
 def _basis(wide: Array, noise: float) -> tuple[Array, Rank]:

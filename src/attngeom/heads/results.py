@@ -6,29 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from attngeom.exact.domains import Array, Domain
+from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import LayerSplitting
 from attngeom.results import Result
 
 HeadsOutcome = Literal["found", "conjugate", "none", "undecided"]
 
 
 @dataclass(frozen=True, eq=False)
-class FoundHead:
+class FoundHead(LayerMatrices):
     """One head: A (d×d) of rank a and V (d_out×d) of rank v over ``domain``, one point of its fiber up to scale."""
 
-    A: Array
-    V: Array
     a: int
     v: int
-    domain: Domain
 
-    def to_json(self) -> dict[str, Any]:
-        rows = {name: [[self.domain.format(x) for x in row] for row in array] for name, array in self.matrices.items()}
-        return {"attention": self.a, "value": self.v, "field": self.domain.label, **rows}
+    @classmethod
+    def of(cls, split: LayerSplitting) -> FoundHead:
+        """The first point of a splitting that has one."""
+        point = split.points[0]
+        return cls(point.A, point.V, point.domain, split.rank_A, split.rank_V)
 
-    @property
-    def matrices(self) -> dict[str, Array]:
-        return {"A": self.A, "V": self.V}
+    def to_json(self, attention: int | None = None) -> dict[str, Any]:
+        widths = {"attention": self.a, "value": self.v, "field": self.domain.label}
+        return widths | super().to_json(attention)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,10 +11,12 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import measured_rank
-from attngeom.heads.factors import ReducedHead, factor, layer_table, reduce_heads
+from attngeom.heads.factors import ReducedHead, factor, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
 from attngeom.layer.coefficients import quadric_table
+from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.network import Weights
+from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result
 
 UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
@@ -58,9 +60,7 @@ class Uniqueness(Result):
         }
         if self.witness is not None:
             domain = self.witness.domain
-            record["witness"] = {
-                name: [[domain.format(x) for x in row] for row in array] for name, array in self.witness.tensors()
-            }
+            record["witness"] = {name: matrix_to_json(array, domain) for name, array in self.witness.tensors()}
         return record
 
     def rows(self) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ def _refuted(
     reason: str,
     theorem: str,
     weights: Weights,
-    candidates: Iterator[list[tuple[Array, Array]]],
+    candidates: Iterator[list[HeadMatrices]],
     pairs: tuple[HeadPair, ...] = (),
     commutant: int | None = None,
 ) -> Uniqueness:
@@ -128,10 +128,6 @@ def _refuted(
         commutant=commutant,
         witness=_first_witness(weights, candidates) if exact else None,
     )
-
-
-def _matrices(weights: Weights) -> list[tuple[Array, Array]]:
-    return list(zip(weights.attention_matrices()[0], weights.value_matrices()[0]))
 
 
 def _decide_lightning(weights: Weights, heads: Sequence[ReducedHead]) -> Uniqueness:
@@ -183,10 +179,10 @@ def _decide_lightning(weights: Weights, heads: Sequence[ReducedHead]) -> Uniquen
     )
 
 
-def _double(weights: Weights, zero: int) -> Iterator[list[tuple[Array, Array]]]:
+def _double(weights: Weights, zero: int) -> Iterator[list[HeadMatrices]]:
     """Heads with φ_h = 2φ_h + (−φ_h) for the first h that is not the given zero head; of a zero layer, φ − φ."""
     domain = weights.domain
-    heads = _matrices(weights)
+    heads = head_matrices(weights)[0]
     # A softmax head with A = 0 takes the mean, a lightning head with A = 0 is zero.
     blind = not weights.architecture.rule.is_polynomial
     live = [i for i, (A, V) in enumerate(heads) if not domain.is_zero(V) and (blind or not domain.is_zero(A))]
@@ -203,7 +199,7 @@ def _double(weights: Weights, zero: int) -> Iterator[list[tuple[Array, Array]]]:
 
 def _mixed(
     heads: Sequence[ReducedHead], homs: Mapping[tuple[int, int], Homs], pairs: Sequence[HeadPair], domain: Domain
-) -> Iterator[list[tuple[Array, Array]]]:
+) -> Iterator[list[HeadMatrices]]:
     """Heads with O_h + ε O_g X and Q_g − ε Y Q_h in place of O_h and Q_g, for the homomorphisms (X, Y): h → g."""
     multiply = domain.matmul
     for pair in pairs:
@@ -220,7 +216,7 @@ def _mixed(
             yield changed
 
 
-def _first_witness(weights: Weights, candidates: Iterator[list[tuple[Array, Array]]]) -> Weights | None:
+def _first_witness(weights: Weights, candidates: Iterator[list[HeadMatrices]]) -> Weights | None:
     """The first candidate with the same layer and other heads, as weights of the architecture."""
     for heads in candidates:
         found = _build(weights, heads)
@@ -229,7 +225,7 @@ def _first_witness(weights: Weights, candidates: Iterator[list[tuple[Array, Arra
     return None
 
 
-def _build(weights: Weights, heads: Sequence[tuple[Array, Array]]) -> Weights:
+def _build(weights: Weights, heads: Sequence[HeadMatrices]) -> Weights:
     """Weights of the architecture with these (A, V), whose ranks must fit."""
     architecture, domain = weights.architecture, weights.domain
     layer = architecture.layers[0]
@@ -248,26 +244,18 @@ def _build(weights: Weights, heads: Sequence[tuple[Array, Array]]) -> Weights:
 
 def _is_witness(weights: Weights, other: Weights) -> bool:
     """Whether both have one function and other head functions, exactly; lightning with t ≥ 2 and softmax."""
-    domain = weights.domain
-    if weights.architecture.rule.is_polynomial:
-        if not domain.equal(layer_table(weights), layer_table(other)):
-            return False
-        sides = [
-            sorted(str(quadric_table(A, V, domain).tolist()) for A, V in _matrices(side)) for side in (weights, other)
-        ]
-        return sides[0] != sides[1]
-    tokens, rule = weights.architecture.tokens, weights.architecture.rule
-    forms: list[dict[Any, Array]] = []
-    names = []
-    for side in (weights, other):
-        form: dict[Any, Array] = {}
-        for A, V in _matrices(side):
-            for key, W in rule.terms(A, V, tokens, domain):
-                form[key] = domain.reduce(form[key] + W) if key in form else W
-        forms.append({key: W for key, W in form.items() if not domain.is_zero(W)})
-        names.append(sorted(str((A.tolist() if tokens > 1 else 0, V.tolist())) for A, V in _matrices(side)))
-    same = forms[0].keys() == forms[1].keys() and all(domain.equal(W, forms[1][key]) for key, W in forms[0].items())
-    return same and names[0] != names[1]
+    domain, rule, tokens = weights.domain, weights.architecture.rule, weights.architecture.tokens
+    sides = [head_matrices(side)[0] for side in (weights, other)]
+    if not are_equal(domain, *(layer_form(heads, rule, tokens, domain) for heads in sides)):
+        return False
+
+    def name(A: Array, V: Array) -> str:
+        if rule.is_polynomial:
+            return str(quadric_table(A, V, domain).tolist())
+        return str((A.tolist() if tokens > 1 else 0, V.tolist()))
+
+    one, two = (sorted(name(A, V) for A, V in heads) for heads in sides)
+    return one != two
 
 
 def _decide_softmax(weights: Weights, heads: Sequence[ReducedHead]) -> Uniqueness:
@@ -275,7 +263,7 @@ def _decide_softmax(weights: Weights, heads: Sequence[ReducedHead]) -> Uniquenes
     architecture, domain = weights.architecture, weights.domain
     if not domain.is_exact:
         return _undecided("Theorem D compares attention matrices, which floats do not tell apart; give exact weights")
-    matrices = _matrices(weights)
+    matrices = head_matrices(weights)[0]
     dead = next((i for i, (_, V) in enumerate(matrices) if domain.is_zero(V)), None)
     if dead is not None:
         reason = f"head {dead + 1} has V = 0, and φ = 2φ + (−φ) makes use of it"
@@ -292,8 +280,8 @@ def _decide_softmax(weights: Weights, heads: Sequence[ReducedHead]) -> Uniquenes
 
 
 def _moved(
-    heads: Sequence[ReducedHead], matrices: list[tuple[Array, Array]], i: int, j: int, domain: Domain
-) -> Iterator[list[tuple[Array, Array]]]:
+    heads: Sequence[ReducedHead], matrices: list[HeadMatrices], i: int, j: int, domain: Domain
+) -> Iterator[list[HeadMatrices]]:
     """V_i + o wᵀ and V_j − o wᵀ with o in the image of V_i and w in the rows of V_j: no rank grows."""
     for step in (1, 2, 3):
         part = domain.times(heads[i].O[:, :1] * heads[j].W[:1], domain.convert([step]))
@@ -303,7 +291,7 @@ def _moved(
         yield changed
 
 
-def _decide_two_tokens(weights: Weights, matrices: list[tuple[Array, Array]]) -> Uniqueness:
+def _decide_two_tokens(weights: Weights, matrices: list[HeadMatrices]) -> Uniqueness:
     domain = weights.domain
     for (A, _), (B, _) in combinations(matrices, 2):
         if domain.is_zero(domain.reduce(A + B)):

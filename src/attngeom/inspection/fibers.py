@@ -14,7 +14,7 @@ from attngeom.inspection.hypotheses import (
     virtual_ranks,
     visible_layers,
 )
-from attngeom.network import Weights
+from attngeom.network import Architecture, Weights
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,25 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if not weights.architecture.has_virtual_weights:
         return None
     ranks = virtual_ranks(weights, noise)
-    theorem = FIBER_THEOREMS.get(weights.architecture.kind)
+    architecture = weights.architecture
+    theorem = FIBER_THEOREMS.get(architecture.kind)
     if theorem is None:
-        return VirtualFiber(None, f"no theorem covers the fibers of {weights.architecture.kind} attention", False)
-    if theorem == "Theorem A":
-        return _softmax_fiber(weights, ranks)
-    if theorem == "Theorem S":
-        return _sigmoid_fiber(weights, ranks)
-    return _lightning_fiber(weights, ranks, check_hypotheses(weights, noise))
+        return VirtualFiber(None, f"no theorem covers the fibers of {architecture.kind} attention", False)
+    if theorem == "Theorem F":
+        return _lightning_fiber(weights, ranks, check_hypotheses(weights, noise))
+    everything = _names(1, architecture.num_layers)
+    theorem = "Theorem A'" if theorem == "Theorem A" and architecture.causal else theorem
+    if theorem != "Theorem S" and architecture.tokens == 1:
+        words = f"one token attends to itself alone: the function is L x, and {_listed(everything)} are not seen"
+        return VirtualFiber(theorem, words, True, ("L",), everything)
+    nonzero = is_nonzero(ranks.L)
+    if nonzero is None:
+        return VirtualFiber(None, "floats do not tell whether L = 0", False)
+    if not nonzero:
+        words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
+        return VirtualFiber(theorem, words, True, ("L",), everything)
+    seen_fiber = {"Theorem A": _softmax_fiber, "Theorem A'": _causal_fiber, "Theorem S": _sigmoid_fiber}[theorem]
+    return seen_fiber(architecture, ranks)
 
 
 def _names(first: int, last: int) -> tuple[str, ...]:
@@ -81,28 +92,15 @@ def _listed(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _softmax_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
-    architecture = weights.architecture
+def _softmax_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
     layers, t = architecture.num_layers, architecture.tokens
-    everything = _names(1, layers)
-    theorem = "Theorem A'" if architecture.causal else "Theorem A"
-    if t == 1:
-        words = f"one token attends to itself alone: the function is L x, and {_listed(everything)} are not seen"
-        return VirtualFiber(theorem, words, True, ("L",), everything)
-    nonzero = is_nonzero(ranks.L)
-    if nonzero is None:
-        return VirtualFiber(None, "floats do not tell whether L = 0", False)
-    if not nonzero:
-        words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
-        return VirtualFiber(theorem, words, True, ("L",), everything)
-    if architecture.causal:
-        return _causal_fiber(ranks, layers, t)
+    theorem = "Theorem A"
     seen = visible_layers(ranks, t)
     blind = tuple(i + 1 for i, visible in enumerate(seen) if visible is False)
     hidden = next((i + 1 for i, visible in enumerate(seen[:-1]) if not visible), None)
     if hidden is None:
         words = "no layer before the last is blind: the fiber is the point (M, L)"
-        return VirtualFiber(theorem, words, True, ("L", *everything), (), False, blind)
+        return VirtualFiber(theorem, words, True, ("L", *_names(1, layers)), (), False, blind)
     if seen[hidden - 1] is None:
         return VirtualFiber(None, f"floats do not tell whether layer {hidden} is blind", False, blind=blind)
     why = "skew-symmetric and t = 2" if t == 2 else "zero"
@@ -112,16 +110,8 @@ def _softmax_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
     return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
 
 
-def _sigmoid_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
-    architecture = weights.architecture
+def _sigmoid_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
     layers, t = architecture.num_layers, architecture.tokens
-    everything = _names(1, layers)
-    nonzero = is_nonzero(ranks.L)
-    if nonzero is None:
-        return VirtualFiber(None, "floats do not tell whether L = 0", False)
-    if not nonzero:
-        words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
-        return VirtualFiber("Theorem S", words, True, ("L",), everything)
     if layers > 1 and (t == 1 or architecture.causal):
         why = "one token" if t == 1 else "a causal mask"
         return VirtualFiber(None, f"several layers with {why}: L is determined, no theorem covers the M_i", False)
@@ -135,13 +125,13 @@ def _sigmoid_fiber(weights: Weights, ranks: VirtualRanks) -> VirtualFiber:
             blind = (i,) if is_nonzero(rank) is False else ()
             return VirtualFiber(None, f"M_{i} {words}", False, blind=blind, first_blind=i if blind else None)
     words = "no M_i before the last is zero: the fiber is the point (M, L)"
-    return VirtualFiber("Theorem S", words, True, ("L", *everything))
+    return VirtualFiber("Theorem S", words, True, ("L", *_names(1, layers)))
 
 
-def _causal_fiber(ranks: VirtualRanks, layers: int, t: int) -> VirtualFiber:
-    theorem = "Theorem A'"
+def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
+    theorem, layers = "Theorem A'", architecture.num_layers
     everything = ("L", *_names(1, layers))
-    if t >= 3 or layers == 1:
+    if architecture.tokens >= 3 or layers == 1:
         return VirtualFiber(theorem, "causal, t ≥ 3 or one layer: the fiber is the point (M, L)", True, everything)
     if all(is_nonzero(rank) for rank in ranks.M):
         words = "causal, t = 2 and no M_i is zero: other points of the fiber, if any, have some M_i = 0"

@@ -73,6 +73,11 @@ class Coefficients:
         return f"Coefficients({self.d}×{self.t} → {self.d_out}×{self.t}, {size}{outside})"
 
     @property
+    def table(self) -> Array:
+        """The quadrics (d_out, d, d(d+1)/2) by which token 1 attends to token 0: with and without a mask, t ≥ 2."""
+        return swap(self.cross[:, 1, 0])
+
+    @property
     def scaled_single(self) -> Array:
         """y_R = c(R) / |orbit of R|."""
         return _divide(self.single, triple_orbits(self.d), self.domain)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.scaling import join_scale
 from attngeom.network.factorization import factor_attention
+from attngeom.network.symmetry.files import matrix_to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,4 +33,9 @@ class LayerMatrices:
         arrays = {"A": self.A, "V": self.V}
         if attention is not None:
             arrays["Q"], arrays["K"] = factor_attention(self.A, attention, self.domain)
-        return {name: [[self.domain.format(x) for x in row] for row in array] for name, array in arrays.items()}
+        return {name: matrix_to_json(array, self.domain) for name, array in arrays.items()}
+
+    def scaled(self, exponent: int) -> Self:
+        """The floats (A, V) of 2^exponent times the function: A and V take half of it each."""
+        half = exponent // 2
+        return replace(self, A=join_scale(self.A, half), V=join_scale(self.V, exponent - half))

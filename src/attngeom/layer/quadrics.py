@@ -107,14 +107,14 @@ class SplitQuadric:
         return domain.reduce(domain.reduce(self.first - shift) * self.scale), domain.reduce(self.first + shift)
 
 
-def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
-    """The nonzero quadric as a form of rank at most 2 over the field, or its rank if that is 3 or more.
+def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | None:
+    """The nonzero quadric as a form of rank at most 2 over the field; None if its rank is 3 or more.
 
     >>> from attngeom.exact import QQ
     >>> split_quadric(QQ.convert([1, 2, -1]), 2, QQ).square
     2
-    >>> split_quadric(QQ.convert([1, 0, 0, 1, 0, 1]), 3, QQ)
-    3
+    >>> split_quadric(QQ.convert([1, 0, 0, 1, 0, 1]), 3, QQ) is None
+    True
     """
     B = symmetric_matrix(quadric, d, domain)
     diagonal = [index for index in range(d) if B[index, index]]
@@ -126,10 +126,10 @@ def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | int:
         return SplitQuadric(scale, first, None, None)
     diagonal = [index for index in range(d) if rest[index, index]]
     if not diagonal:
-        return domain.rank(B)
+        return None
     second_scale, second = _square_part(rest, diagonal[0], domain)
     if not domain.equal(rest, _outer(second_scale, second, second, domain)):
-        return domain.rank(B)
+        return None
     square = domain.reduce(-second_scale * domain.invert(scale))
     return SplitQuadric(scale, first, second, square)
 
@@ -144,7 +144,7 @@ def _square_part(B: Array, index: int, domain: Domain) -> tuple[Any, Array]:
     return scale, domain.reduce(B[index] * domain.invert(scale))
 
 
-def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | int:
+def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | None:
     """A form without diagonal terms is of rank 2 only if it is a product of two forms over the field."""
     d = B.shape[0]
     k, l = np.triu_indices(d)
@@ -155,7 +155,7 @@ def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQua
     second = domain.reduce(domain.reduce(2 * B[row]) * inverse)
     first = domain.reduce(domain.reduce(2 * B[column]) * inverse)
     product = multiply_forms(domain.reduce(first * scale), second, domain)
-    return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else domain.rank(B)
+    return SplitQuadric(scale, first, second, None) if domain.equal(product, quadric) else None
 
 
 def discriminant(quadric: Array, d: int) -> int:

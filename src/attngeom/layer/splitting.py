@@ -83,9 +83,8 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
         return LayerSplitting("zero", domain, (), 0, 0)
     n, m = anchor
     split = split_quadric(table[n, m], d, domain)
-    if isinstance(split, int):
-        reason = f"the quadric of output {n} and target {m} has rank {split}, so it is no product of two linear forms"
-        return LayerSplitting("none", domain, (), 0, 0, (Obstruction("rank", n, m, anchor, reason),))
+    if split is None:
+        return LayerSplitting("none", domain, (), 0, 0, (_obstruction("product", table, domain, anchor, anchor),))
     factors = split.linear_factors(domain)
     if factors is None:
         return _split_irrational(table, domain, anchor, split)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import QQ, Array
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
-from attngeom.learning.certificate import certify
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import one_layer
+from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
@@ -28,13 +28,12 @@ from attngeom.verification.records import Certificate
 class LearningCoefficient(Result):
     """(λ, m) of K(w) = ½ E‖φ_w(X) − φ_w0(X)‖² at w0: vol{K ≤ ε near w0} is of order ε^λ (log 1/ε)^(m−1).
 
-    ``value`` and ``multiplicity`` are None where nothing is proven; ``lower`` and ``upper`` then bound λ. The inputs
+    ``pair`` is (λ, m), None where nothing is proven; ``lower`` and ``upper`` then bound λ. The inputs
     have a density on an open set and finite moments. λ is local: other weights of the same function have others.
     """
 
     weights: Weights
-    value: Fraction | None
-    multiplicity: int | None
+    pair: Pair | None
     lower: Fraction
     upper: Fraction
     stratum: str
@@ -46,14 +45,33 @@ class LearningCoefficient(Result):
     @property
     def certificate(self) -> Certificate | None:
         """What ``attngeom verify`` rechecks; None for estimates, bounds, samples, and ranks that balls certified."""
-        if self.pair is None or self.witness is None or not self.is_proven:
+        witness, weights = self.witness, self.weights
+        if self.pair is None or witness is None or not self.is_proven or weights.domain != QQ:
             return None
-        return certify(self.weights, self.pair, self.theorem, self.blocks, self.witness, self.seed)
+        if witness and witness.get("prime") is None:
+            return None
+        claim = {
+            "kind": "learning-coefficient",
+            "architecture": weights.architecture.to_json(),
+            "tensors": {name: matrix_to_json(array, QQ) for name, array in weights.tensors()},
+            "lambda": str(self.pair.value),
+            "multiplicity": self.pair.multiplicity,
+        }
+        # For each head the ranks of K, Q, A, O, W and V, None where V is one matrix.
+        ranks = [[*_listed(A), *_listed(V)] for A, V in zip(self.blocks[::2], self.blocks[1::2])]
+        primes = [witness["prime"]] if witness else []
+        evidence = {"theorem": self.theorem, "ranks": ranks, **witness}
+        return Certificate(claim, evidence, {"seed": self.seed, "primes": primes})
 
     @property
-    def pair(self) -> Pair | None:
-        """(λ, m)."""
-        return None if self.value is None or self.multiplicity is None else Pair(self.value, self.multiplicity)
+    def value(self) -> Fraction | None:
+        """λ."""
+        return None if self.pair is None else self.pair.value
+
+    @property
+    def multiplicity(self) -> int | None:
+        """m."""
+        return None if self.pair is None else self.pair.multiplicity
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -88,6 +106,10 @@ class LearningCoefficient(Result):
         if gaps:
             shown["smallest gap of a rank"] = f"{min(gaps):.1e}"
         return shown
+
+
+def _listed(block: Block) -> list[int | None]:
+    return [None, None, block.rank] if block.point is None else [block.point.left, block.point.right, block.rank]
 
 
 def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0) -> LearningCoefficient:
@@ -125,8 +147,7 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
         reason=reason,
         seed=seed if found.witness else None,
         weights=weights,
-        value=None if pair is None else pair.value,
-        multiplicity=None if pair is None else pair.multiplicity,
+        pair=pair,
         lower=lower,
         upper=upper,
         stratum=describe_stratum(blocks, found),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 from typing import Any
@@ -213,17 +213,6 @@ def least_block(block: Block) -> Pair:
 
 
 def _restate(local: LearningCoefficient, pair: Pair | None, standing: Standing, reason: str) -> LearningCoefficient:
-    return LearningCoefficient(
-        standing=standing,
-        reason=reason,
-        seed=local.seed,
-        weights=local.weights,
-        value=None if pair is None else pair.value,
-        multiplicity=None if pair is None else pair.multiplicity,
-        lower=local.lower * 0 if pair is None else pair.value,
-        upper=local.upper if pair is None else pair.value,
-        stratum=local.stratum,
-        theorem=local.theorem,
-        blocks=local.blocks,
-        measured=local.measured,
-    )
+    lower = local.lower * 0 if pair is None else pair.value
+    upper = local.upper if pair is None else pair.value
+    return replace(local, standing=standing, reason=reason, pair=pair, lower=lower, upper=upper, witness=None)

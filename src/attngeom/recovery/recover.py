@@ -104,11 +104,10 @@ def _recover_unit(
         failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
         return Recovery.stopped(failure, seed=seed, domain=domain)
     causal = architecture.causal if architecture is not None else causal or looks_causal(coefficients)
-    # Token 1 attends to token 0 with and without causal mask.
-    table = np.swapaxes(coefficients.cross[:, 1, 0], 1, 2)
+    table = coefficients.table
     obstacle = check_copies(coefficients, causal, tolerance)
     if obstacle is not None:
-        return Recovery.stopped(Failure(stage="coefficients", reason=obstacle), **known)
+        return Recovery.stopped(obstacle, **known)
     if domain.rounds:
         floats = split_layer_floats(np.ascontiguousarray(table), tolerance, seed)
         if floats.status == "zero":

@@ -208,4 +208,4 @@ def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> R
     if isinstance(found, Failure):
         return Recovery.stopped(found, queries=box.queries, seed=seed, domain=field)
     reason = f"equal outputs at {CHECKS} random inputs over GF({field.p})"
-    return Recovery.found(found, reason, 0.0, "probabilistic", queries=box.queries, seed=seed)
+    return Recovery.found(found, reason, 0.0, standing="probabilistic", queries=box.queries, seed=seed)

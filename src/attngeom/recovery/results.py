@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attngeom.exact.domains import Domain
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
-from attngeom.results import Failure, Result, Standing
+from attngeom.results import Failure, Result
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
 
@@ -53,19 +53,10 @@ class Recovery(Result):
         )
 
     @classmethod
-    def found(
-        cls, weights: Weights, reason: str, error: float, standing: Standing = "estimate", **known: Any
-    ) -> Recovery:
-        """The answer with weights that were checked at inputs that were not used."""
-        return cls(
-            standing=standing,
-            outcome="recovered",
-            reason=reason,
-            weights=(weights,),
-            domain=weights.domain,
-            error_estimate=error,
-            **known,
-        )
+    def found(cls, weights: Weights, reason: str, error: float, **known: Any) -> Recovery:
+        """The answer with weights that were checked at inputs that were not used; an estimate unless ``known``."""
+        checked = {"weights": (weights,), "domain": weights.domain, "error_estimate": error}
+        return cls(**{"standing": "estimate", "outcome": "recovered", "reason": reason, **checked, **known})
 
     @classmethod
     def judged(cls, weights: Weights, error: float, tolerance: float, note: str = "", **known: Any) -> Recovery:
@@ -77,9 +68,7 @@ class Recovery(Result):
             " the function is not of this architecture"
         )
         failure = Failure(stage="check", reason=reason)
-        return cls.stopped(
-            failure, error_estimate=error, domain=weights.domain, queries=known["queries"], seed=known["seed"]
-        )
+        return cls.stopped(failure, error_estimate=error, domain=weights.domain, **known)
 
     @property
     def is_exact(self) -> bool:
