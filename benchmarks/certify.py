@@ -1,4 +1,4 @@
-"""certify: accuracy on thousands of arrays with known answers, and speed and memory at d = d_out = 30.
+"""certify: accuracy on thousands of arrays with known answers, speed at d = d_out = 30, memory of both commands.
 
     python benchmarks/certify.py [--quick] [--count N]
 
@@ -9,8 +9,11 @@ one coefficient changed, and conjugate pairs. Every verdict must be right and ev
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -26,6 +29,7 @@ from tests.certification.cases import change_one, change_table, conjugate_pair, 
 from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.exact import QQ
+from attngeom.layer.files import write_coefficients
 from attngeom.verification import verify
 
 
@@ -107,12 +111,44 @@ def table_of_sizes(sizes: list[int]) -> None:
         print(f"{d:>4}{number:>14,}{columns}{memory():>9.0f}{before:>9.0f}", flush=True)
 
 
+def run(*arguments: str) -> tuple[float, float]:
+    """CPU seconds and peak memory in MB of one command in its own process."""
+    process = subprocess.Popen([sys.executable, "-m", "attngeom", *arguments], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, arguments
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def table_of_files(sizes: list[int]) -> None:
+    idle = run("verify", "--help")[1]
+    print(
+        "\nthe commands on files, d = d_out, t = 2: processor seconds, peak memory in MB and as a multiple of the file"
+    )
+    print(f"{'d':>4}{'file MB':>9}{'certify s':>11}{'MB':>7}{'ratio':>7}{'verify s':>11}{'MB':>7}{'ratio':>7}")
+    print(f"{'':4}{'none':>9}{'':29}{idle:>14.0f}")
+    for d in sizes:
+        rng = np.random.default_rng(d)
+        with tempfile.TemporaryDirectory() as folder:
+            given, proof = str(Path(folder) / "coefficients.json"), str(Path(folder) / "certificate.json")
+            write_coefficients(from_matrices(QQ.random((d, d), rng), QQ.random((d, d), rng), 2), given)
+            size = Path(given).stat().st_size / 1e6
+            columns = ""
+            for name, arguments in (("certify", (given, "--out", proof)), ("verify", (proof, "--budget", "10"))):
+                seconds, peak = run(name, *arguments)
+                emit("commands on files", f"d = d' = {d}: {name}", seconds, size=d)
+                emit("peak memory over size of the file", f"d = d' = {d}: {name}", peak / size, size=d, unit="times")
+                columns += f"{seconds:>11.2f}{peak:>7.0f}{peak / size:>7.2f}"
+            print(f"{d:>4}{size:>9.1f}{columns}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds")
     parser.add_argument("--count", type=int, default=10_000, help="arrays of each kind")
     arguments = parser.parse_args()
     table_of_sizes([5, 10] if arguments.quick else [5, 10, 20, 30])
+    table_of_files([10] if arguments.quick else [10, 20, 30])
     table_of_accuracy(200 if arguments.quick else arguments.count)
 
 

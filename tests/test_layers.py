@@ -8,6 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "attngeom"
 LAYERS = [
     {"errors", "files", "palette", "results", "version"},
+    {"streams"},
     {"drawing"},
     {"exact"},
     {"network"},
@@ -27,8 +28,8 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
-VERIFIERS = {"errors", "files", "results", "version", "exact", "network", "verification"}
-VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files"}
+VERIFIERS = {"errors", "files", "streams", "results", "version", "exact", "network", "verification"}
+VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.terms"}
 
 
 def layer(module: str) -> str | None:

@@ -7,14 +7,16 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from attngeom.errors import FormatError, InputError, SizeError
 
 MAX_JSON_BYTES = 2**31
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def check_target(path: str | Path) -> Path:
@@ -42,20 +44,26 @@ def _describe(mode: int) -> str:
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:
-    """Write under a temporary name in the same folder, flush to disk, then rename: readers see all or nothing.
+    """Write all of a file or nothing; see :func:`replacing`."""
+    with replacing(path) as stream:
+        stream.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A stream under a temporary name in the same folder; it gets the name if the block ends well, else it is gone.
 
     A file that is there keeps its mode; a new one gets the mode of the umask. See :func:`check_target`.
     """
     path = check_target(path)
-    content = data.encode() if isinstance(data, str) else data
     temporary = path.parent / f".attngeom-{secrets.token_hex(8)}.tmp"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        stream = temporary.open("xb")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; give a path in a writable folder") from None
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
+        with stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         if path.exists():
@@ -79,28 +87,34 @@ def make_folder(path: str | Path) -> Path:
     return path
 
 
-def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
-    """The content of a file whose size is checked first."""
+def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
+    """The path of a file of at most so many bytes."""
     path = Path(path)
     try:
         size = path.stat().st_size
-        if not path.is_file():
-            raise InputError(f"{path} is not a file; give the path of a file")
-        if size > largest:
-            raise SizeError(f"{path} has {size:,} bytes; at most {largest:,} are read")
-        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; give the path of an existing file") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if not path.is_file():
+        raise InputError(f"{path} is not a file; give the path of a file")
+    if size > largest:
+        raise SizeError(f"{path} has {size:,} bytes; at most {largest:,} are read")
+    return path
+
+
+def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
+    """The content of a file whose size is checked first."""
+    try:
+        return check_source(path, largest).read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the path of an existing file") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
-def parse_json(text: str | bytes, name: str = "input") -> Any:
-    """Strict JSON: no duplicate keys, no NaN or Infinity, bounded digits, no halves of characters.
-
-    >>> parse_json('{"a": [1, 2.5]}')
-    {'a': [1, 2.5]}
-    """
+def strict_hooks(name: str) -> dict[str, Any]:
+    """What the decoder of the standard library is given: unique keys, finite numbers."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
@@ -119,11 +133,20 @@ def parse_json(text: str | bytes, name: str = "input") -> Any:
     def constant(word: str) -> None:
         raise FormatError(f"{name}: {word} found; finite numbers are required")
 
+    return {"object_pairs_hook": unique, "parse_float": real, "parse_constant": constant}
+
+
+def parse_json(text: str | bytes, name: str = "input") -> Any:
+    """Strict JSON: no duplicate keys, no NaN or Infinity, bounded digits, no halves of characters.
+
+    >>> parse_json('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=unique, parse_float=real, parse_constant=constant)
-        if _ESCAPED_SURROGATE.search(text) and _has_surrogate(value):
+        value = json.loads(text, **strict_hooks(name))
+        if ESCAPED_SURROGATE.search(text) and _has_surrogate(value):
             raise FormatError(f"{name}: half of a character (a lone surrogate) found; valid Unicode is required")
         return value
     except UnicodeDecodeError:

@@ -104,7 +104,7 @@ def test_every_changed_value_is_rejected_by_the_mathematics(name: str) -> None:
     """With a fresh digest, so that only the meaning is wrong."""
     original = certificate(name)
     assert verify(original).valid
-    record = {"claim": dict(original.claim), "witness": dict(original.witness)}
+    record = {part: original.to_json()[part] for part in ("claim", "witness")}
     for path, value in leaves(record):
         for mutation in mutations(value):
             changed = replaced(record, path, mutation)

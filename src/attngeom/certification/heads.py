@@ -24,7 +24,7 @@ from attngeom.heads.exact_heads import Decomposition, decompose
 from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.files import coefficients_to_json
+from attngeom.layer.files import coefficients_record
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result
@@ -61,7 +61,7 @@ class HeadsCertification(Result):
             "heads": self.heads,
             "attention": self.attention,
             "value": self.value,
-            "coefficients": coefficients_to_json(self.coefficients),
+            "coefficients": coefficients_record(self.coefficients),
         }
         witness = dict(self.witness)
         if self.verdict == "realizable":

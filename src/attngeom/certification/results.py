@@ -10,7 +10,7 @@ from typing import Any, Literal
 from attngeom.certification.refutation import Violation
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.files import coefficients_to_json
+from attngeom.layer.files import coefficients_record
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
@@ -53,7 +53,7 @@ class Certification(Result):
             "verdict": self.verdict,
             "attention": self.attention,
             "rank": self.rank,
-            "coefficients": coefficients_to_json(self.coefficients),
+            "coefficients": coefficients_record(self.coefficients),
         }
         witness = dict(self.witness)
         if self.points:

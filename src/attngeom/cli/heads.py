@@ -11,7 +11,6 @@ from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
 from attngeom.cli.output import print_json, print_pairs
 from attngeom.errors import InputError
-from attngeom.files import read_json
 from attngeom.heads.finding import find_heads
 from attngeom.heads.generic import generic_heads
 from attngeom.heads.uniqueness import heads_unique
@@ -19,8 +18,10 @@ from attngeom.interop import read_weights
 from attngeom.interop.weights import weights_from_json
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import FORMAT, coefficients_from_json
+from attngeom.layer.terms import collect_terms
 from attngeom.network import Architecture, Weights
 from attngeom.results import Result
+from attngeom.streams import read_long_json
 
 EXITS = {
     "unique": 0,
@@ -71,7 +72,7 @@ def _read(source: Path) -> Weights | Coefficients:
     """Weights or coefficients, told apart by the format that the file names."""
     if source.suffix != ".json":
         return read_weights(source)
-    record = read_json(source)
+    record = read_long_json(source, {"terms": collect_terms})
     if isinstance(record, dict) and record.get("format") == FORMAT:
         return coefficients_from_json(record, str(source))
     return weights_from_json(record, str(source))

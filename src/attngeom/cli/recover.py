@@ -12,14 +12,15 @@ from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, pa
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
-from attngeom.files import read_json
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
+from attngeom.layer.terms import collect_terms
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
+from attngeom.streams import read_long_json
 
 EXITS = {"recovered": 0, "closure_only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
 
@@ -59,7 +60,7 @@ def recover_command(
         )
         _report_plan(plan_queries(architecture, seed), out, json)
         return
-    record = read_json(source)
+    record = read_long_json(source, {"terms": collect_terms})
     if isinstance(record, dict) and record.get("format") == "attngeom/queries":
         found = continue_queries(table_from_json(record, str(source)), tolerance)
         if isinstance(found, QueryTable):

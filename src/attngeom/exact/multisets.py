@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import combinations_with_replacement
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -58,10 +59,19 @@ def triple_index(rows: tuple[int, int, int], d: int) -> int:
     2
     """
     k, l, m = sorted(rows)
-    before = comb(d + 2, 3) - comb(d - k + 2, 3)
-    width = d - k
-    before += comb(width + 1, 2) - comb(width - (l - k) + 1, 2)
-    return before + (m - l)
+    return int(triple_places(k, l, m, d))
+
+
+def triple_places(k: Any, l: Any, m: Any, d: int) -> Any:
+    """The places of multisets k ≤ l ≤ m in :func:`triples`: numbers, or arrays of them.
+
+    >>> triple_places(np.array([0, 1]), np.array([1, 1]), 1, 2).tolist()
+    [2, 3]
+    """
+    width, rest = d - k, d - l
+    # Those that begin with a smaller k, then those that go on with a smaller l.
+    before = comb(d + 2, 3) - width * (width + 1) * (width + 2) // 6
+    return before + (width * (width + 1) - rest * (rest + 1)) // 2 + m - l
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,19 @@ from flint import fmpq
 
 from attngeom.errors import DomainError, FormatError
 from attngeom.exact.domains import QQ, RR, as_fmpq
-from attngeom.exact.multisets import pairs, triples
-from attngeom.files import check_header, read_json, to_json, write_atomic
-from attngeom.layer.coefficients import Coefficients, Entry, Monomial, Term, array_shapes, check_size, locate
+from attngeom.files import check_header, replacing
+from attngeom.layer.coefficients import Coefficients, check_size
+from attngeom.layer.terms import PIECE, LayerTerms, Placement, Terms, collect_terms
+from attngeom.streams import as_plain, iterate_json, read_long_json
 
 FORMAT = "attngeom/coefficients"
 
 
-def _read_entry(value: Any, rows: int, columns: int, name: str) -> Entry:
+def _check_entry(value: Any, rows: int, columns: int, name: str) -> None:
     if type(value) is list and len(value) == 2:
         row, column = value
         if type(row) is int and type(column) is int and 0 <= row < rows and 0 <= column < columns:
-            return row, column
+            return
     raise FormatError(f"{name}: {str(value)[:40]} found; [row, column] with row < {rows}, column < {columns} needed")
 
 
@@ -55,77 +55,67 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
             raise FormatError(f"{name}: key {key!r} is missing")
     d, d_out, t, terms = record["d"], record["d_out"], record["t"], record["terms"]
     check_size(d, d_out, t)
-    if not isinstance(terms, list):
+    if isinstance(terms, LayerTerms):
+        terms = collect_terms(map(list, terms.parts()))
+    if not isinstance(terms, (list, Terms)):
         raise FormatError(f"{name}: terms of type {type(terms).__name__} found; a list is required")
-    parsed = [_read_term(term, d, d_out, t, f"{name}: term {number}") for number, term in enumerate(terms)]
-    domain = RR if any(isinstance(value, float) for _, _, value in parsed) else QQ
-    shapes = array_shapes(d, d_out, t)
-    arrays = {"single": domain.zeros(shapes[0]), "cross": domain.zeros(shapes[1])}
-    outside: list[Term] = []
-    seen = set()
-    for number, (output, monomial, value) in enumerate(parsed):
-        if (output, monomial) in seen:
-            raise FormatError(f"{name}: term {number} repeats an output and monomial; give each once")
-        seen.add((output, monomial))
-        entry = float(value) if domain == RR else value
-        place = locate(output, monomial, d)
-        if place is not None:
-            arrays[place[0]][place[1]] = entry
-        elif entry != 0:
-            outside.append(Term(output, monomial, entry))
-    return Coefficients(d, d_out, t, arrays["single"], arrays["cross"], domain, tuple(outside))
+    if isinstance(terms, list):
+        for number, term in enumerate(terms):
+            _check_term(term, d, d_out, t, f"{name}: term {number}")
+        terms = collect_terms(iter([terms]))
+    is_float = any(type(x) is not fmpq and type(_read_value(x, name)) is float for x in terms.values)
+    domain = RR if is_float else QQ
+    found = Placement(d, d_out, t, domain.zeros)
+    for start in range(0, len(terms), PIECE):
+        rows, part = terms.rows[start : start + PIECE], terms.values[start : start + PIECE]
+        wrong = ((rows < 0) | (rows >= [d_out, t, d, t, d, t, d, t])).any(axis=1)
+        if wrong.any():
+            number = start + int(wrong.argmax())
+            _check_term(terms[number], d, d_out, t, f"{name}: term {number}")
+        values = np.empty(len(part), dtype=float if is_float else object)
+        values[:] = [x if type(x) is fmpq else _read_value(x, name) for x in part]
+        repeated = found.add(rows, values)
+        if repeated is not None:
+            raise FormatError(f"{name}: term {start + repeated} repeats an output and monomial; give each once")
+    single, cross = found.arrays
+    return Coefficients(d, d_out, t, single, cross, domain, found.terms_outside())
 
 
-def _read_term(term: Any, d: int, d_out: int, t: int, name: str) -> tuple[Entry, Monomial, float | fmpq]:
+def _check_term(term: Any, d: int, d_out: int, t: int, name: str) -> None:
     if not isinstance(term, dict) or set(term) != {"output", "monomial", "value"}:
         raise FormatError(f"{name}: an object with output, monomial and value is required")
     monomial = term["monomial"]
     if not isinstance(monomial, list) or len(monomial) != 3:
         raise FormatError(f"{name}: monomial {str(monomial)[:40]} found; three [row, column] entries are required")
-    a, b, c = sorted(_read_entry(entry, d, t, name) for entry in monomial)
-    return _read_entry(term["output"], d_out, t, name), (a, b, c), _read_value(term["value"], name)
+    for entry in monomial:
+        _check_entry(entry, d, t, name)
+    _check_entry(term["output"], d_out, t, name)
+    _read_value(term["value"], name)
 
 
-def iterate_terms(coefficients: Coefficients) -> Iterator[Term]:
-    """All nonzero terms: the single-column ones, the cross-column ones, then those outside the support."""
-    d = coefficients.d
-    for i, j, r in zip(*np.nonzero(coefficients.single)):
-        a, b, c = triples(d)[r]
-        yield Term((int(i), int(j)), ((a, int(j)), (b, int(j)), (c, int(j))), coefficients.single[i, j, r])
-    for i, j, place, s, m in zip(*np.nonzero(coefficients.cross)):
-        k, l = pairs(d)[s]
-        n = int(place + (place >= j))
-        yield Term((int(i), int(j)), ((k, n), (l, n), (int(m), int(j))), coefficients.cross[i, j, place, s, m])
-    yield from coefficients.outside
+def coefficients_record(coefficients: Coefficients) -> dict[str, Any]:
+    """The JSON object with its terms as a long array; rational and float coefficients only."""
+    domain = coefficients.domain
+    if domain not in (QQ, RR):
+        raise DomainError(f"coefficients over {domain.name} given; files hold rational numbers or floats")
+    sizes = {"d": coefficients.d, "d_out": coefficients.d_out, "t": coefficients.t}
+    return {"format": FORMAT, "version": 1, **sizes, "terms": LayerTerms(coefficients)}
 
 
 def coefficients_to_json(coefficients: Coefficients) -> dict[str, Any]:
     """The JSON object; rational and float coefficients only."""
-    domain = coefficients.domain
-    if domain not in (QQ, RR):
-        raise DomainError(f"coefficients over {domain.name} given; files hold rational numbers or floats")
-    return {
-        "format": FORMAT,
-        "version": 1,
-        "d": coefficients.d,
-        "d_out": coefficients.d_out,
-        "t": coefficients.t,
-        "terms": [
-            {
-                "output": list(term.output),
-                "monomial": [list(x) for x in term.monomial],
-                "value": domain.format(term.value),
-            }
-            for term in iterate_terms(coefficients)
-        ],
-    }
+    return dict(as_plain(coefficients_record(coefficients)))
 
 
 def read_coefficients(path: str | Path) -> Coefficients:
     """The coefficients in a JSON file."""
-    return coefficients_from_json(read_json(path), str(path))
+    return coefficients_from_json(read_long_json(path, {"terms": collect_terms}), str(path))
 
 
 def write_coefficients(coefficients: Coefficients, path: str | Path) -> None:
     """Write a JSON file: all of it, or nothing."""
-    write_atomic(path, to_json(coefficients_to_json(coefficients)) + "\n")
+    record = coefficients_record(coefficients)
+    with replacing(path) as stream:
+        for piece in iterate_json(record):
+            stream.write(piece.encode())
+        stream.write(b"\n")

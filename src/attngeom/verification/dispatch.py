@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attngeom.errors import AttnGeomError, FormatError, SizeError
-from attngeom.files import parse_json, read_bytes
+from attngeom.layer.terms import collect_terms
+from attngeom.streams import read_long_json
 from attngeom.verification.budget import MAX_BYTES, budget_times
 from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.heads import HeadsClaim
@@ -52,11 +53,10 @@ def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Ve
     if not isinstance(certificate, (str, Path)):
         return _verify(certificate)
     try:
-        text = read_bytes(certificate, MAX_BYTES)
+        record = read_long_json(certificate, {"terms": collect_terms}, MAX_BYTES)
+        return _verify(record, str(certificate))
     except SizeError as error:
         return Verdict.beyond_budget("unread certificate", str(error))
-    try:
-        return _verify(parse_json(text, str(certificate)), str(certificate))
     except FormatError as error:
         return Verdict.refused("unreadable certificate", str(error))
 

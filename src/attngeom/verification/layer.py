@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flint import fmpq
+
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ
 from attngeom.layer.coefficients import Coefficients, count_entries
 from attngeom.layer.files import coefficients_from_json
+from attngeom.layer.terms import Terms
 from attngeom.verification.budget import MAX_COEFFICIENTS, afford
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.forms import check_form
@@ -71,7 +74,9 @@ def read_coefficients(record: Any) -> Coefficients:
     found = coefficients_from_json(record, "claim")
     if found.domain != QQ:
         raise FormatError("float coefficients found; certificates are about exact ones")
-    if any(read_rational(term["value"]) == 0 for term in record["terms"]):
+    terms = record["terms"]
+    values = terms.values if isinstance(terms, Terms) else (term["value"] for term in terms)
+    if any((x if isinstance(x, fmpq) else read_rational(x)) == 0 for x in values):
         raise FormatError("a coefficient 0 found; only nonzero terms are listed")
     return found
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from attngeom.errors import FormatError
 from attngeom.files import check_header
+from attngeom.streams import as_plain, iterate_json
 from attngeom.version import __version__
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A claim, the witness that proves it and where it came from, all JSON values.
+    """A claim, the witness that proves it and where it came from, all JSON values (or long arrays of them).
 
     ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "dimension", "laws" (what
     gradient flow conserves) or "learning-coefficient". The file carries a digest of its content, so that accidental
@@ -38,11 +38,17 @@ class Certificate:
             "witness": self.witness,
             "provenance": {key: value for key, value in self.provenance.items() if key != "sha256"},
         }
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256()
+        for piece in iterate_json(content, canonical=True):
+            digest.update(piece.encode())
+        return digest.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the file format."""
+        return dict(as_plain(self.sealed()))
+
+    def sealed(self) -> dict[str, Any]:
+        """The JSON object of the file format, in which long arrays may stand."""
         provenance = {"version": __version__, **self.provenance}
         sealed = Certificate(self.claim, self.witness, provenance)
         return {
