@@ -14,11 +14,12 @@ SEED ?= 0
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help reproduce test browser-test docs docs-check wheel lint fuzz bench torch models-test clean
+.PHONY: help reproduce test test-thorough browser-test docs docs-check wheel lint fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
+	@echo "make test-thorough run the tests with more repetitions and larger cases"
 	@echo "make docs        build the documentation site (build/site)"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
@@ -47,7 +48,10 @@ reproduce: $(READY)
 	$(BIN)/attngeom reproduce --out $(OUT)
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-thorough: $(DEV)
+	ATTNGEOM_TESTS=thorough $(BIN)/python -m pytest -n auto --dist worksteal
 
 browser-test: $(DEV)
 	ATTNGEOM_BROWSER=required $(BIN)/python -m pytest tests/explore

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.canonical.answer import canonicalize
@@ -15,6 +15,7 @@ from attngeom.dimensions import rank_at
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
+from tests.effort import examples
 from tests.network.strategies import architectures
 
 GENERIC = [
@@ -32,7 +33,7 @@ GENERIC = [
 ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(architecture=architectures(max_width=3, kinds=("lightning",)), seed=st.integers(0, 1000))
 def test_exact_form_is_invariant_idempotent_and_has_the_same_function(architecture, seed):
     weights = random_weights(architecture, QQ, seed)

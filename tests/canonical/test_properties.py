@@ -1,7 +1,7 @@
 """Canonical forms at generic, degenerate and extreme weights: constant on orbits, idempotent, faithful, or refused."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.canonical import canonicalize, teleport
@@ -10,6 +10,7 @@ from attngeom.exact import QQ, RR
 from attngeom.exact.domains import GF, Balls
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
 from tests.canonical.strategies import degenerate_weights, extreme_weights, gentle_symmetry, networks
+from tests.effort import examples
 
 SEEDS = st.integers(0, 10**6)
 
@@ -41,7 +42,7 @@ def outputs_agree(first, second, seed, size=1, tolerance=1e-6):
     raise AssertionError("100,000 bits do not tell the outputs of these weights")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(architecture=networks(), seed=SEEDS, generic=st.booleans())
 def test_exact_forms_are_constant_on_orbits_idempotent_and_faithful(architecture, seed, generic):
     make = random_weights if generic else lambda a, domain, seed: degenerate_weights(a, seed)
@@ -57,7 +58,7 @@ def test_exact_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
         assert outputs_agree(weights, found.weights, seed, tolerance=1e-100)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(architecture=networks(kinds=("lightning",)), seed=SEEDS)
 def test_forms_over_a_finite_field_are_constant_on_orbits(architecture, seed):
     field = GF(5)
@@ -68,7 +69,7 @@ def test_forms_over_a_finite_field_are_constant_on_orbits(architecture, seed):
     assert field.equal(forward(found, X), forward(weights, X))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architecture=networks(), seed=SEEDS, gauge=st.sampled_from(["balanced", "echelon"]), generic=st.booleans())
 def test_float_forms_are_constant_on_orbits_idempotent_and_faithful(architecture, seed, gauge, generic):
     weights = random_weights(architecture, RR, seed) if generic else degenerate_weights(architecture, seed).to(RR)
@@ -87,7 +88,7 @@ def test_float_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
         assert distance(other.weights, found.weights) < 1e-7
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architecture=networks(), seed=SEEDS, gauge=st.sampled_from(["balanced", "echelon"]))
 def test_extreme_weights_are_written_faithfully_or_refused(architecture, seed, gauge):
     weights = extreme_weights(architecture, seed)
@@ -102,7 +103,7 @@ def test_extreme_weights_are_written_faithfully_or_refused(architecture, seed, g
         assert distance(canonicalize(found.weights, gauge).weights, found.weights) < 1e-6
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(architecture=networks(), seed=SEEDS, objective=st.sampled_from(["random", "norm"]), extreme=st.booleans())
 def test_teleports_are_faithful_or_refused(architecture, seed, objective, extreme):
     weights = extreme_weights(architecture, seed) if extreme else random_weights(architecture, RR, seed)

@@ -24,6 +24,7 @@ from tests.certification.cases import (
     random_layer,
     table,
 )
+from tests.effort import repeat
 
 
 def checked(coefficients: Coefficients, attention: int | None = None) -> Certification:
@@ -48,7 +49,7 @@ def expands_to(result: Certification, coefficients: Coefficients) -> bool:
 
 def test_random_layers_are_realizable_with_weights() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(120):
+    for _ in repeat(120):
         coefficients, size = random_layer(rng)
         result = checked(coefficients, max(size, 1) if rng.random() < 0.5 else None)
         assert result.verdict == "realizable", result.reason
@@ -57,7 +58,7 @@ def test_random_layers_are_realizable_with_weights() -> None:
 
 def test_one_changed_coefficient_is_refuted() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(120):
+    for _ in repeat(120):
         coefficients, _ = random_layer(rng)
         result = checked(change_one(coefficients, rng))
         assert result.verdict == "not_realizable"
@@ -67,7 +68,7 @@ def test_one_changed_coefficient_is_refuted() -> None:
 def test_a_changed_table_is_refuted_unless_it_still_splits() -> None:
     rng = np.random.default_rng(2)
     families = set()
-    for _ in range(120):
+    for _ in repeat(120):
         coefficients, _ = random_layer(rng)
         changed = change_table(coefficients, rng)
         result = checked(changed)
@@ -83,7 +84,7 @@ def test_a_changed_table_is_refuted_unless_it_still_splits() -> None:
 
 def test_conjugate_pairs_are_closure_only() -> None:
     rng = np.random.default_rng(3)
-    for _ in range(40):
+    for _ in repeat(40):
         coefficients = conjugate_pair(rng)
         result = checked(coefficients, 1)
         assert result.verdict == "closure_only"
@@ -179,7 +180,7 @@ def test_large_layers_are_decided(seed: int) -> None:
 
 def test_random_single_token_layers_are_realizable() -> None:
     rng = np.random.default_rng(4)
-    for _ in range(120):
+    for _ in repeat(120):
         coefficients, size = random_layer(rng, tokens=(1,))
         result = checked(coefficients, max(size, 1) if rng.random() < 0.5 else None)
         assert result.verdict == "realizable", result.reason
@@ -189,7 +190,7 @@ def test_random_single_token_layers_are_realizable() -> None:
 def test_changed_single_token_layers_are_decided() -> None:
     rng = np.random.default_rng(5)
     verdicts = set()
-    for _ in range(120):
+    for _ in repeat(120):
         coefficients, _ = random_layer(rng, tokens=(1,))
         verdicts.add(checked(change_one(coefficients, rng), 1).verdict)
     assert verdicts == {"realizable", "not_realizable", "closure_only"}
@@ -269,7 +270,7 @@ def test_lower_bound_is_below_the_distance_of_known_layers() -> None:
     from attngeom.layer.distance_bounds import lower_bound
 
     rng = np.random.default_rng(9)
-    for _ in range(30):
+    for _ in repeat(30):
         d, d_out, t = int(rng.integers(1, 5)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
         layer = from_matrices(rng.standard_normal((d, d)), rng.standard_normal((d_out, d)), t, RR)
         noise = 10.0 ** rng.integers(-6, 1)

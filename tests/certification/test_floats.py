@@ -16,6 +16,7 @@ from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.distance_bounds import lower_bound
 from attngeom.layer.scaling import scale_to_one
 from tests.certification.cases import from_matrices, from_table
+from tests.effort import repeat
 
 EXPONENTS = (-1020, -541, 1, 341, 900)
 
@@ -64,7 +65,7 @@ def test_verdicts_do_not_depend_on_powers_of_two(seed: int) -> None:
 
 def test_layers_are_never_refused_even_without_tolerance() -> None:
     rng = np.random.default_rng(1)
-    for number in range(40):
+    for number in repeat(40):
         coefficients = scaled(dyadic_layer(rng), int(rng.choice(EXPONENTS)))
         for tolerance in (0.0, 1e-15, 1e-9)[number % 3 :: 3]:
             assert certify(coefficients, tolerance=tolerance).verdict in ("realizable", "undecided")
@@ -74,7 +75,7 @@ def test_layers_are_never_refused_even_without_tolerance() -> None:
 def test_what_is_called_realizable_lies_within_the_tolerance_exactly() -> None:
     rng = np.random.default_rng(2)
     verdicts = set()
-    for _ in range(40):
+    for _ in repeat(40):
         layer = dyadic_layer(rng)
         noise = 10.0 ** rng.uniform(-13, -5)
         cross = layer.cross * (1 + noise * rng.standard_normal(layer.cross.shape))

@@ -16,6 +16,7 @@ from attngeom.exact import QQ, RR
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.files import coefficients_from_json, write_coefficients
 from attngeom.verification import Certificate, verify
+from tests.effort import repeat
 from tests.heads.cases import change, conjugate_heads, from_table, head, layer, layer_table
 
 BASE = layer(tokens=2)
@@ -138,7 +139,8 @@ NAMES = [name for name in CASES if CASES[name][3] is not None and name != "no he
 def test_no_forged_certificate_is_falsely_accepted(seed):
     rng = random.Random(seed)
     accepted = refused = 0
-    for _ in range(30):
+    trials = repeat(30)
+    for _ in trials:
         record = record_of(rng.choice(NAMES))
         action = rng.randrange(5)
         claim, witness = record["claim"], record["witness"]
@@ -160,7 +162,7 @@ def test_no_forged_certificate_is_falsely_accepted(seed):
             assert truth(claim) is not False, json.dumps(record)[:400]
         else:
             refused += 1
-    assert refused > 15
+    assert refused > len(trials) // 2
 
 
 def test_a_short_basis_does_not_refute_true_heads():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.comparison import compare, matching
@@ -24,6 +24,7 @@ from attngeom.network import (
 )
 from attngeom.network.symmetry.files import symmetry_from_json, symmetry_to_json
 from attngeom.results import Failure
+from tests.effort import examples
 from tests.network.strategies import architectures
 
 BILLIONTH = fmpq(1, 10**9)
@@ -258,7 +259,7 @@ def test_unrelated_weights_have_no_symmetry():
     assert isinstance(found, Failure) and found.stage == "layer 0"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(architecture=architectures(max_layers=3, max_width=3), seed=st.integers(0, 1000))
 def test_exact_verdict_is_right_for_every_architecture(architecture, seed):
     first = random_weights(architecture, QQ, seed)

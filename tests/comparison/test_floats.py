@@ -12,6 +12,7 @@ from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, r
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.algebra import inner, pull, push, retraction
 from attngeom.results import Failure
+from tests.effort import thorough
 
 ARCHITECTURES = [
     Architecture((4, 3, 3, 5), 2),
@@ -34,14 +35,14 @@ def equal_pair(architecture, noise, seed):
     return first, noisy(first.act(random_symmetry(architecture, RR, seed + 1000)), noise, seed)
 
 
-@pytest.mark.parametrize("layers", [2, 5, 10])
+@pytest.mark.parametrize("layers", [2, 5, *thorough(10)])
 def test_misfit_of_equal_pairs_stays_at_the_noise_whatever_the_depth(layers):
     found = match_floats(*equal_pair(Architecture((4,) * (layers + 1), 3), 1e-9, 0))
     assert isinstance(found, FloatMatch)
     assert found.residual < 1e-8
 
 
-@pytest.mark.parametrize("attention", [3, 6])
+@pytest.mark.parametrize("attention", [3, *thorough(6)])
 def test_deep_networks_are_told_apart_although_their_functions_are_too_sensitive(attention):
     first, second = equal_pair(Architecture((6,) * 10, attention), 1e-6, 0)
     assert compare(first, second, tolerance=3e-6).same_function is True
@@ -56,9 +57,10 @@ def test_change_of_the_last_layer_of_a_deep_network_is_seen():
     assert found.same_function is False
 
 
-def test_change_that_amplified_errors_would_explain_is_not_called_equal():
-    first, second = equal_pair(Architecture((4,) * 7, 3, heads=2, value_width=4), 1e-7, 12)
-    tensors, name = dict(second.tensors()), "layers.3.heads.0.V"
+@pytest.mark.parametrize("layers", [3, *thorough(6)])
+def test_change_that_amplified_errors_would_explain_is_not_called_equal(layers):
+    first, second = equal_pair(Architecture((4,) * (layers + 1), 3, heads=2, value_width=4), 1e-7, 12)
+    tensors, name = dict(second.tensors()), f"layers.{layers // 2}.heads.0.V"
     tensors[name] = tensors[name] * (1 + 1e-4 * np.random.default_rng(0).standard_normal(tensors[name].shape))
     changed = Weights.from_tensors(second.architecture, tensors, RR)
     assert compare(first, second, tolerance=3e-7).same_function is True

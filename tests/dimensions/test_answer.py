@@ -1,7 +1,7 @@
 """Bounds: never contradictory, sharp where they should be, and honest where they are not."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, symmetry_upper_bound, upper_bound
 from attngeom.dimensions.certificate import certify_dimension
@@ -14,11 +14,12 @@ from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network import Architecture, random_weights
 from attngeom.verification import verify
+from tests.effort import examples
 
 from .strategies import architectures
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(architectures())
 def test_lower_bound_never_exceeds_upper_bound(architecture):
     upper = upper_bound(architecture)
@@ -28,7 +29,7 @@ def test_lower_bound_never_exceeds_upper_bound(architecture):
     assert minor_lower_bound(architecture, upper.value + 2, seed=7).value <= upper.value
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(architectures(max_layers=2))
 def test_counting_is_at_least_as_good_as_symmetries(architecture):
     assume(architecture.num_parameters <= 150)

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.certificate import certify_dimension
@@ -12,6 +12,7 @@ from attngeom.errors import InputError
 from attngeom.network import Architecture
 from attngeom.verification import Certificate, verify
 from attngeom.verification.upper_bound import count_upper_bound
+from tests.effort import examples
 
 from .strategies import architectures
 
@@ -25,13 +26,13 @@ def verdict(record):
     return verify(Certificate(record["claim"], record["witness"], record["provenance"]))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(architectures())
 def test_independent_count_agrees(architecture):
     assert count_upper_bound(architecture) == upper_bound(architecture).value
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(architectures(widening=False))
 def test_certificates_are_valid_and_claim_nothing_else(architecture):
     assume(upper_bound(architecture).value <= 60)

@@ -1,17 +1,18 @@
 """Formulas: what they say, when they claim to apply, and that the proven value agrees whenever they do."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, formula, formulas, upper_bound
 from attngeom.dimensions.formulas import deep_lightning, general_widths, layers_of_heads, one_layer, softmax_layer
 from attngeom.dimensions.theorems import softmax_network
 from attngeom.network import Architecture
+from tests.effort import examples
 
 from .strategies import architectures
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(architectures(widening=False))
 def test_proven_dimension_is_the_formula_wherever_one_applies(architecture):
     assume(upper_bound(architecture).value <= 300)
@@ -22,7 +23,7 @@ def test_proven_dimension_is_the_formula_wherever_one_applies(architecture):
     assert {claim.value for claim in claims} == {answer.dimension}
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(architectures(max_heads=1))
 def test_one_head_is_always_proven(architecture):
     assume(upper_bound(architecture).value <= 300)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from attngeom.dimensions.effective import effective_layers, effective_widths
 from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
@@ -12,11 +12,12 @@ from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.symmetry import infinitesimal_action
+from tests.effort import examples
 
 from .strategies import architectures
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(architectures(max_layers=2))
 def test_jacobian_is_the_derivative_of_the_forward_pass(architecture):
     assume(architecture.num_parameters <= 80)
@@ -37,7 +38,7 @@ def test_jacobian_is_the_derivative_of_the_forward_pass(architecture):
         assert np.allclose(found[:, column], expected, rtol=1e-5, atol=1e-5 * (1 + np.abs(found).max()))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(architectures(max_layers=3))
 def test_infinitesimal_symmetries_lie_in_the_kernel(architecture):
     assume(architecture.num_parameters <= 200)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from attngeom.dimensions import dimension, rank_at
 from attngeom.errors import DomainError
 from attngeom.exact import GF, QQ, RR
 from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices
+from tests.effort import examples
 
 from .strategies import architectures
 
@@ -39,7 +40,7 @@ def test_softmax_points_are_certified_by_balls():
         assert point.method == "balls" and point.is_exact and point.defect == 0
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(architectures(), st.integers(0, 1000))
 def test_float_estimates_are_the_exact_rank_of_the_same_numbers(architecture, seed):
     assume(architecture.num_parameters <= 250)

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import QQ, Balls
 from attngeom.exact.balls import certify_invertible, certify_rank
+from tests.effort import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 2**32 - 1))
 def test_claims_about_integer_matrices_are_true(n, inner, seed):
     rng = np.random.default_rng(seed)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
+from tests.effort import examples
 
 
 def fractions(rows, columns, rng):
@@ -16,7 +17,7 @@ def fractions(rows, columns, rng):
     return QQ.convert(numerators) / denominators
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_arithmetic_is_that_of_the_rationals(m, n, k, seed):
     rng = np.random.default_rng(seed)
@@ -31,7 +32,7 @@ def test_arithmetic_is_that_of_the_rationals(m, n, k, seed):
     assert (x * y).reduced().equals(x * y)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2**32 - 1))
 def test_left_systems_are_solved(n, m, seed):
     rng = np.random.default_rng(seed)
@@ -44,7 +45,7 @@ def test_left_systems_are_solved(n, m, seed):
         assert found is None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from([101, WORD_PRIME, BIG_PRIME]), st.integers(0, 5), st.integers(0, 2**32 - 1))
 def test_residues_are_those_of_the_entries(p, n, seed):
     field, a = GF(p), fractions(n, 3, np.random.default_rng(seed))

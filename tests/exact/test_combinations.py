@@ -5,12 +5,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME
 from attngeom.exact.combinations import combination_at, combination_rank, multiset_at, multiset_count
+from tests.effort import examples
 
 
 @pytest.mark.parametrize(("n", "r"), [(0, 0), (5, 0), (5, 2), (6, 3), (4, 4), (1, 1), (7, 1)])
@@ -44,7 +45,7 @@ def test_indices_outside_are_refused():
             call()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(5, 9), st.sampled_from([2, 3, 101, WORD_PRIME, 2**31 - 1]), st.integers(0, 2**32 - 1))
 def test_batched_elimination_mod_p_agrees_with_flint(n, p, seed):
     field = GF(p)

@@ -9,12 +9,13 @@ import flint
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, QQ, RR, WORD_PRIME, Balls, QuadraticField
 from attngeom.exact.domains import as_fmpq, matmul_mod
+from tests.effort import examples
 from tests.exact.domain_examples import (
     EXAMPLES,
     close,
@@ -136,7 +137,7 @@ def test_floats_round_quadratic_numbers_and_refuse_complex_ones():
         RR.convert(QuadraticField(-1).convert(["sqrt(-1)"]))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from([2, 3, 101, BLAS_PRIME, WORD_PRIME]),
     st.integers(0, 3),

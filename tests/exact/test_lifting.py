@@ -6,13 +6,14 @@ from math import gcd, isqrt, prod
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import BLAS_PRIME, QQ, WORD_PRIME
 from attngeom.exact.lifting import crt, lift_nullspace, reconstruct, reconstruct_array
 from attngeom.exact.primes import primes_from
+from tests.effort import examples
 
 PRIMES = [WORD_PRIME, BLAS_PRIME, 2147483587, 1000003, 101]
 
@@ -68,7 +69,7 @@ def test_an_array_is_reconstructed_completely_or_not_at_all():
         reconstruct(0, 1)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 10**6), st.integers(0, 2**32 - 1))
 def test_nullspaces_are_lifted_from_primes(rows, columns, size, seed):
     a = np.random.default_rng(seed).integers(-size, size + 1, (rows, columns))

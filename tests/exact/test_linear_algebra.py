@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import GF, QQ, WORD_PRIME, QuadraticField
+from tests.effort import examples
 from tests.exact.domain_examples import every_field_with_ranks
 
 
@@ -20,7 +21,7 @@ def products(draw, domain, largest=6):
 
 
 @every_field_with_ranks
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_rank_plus_nullity_is_the_number_of_columns(domain, data):
     a, inner = data.draw(products(domain))
@@ -33,7 +34,7 @@ def test_rank_plus_nullity_is_the_number_of_columns(domain, data):
 
 
 @every_field_with_ranks
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_echelon_form_is_reduced_and_depends_on_the_row_space_only(domain, data):
     a, _ = data.draw(products(domain))
@@ -48,7 +49,7 @@ def test_echelon_form_is_reduced_and_depends_on_the_row_space_only(domain, data)
 
 
 @every_field_with_ranks
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_solutions_solve(domain, data):
     a, _ = data.draw(products(domain))
@@ -66,7 +67,7 @@ def test_inconsistent_systems_have_no_solution(domain):
 
 
 @every_field_with_ranks
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 5), st.integers(0, 2**32 - 1))
 def test_determinants_multiply_and_detect_singular_matrices(domain, n, seed):
     rng = np.random.default_rng(seed)
@@ -88,7 +89,7 @@ def test_empty_matrices(domain):
     assert domain.rref(domain.zeros((2, 3))).matrix.shape == (0, 3)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_rank_mod_p_is_a_lower_bound_for_the_rational_rank(rows, columns, seed):
     rng = np.random.default_rng(seed)
@@ -99,7 +100,7 @@ def test_rank_mod_p_is_a_lower_bound_for_the_rational_rank(rows, columns, seed):
     assert GF(WORD_PRIME).rank(GF(WORD_PRIME).convert(a)) == exact
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_rational_and_modular_solutions_reduce_to_each_other(seed):
     rng = np.random.default_rng(seed)

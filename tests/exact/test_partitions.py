@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.exact.combinations import permutation_sign
@@ -16,6 +16,7 @@ from attngeom.exact.partitions import (
     schur_dimension,
     strip,
 )
+from tests.effort import examples
 
 
 def brute_force_tableaux(shape: tuple[int, ...], d: int) -> dict[tuple[int, ...], int]:
@@ -46,7 +47,7 @@ def test_kostka_numbers_count_semistandard_tableaux() -> None:
             assert schur_dimension(shape, 3) == sum(counts.values())
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(1, 7), st.integers(1, 4))
 def test_weight_spaces_add_up_to_the_module(n: int, d: int) -> None:
     for shape in partitions(n, d):

@@ -5,11 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact import QQ, Quadratic, QuadraticField
+from tests.effort import examples
 
 FIELDS = [QuadraticField(D) for D in (2, 5, -1, -3, -7, 30)]
 rationals = st.fractions(min_value=-50, max_value=50, max_denominator=20)
@@ -100,7 +101,7 @@ def test_cancellation_keeps_full_precision():
     assert float(field.element(-1, 1) ** 100) == pytest.approx(1 / float(field.element(1, 1) ** 100), rel=1e-15)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(fields, st.integers(0, 4), st.integers(0, 2**32 - 1))
 def test_matrices_multiply_and_invert(field, n, seed):
     rng = np.random.default_rng(seed)

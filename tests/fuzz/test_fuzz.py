@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.effort import choose
 from tests.fuzz.harness import Trial, fuzz, run_trial
 from tests.fuzz.targets import TARGETS
 
-COUNT = 15
+COUNT = choose(6, 15)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in TARGETS])

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
@@ -17,13 +17,14 @@ from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
 from attngeom.interop.weights import weights_from_json, weights_to_json
 from attngeom.network import Architecture, random_weights
+from tests.effort import examples
 
 from ..network.strategies import architectures
 
 SMALL = Architecture((2, 3), 2)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(architectures(kinds=("lightning", "softmax")), st.sampled_from([(QQ, "w.json"), (RR, "w.safetensors")]))
 def test_round_trip_is_exact(tmp_path_factory, architecture, target):
     domain, name = target
@@ -93,7 +94,7 @@ def test_hostile_safetensors_are_refused_in_one_line(tmp_path, name, content):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(st.data())
 def test_mutated_safetensors_never_crash(tmp_path_factory, data):
     good = bytearray(save(tensors_of(random_weights(SMALL, RR, 0)), metadata={"attngeom": json.dumps(SMALL.to_json())}))
@@ -137,7 +138,7 @@ def test_bad_exact_files_are_refused_in_one_line(path, value):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(st.data())
 def test_mutated_exact_files_never_crash(data):
     text = json.dumps(weights_to_json(random_weights(SMALL, QQ, 0)))

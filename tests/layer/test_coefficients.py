@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import attngeom
@@ -15,6 +15,7 @@ from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, t
 from attngeom.layer.coefficients import Coefficients, Term, count_cubics, count_output, count_support, locate
 from attngeom.layer.interpolation import interpolate
 from attngeom.network import Architecture, Weights, forward, random_weights
+from tests.effort import examples
 
 DOMAINS = [QQ, GF(101), GF(WORD_PRIME), GF(BIG_PRIME), RR]
 SHAPES = [(1, 1, 1), (2, 1, 1), (1, 2, 3), (2, 2, 2), (3, 2, 2), (3, 1, 4), (4, 3, 2)]
@@ -146,7 +147,7 @@ def test_absurd_sizes_are_refused_before_memory_is_taken():
         interpolate(lambda X: X, 10**5, 10**5, 10**5, RR)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 3), st.integers(2, 3), st.data())
 def test_terms_outside_the_support_are_kept_and_evaluated(d, t, data):
     entry = st.tuples(st.integers(0, d - 1), st.integers(0, t - 1))

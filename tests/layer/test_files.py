@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import attngeom
@@ -15,6 +15,7 @@ from attngeom.files import parse_json
 from attngeom.layer.coefficients import Coefficients, Term
 from attngeom.layer.files import coefficients_from_json, coefficients_to_json, read_coefficients, write_coefficients
 from attngeom.network import Architecture, random_weights
+from tests.effort import examples
 
 
 def sample(domain=QQ):
@@ -113,7 +114,7 @@ def test_coefficients_mod_p_are_not_written():
         coefficients_to_json(sample(GF(101)))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_mutated_files_never_crash(data):
     text = json.dumps(coefficients_to_json(sample()))

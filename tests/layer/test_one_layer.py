@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
@@ -10,6 +10,7 @@ from attngeom.exact import GF, QQ
 from attngeom.exact.domains import QuadraticField
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.splitting import split_layer
+from tests.effort import examples
 
 PRIME_FIELD = GF(2147483629)
 
@@ -23,7 +24,7 @@ def proportional(a, b, domain):
     return domain.rank(np.stack([a.ravel(), b.ravel()])) == 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     d=st.integers(1, 5),
     d_out=st.integers(1, 4),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError, SizeError
@@ -20,6 +20,7 @@ from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
 from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
+from tests.effort import examples, repeat
 from tests.models.kinds import (
     BARE,
     BIASES,
@@ -49,14 +50,14 @@ def test_named_kinds(kind: Kind) -> None:
     assert proof.redundancy == proof.formula
 
 
-@pytest.mark.parametrize("seed", range(5000, 5036))
+@pytest.mark.parametrize("seed", [5000 + k for k in repeat(36)])
 def test_random_kinds(seed: int) -> None:
     kind = KindSampler(seed).kind()
     proof = prove_block(kind.block, kind.width, seed=seed, buckets=kind.buckets)
     assert proof.formula is None or proof.agrees
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@examples(15)
 @given(seed=st.integers(0, 10**9), point_seed=st.integers(0, 10**9))
 def test_symmetries_never_exceed_the_corank(seed: int, point_seed: int) -> None:
     """At every point: rank of the derivative + rank of the symmetries <= number of weights."""

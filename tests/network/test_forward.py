@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
@@ -12,13 +12,14 @@ from attngeom.network.attention import Attention, Lightning
 from attngeom.network.attention.lightning import CAUSAL_CHUNK, choose_order
 from attngeom.network.forward import forward_definition
 from attngeom.network.virtual import forward_recursion, forward_virtual, forward_word, word
+from tests.effort import examples
 
 from .strategies import architectures
 
 EXACT = [QQ, GF(101), GF(WORD_PRIME), GF(BIG_PRIME)]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(architectures(), st.sampled_from(EXACT), st.integers(0, 10**6))
 def test_all_forms_agree_with_the_definition_exactly(architecture, domain, seed):
     weights = random_weights(architecture, domain, seed)
@@ -29,7 +30,7 @@ def test_all_forms_agree_with_the_definition_exactly(architecture, domain, seed)
         assert domain.equal(forward_virtual(weights.virtual(), X), expected)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.sampled_from(EXACT), st.integers(0, 10**6))
 def test_virtual_recursion_and_word_agree_with_the_definition(layers, width, tokens, domain, seed):
     widths = [width + (i % 2) for i in range(layers + 1)]
@@ -40,7 +41,7 @@ def test_virtual_recursion_and_word_agree_with_the_definition(layers, width, tok
     assert domain.equal(forward_word(weights.virtual(), X), expected)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architectures(kinds=("lightning", "softmax", "sigmoid")), st.integers(0, 10**6))
 def test_balls_contain_the_float_result(architecture, seed):
     weights = random_weights(architecture, QQ, seed).to(RR)
@@ -75,7 +76,7 @@ def test_causal_linear_form_crosses_chunks_exactly():
     assert field.equal(rule.mix_linear(q, k, v, field), Attention.mix(rule, q, k, v, field))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.tuples(*[st.integers(1, 6)] * 3), st.booleans(), st.sampled_from(EXACT), st.integers(0, 99))
 def test_both_orders_of_lightning_attention_agree(sizes, causal, domain, seed):
     a, v, t = sizes

@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.exact import GF, RR
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.symmetry import infinitesimal_action
 from attngeom.network.tangent import jacobian
+from tests.effort import examples
 from tests.network.strategies import architectures
 
 FIELD = GF(2147483629)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(architecture=architectures(kinds=("lightning", "softmax", "sigmoid")), seed=st.integers(0, 100))
 def test_jacobian_matches_central_differences(architecture, seed):
     rng = np.random.default_rng(seed)

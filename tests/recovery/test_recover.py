@@ -24,6 +24,7 @@ from attngeom.recovery.query_table import QueryTable, continue_queries, plan_que
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
+from tests.effort import repeat
 
 K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 
@@ -110,7 +111,7 @@ def test_zero_function_is_recovered_as_zero():
 
 def test_float_layers_come_back_near_machine_precision():
     rng = np.random.default_rng(0)
-    for _ in range(40):
+    for _ in repeat(40):
         d, d_out = rng.integers(2, 5), rng.integers(1, 4)
         A = rng.standard_normal((d, rng.integers(1, d + 1)))
         A = A @ rng.standard_normal((A.shape[1], d))

@@ -17,6 +17,7 @@ from attngeom.learning.pairs import Pair
 from attngeom.network import Architecture, Weights
 from attngeom.verification import Certificate, verify
 from attngeom.verification.learning import BY_RANKS, THEOREMS, product_pair
+from tests.effort import repeat
 from tests.learning.cases import POINTS, Point, aligned, head, network
 
 SMALL = [point for point in POINTS if point.weights.architecture.num_parameters < 100]
@@ -96,7 +97,8 @@ def test_altered_weights_and_samples() -> None:
     """Random changes of weights, architecture and witness: what is accepted is what the theorems say of the claim."""
     rng = random.Random(0)
     accepted = 0
-    for _ in range(80):
+    trials = repeat(80)
+    for _ in trials:
         record = copy.deepcopy(record_of(rng.choice(TINY).weights))
         claim, witness = record["claim"], record["witness"]
         kind = rng.randrange(5)
@@ -120,7 +122,7 @@ def test_altered_weights_and_samples() -> None:
             truth = learning_coefficient(weights)
             assert (str(truth.value), truth.multiplicity) == (claim["lambda"], claim["multiplicity"]), record
             accepted += 1
-    assert accepted >= 10
+    assert accepted >= len(trials) // 8
 
 
 BIG = {"kind": "learning-coefficient", "lambda": "1", "multiplicity": 1}

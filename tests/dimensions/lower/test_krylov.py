@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
@@ -14,6 +14,7 @@ from attngeom.exact import BLAS_PRIME, WORD_PRIME
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network import Architecture
+from tests.effort import examples
 
 KINDS = [
     Architecture((4, 3, 5), 2, 3),
@@ -25,7 +26,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=14))
 def test_hankel_matrix_of_the_recurrence_length_is_nonsingular(sequence):
     p = 101
@@ -36,7 +37,7 @@ def test_hankel_matrix_of_the_recurrence_length_is_nonsingular(sequence):
         assert rank_mod_p(hankel, p) == L
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(1, 8), st.integers(0, 1000))
 def test_recurrence_of_known_length_is_found(length, seed):
     p = 10007

@@ -1,7 +1,7 @@
 """The last map eliminated by hand: the same rank as the whole Jacobian."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.answer import choose_method
@@ -10,9 +10,10 @@ from attngeom.dimensions.lower.schur import count_remaining
 from attngeom.exact import SMALL_PRIME
 from attngeom.network import Architecture
 from tests.dimensions.strategies import architectures
+from tests.effort import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(architectures())
 def test_schur_rank_is_the_rank_of_the_whole_jacobian(architecture):
     upper = upper_bound(architecture).value

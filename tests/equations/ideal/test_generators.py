@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from attngeom.equations.systems import SYSTEMS
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.partitions import module_dimension, pad
+from tests.effort import thorough
 from tests.equations.ideal.subideals import Subideal
 
 CASES: list[tuple[int]] = [
@@ -43,7 +45,7 @@ CASES: list[tuple[int]] = [
 @pytest.fixture(scope="module", params=CASES, ids=repr)
 def case(request: pytest.FixtureRequest) -> tuple[list[HighestWeightVector], list[int]]:
     model, n = request.param
-    summary = implicitize(model, n, vectors=True, check=False)
+    summary = implicitize(model, n, families=False, vectors=True, check=False)
     return model, list(summary.vectors), [d.minimal_generators for d in summary.degrees]
 
 
@@ -78,19 +80,19 @@ def test_modules_generate_the_ideal_up_to_the_computed_degree() -> None:
     """A lower bound for dim I_n from explicit polynomials meets the upper bound from evaluation."""
     for d, a, n in [(2, 1, 5), (2, 2, 6), (3, 1, 5), (3, 2, 5), (3, 3, 5)]:
         model = Variety(d, a)
-        summary = implicitize(model, n, vectors=True)
+        summary = implicitize(model, n, families=False, vectors=True)
         ideal = Subideal(model, summary.vectors)
         assert [ideal.dimension(x.degree) for x in summary.degrees] == [x.ideal_dimension for x in summary.degrees]
 
 
 def test_verified_generators_prove_the_dimensions_of_engine_w() -> None:
     model = Variety(3, 1, tokens=1)
-    summary = implicitize(model, 5, check=False)
+    summary = implicitize(model, 5, families=False, check=False)
     assert not summary.degrees[3].is_dimension_proven
     vectors = generator_vectors(model, summary.degrees)
     assert all(d.is_dimension_proven for d in prove_dimensions(summary.degrees, vectors))
     assert not prove_dimensions(summary.degrees, [])[3].is_dimension_proven
-    assert all(d.is_dimension_proven for d in implicitize(model, 5, prove=True, check=False).degrees)
+    assert all(d.is_dimension_proven for d in implicitize(model, 5, families=False, prove=True, check=False).degrees)
 
 
 def test_highest_weight_vectors_of_the_new_modules() -> None:
@@ -104,7 +106,7 @@ def test_highest_weight_vectors_of_the_new_modules() -> None:
 
 def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
     model = Variety(2, 1)
-    vectors = implicitize(model, 2).vectors
+    vectors = implicitize(model, 2, families=False, vectors=True).vectors
     for name in ("g.json", "g.m2", "g.sing"):
         count, size = write_generators(tmp_path / name, model, vectors)
         assert (count, size) == (3, (tmp_path / name).stat().st_size)
@@ -119,8 +121,14 @@ def test_export_formats_hold_the_same_polynomials(tmp_path) -> None:
 
 
 def run_macaulay2(script: str) -> list[str]:
-    result = subprocess.run(["M2", "--stop", "-q", "--silent", "-e", script + "exit 0"], capture_output=True, text=True)
-    return result.stdout.split()
+    command = ["M2", "--stop", "-q", "--silent", "--no-preload", "-e", script + "exit 0"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.split()
+
+
+@cache
+def vectors_of(model: Variety) -> list[HighestWeightVector]:
+    """The generators of degree ≤ 4."""
+    return list(implicitize(model, 4, families=False, vectors=True).vectors)
 
 
 needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaulay2 is not installed")
@@ -131,7 +139,7 @@ needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaula
 def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
     """Dimension, degree and Hilbert function of the ideal that our polynomials generate."""
     model = Variety(3, a)
-    text = to_program(model, implicitize(model, 4).vectors, SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
+    text = to_program(model, vectors_of(model), SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "print dim I; print degree I; scan(1..7, n -> print hilbertFunction(n, R/I));")
     assert list(map(int, out)) == [
         cone_dimension(3, a, 3),
@@ -145,29 +153,31 @@ PARAMETERS = {
     2: ("a_(0,0)..a_(2,1), s, t", "if j < 2 then a_(i,j) else s*a_(i,0) + t*a_(i,1)"),
     3: ("a_(0,0)..a_(2,2)", "a_(i,j)"),
 }
-"""A dense part of the 3×3 matrices of rank ≤ a: parameters, and the entry (i, j)."""
+"""A dense part of the 3×m matrices of rank ≤ a, m ≤ 3: parameters, and the entry (i, j)."""
 
 
 @needs_macaulay2
-@pytest.mark.parametrize("a", [1, 2, 3])
-def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int) -> None:
+@pytest.mark.parametrize(("a", "targets"), [(1, 3), (2, 2), *thorough((2, 3), (3, 3))])
+def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int, targets: int) -> None:
     """ker of y ↦ v_k A_lm + v_l A_km, d = 3, with v_0 = 1, which the common scale of v and A allows."""
     parameters, entry = PARAMETERS[a]
     out = run_macaulay2(
         f"S = ZZ/32003[v_1, v_2, {parameters}]; A = (i, j) -> {entry}; w = i -> if i == 0 then 1_S else v_i;"
         "P = {(0,0),(0,1),(0,2),(1,1),(1,2),(2,2)};"
-        "R = ZZ/32003[flatten apply(P, p -> apply(3, m -> y_(p_0, p_1, m)))];"
-        "F = flatten apply(P, p -> apply(3, m -> w(p_0)*A(p_1, m) + w(p_1)*A(p_0, m)));"
+        f"R = ZZ/32003[flatten apply(P, p -> apply({targets}, m -> y_(p_0, p_1, m)))];"
+        f"F = flatten apply(P, p -> apply({targets}, m -> w(p_0)*A(p_1, m) + w(p_1)*A(p_0, m)));"
         "scan(flatten degrees source mingens ker map(S, R, F), print);"
     )
-    expected = {x.degree: x.minimal_generators for x in implicitize(Variety(3, a), 5).degrees}
+    expected = {
+        x.degree: x.minimal_generators for x in implicitize(Variety(3, a, targets=targets), 5, families=False).degrees
+    }
     assert Counter(map(int, out)) == {n: count for n, count in expected.items() if count}
 
 
 @pytest.mark.skipif(shutil.which("Singular") is None, reason="Singular is not installed")
 def test_singular_reads_our_generators(tmp_path) -> None:
     model = Variety(3, 3)
-    write_generators(tmp_path / "g.sing", model, implicitize(model, 4).vectors)
+    write_generators(tmp_path / "g.sing", model, vectors_of(model))
     script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
     result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
     assert result.stdout.split() == [str(cone_dimension(3, 3, 3)), str(variety_degree(3, 3, 3))]
@@ -177,6 +187,6 @@ def test_singular_reads_our_generators(tmp_path) -> None:
 def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
     """docs/theorems/completeness.md: for d = 3, m = 2 layer l = 2 of N gives regularity 5 and one trivial syzygy."""
     model = Variety(3, 3, targets=2)
-    text = to_program(model, implicitize(model, 4).vectors, SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
+    text = to_program(model, vectors_of(model), SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
     assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6

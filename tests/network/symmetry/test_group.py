@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.errors import InputError
@@ -17,12 +17,13 @@ from attngeom.network import (
 )
 from attngeom.network.symmetry import HeadOrder, Scale, Symmetry, count_generators, infinitesimal_action
 from attngeom.network.weights import Weights
+from tests.effort import examples
 from tests.network.strategies import architectures
 
 EXACT = [QQ, GF(101), GF(WORD_PRIME)]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(architectures(max_layers=2, max_width=3), st.sampled_from(EXACT), st.integers(0, 10**6))
 def test_action_leaves_the_function_unchanged_exactly(architecture, domain, seed):
     weights = random_weights(architecture, domain, seed)
@@ -31,7 +32,7 @@ def test_action_leaves_the_function_unchanged_exactly(architecture, domain, seed
     assert domain.equal(forward(moved, X), forward(weights, X))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architectures(max_layers=2, max_width=3, kinds=("softmax",)), st.integers(0, 10**6))
 def test_softmax_action_leaves_the_function_unchanged_to_rounding(architecture, seed):
     # Signed permutations times powers of two keep floats well conditioned.
@@ -50,7 +51,7 @@ def test_softmax_action_leaves_the_function_unchanged_to_rounding(architecture, 
     assert np.allclose(forward(moved, X), forward(weights, X), atol=1e-8)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architectures(max_layers=2, max_width=3), st.integers(0, 10**6))
 def test_symmetries_form_a_group(architecture, seed):
     field = GF(WORD_PRIME)
@@ -62,7 +63,7 @@ def test_symmetries_form_a_group(architecture, seed):
     assert weights.act(identity_symmetry(architecture, field)).equals(weights)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(architectures(max_layers=2, max_width=3, max_tokens=3), st.integers(0, 10**6))
 def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed):
     """phi_{W + ε u}(X) has no term linear in ε: checked by exact interpolation in ε over GF(p)."""
@@ -89,7 +90,7 @@ def test_tangent_vectors_kill_the_derivative_of_the_function(architecture, seed)
     assert field.is_zero(linear_term)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(architectures(max_layers=3, max_width=5, kinds=("lightning", "softmax")), st.integers(0, 10**6))
 def test_unimodular_elements_and_their_inverses_are_small_integers(architecture, seed):
     g = random_unimodular_symmetry(architecture, QQ, seed)
