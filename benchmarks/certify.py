@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contract import emit
+from contract import LIMIT, emit, read_rate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -103,10 +103,12 @@ def table_of_sizes(sizes: list[int]) -> None:
             start = time.process_time()
             certify(given, attention)
             times.append(time.process_time() - start)
+        number = coefficients.single.size + coefficients.cross.size
         for kind, seconds in zip(("realizable", "rank broken", "one coefficient changed"), times):
             emit(f"exact decision, t = 2, {kind}", f"d = d' = {d}", seconds, size=d)
+            # One look at a word for each coefficient.
+            emit(f"exact decision, t = 2, {kind}", f"d = d' = {d}", 8 * number / read_rate(), LIMIT, size=d)
         emit("peak memory", f"d = d' = {d}", memory(), size=d, unit="MB")
-        number = coefficients.single.size + coefficients.cross.size
         columns = "".join(f"{x:>{w}.2f}" for x, w in zip(times, (12, 13, 13)))
         print(f"{d:>4}{number:>14,}{columns}{memory():>9.0f}{before:>9.0f}", flush=True)
 
@@ -147,7 +149,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds")
     parser.add_argument("--count", type=int, default=10_000, help="arrays of each kind")
     arguments = parser.parse_args()
-    table_of_sizes([5, 10] if arguments.quick else [5, 10, 20, 30])
+    table_of_sizes([5, 8, 11] if arguments.quick else [5, 10, 20, 30])
     table_of_files([10] if arguments.quick else [10, 20, 30])
     table_of_accuracy(200 if arguments.quick else arguments.count)
 

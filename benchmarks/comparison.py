@@ -22,6 +22,7 @@ from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.network import Architecture, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
+from contract import emit
 
 ARCHITECTURES = {
     "12 layers of width 6": Architecture((6,) * 13, 4),
@@ -71,7 +72,13 @@ def main() -> int:
             gauges.append(seconds(lambda w=first: rough_gauge(w)))  # type: ignore[misc]
             factors.append(seconds(lambda w=first: gauge_by_factors(w)))  # type: ignore[misc]
         figures = (statistics.median(times), max(times), statistics.median(gauges), statistics.median(factors))
+        missed = verdicts[False] + verdicts[None]
         counts = f"{verdicts[True]} same, {verdicts[False]} different, {verdicts[None]} undecided"
+        emit("float comparison of equal pairs", f"{name}: median", figures[0])
+        emit("float comparison of equal pairs", f"{name}: largest", figures[1])
+        emit("the gauge of least norm", name, figures[2])
+        emit("the gauge of least norm", name, figures[3], "by singular values of the factors")
+        emit("float comparison: verdicts that are not right", name, missed, unit="verdicts")
         print(f"{name:30}" + "".join(f"{figure:10.2f}s" for figure in figures) + f"  {counts}", flush=True)
     return 0
 

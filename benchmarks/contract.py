@@ -63,3 +63,20 @@ def multiply_rate() -> float:
         a @ a
         best = min(best, time.process_time() - start)
     return size**3 / max(best, 1e-6)
+
+
+@lru_cache(maxsize=1)
+def read_rate() -> float:
+    """Bytes per CPU second of this core that one pass over memory reads: a sum of 32 million doubles.
+
+    The limit of everything that looks at each number once.
+    """
+    import numpy as np
+
+    numbers = np.ones(2**25)
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        numbers.sum()
+        best = min(best, time.process_time() - start)
+    return numbers.nbytes / max(best, 1e-6)

@@ -2,18 +2,20 @@
 
 Compares, in one process tree, the O(t) form (plain and causal) with the definition (token by token) and with the
 t×t order. Each measurement runs in a child process, so that its peak memory is its own. The growth column is the
-slope of log time, or of log memory beyond the smallest run, against log t: 1 is linear, 2 quadratic.
+slope of log time, or of log memory, against log t: 1 is linear, 2 quadratic. Memory is what arrays hold at most.
+Where torch is installed, the same products by torch are a peer.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -37,14 +39,26 @@ def mix_with(mix: Callable[..., np.ndarray]) -> Callable[[Weights, np.ndarray], 
     return run
 
 
+def run_torch(weights: Weights, X: np.ndarray) -> np.ndarray:
+    """The same products by torch, in the same order."""
+    import torch
+
+    torch.set_num_threads(1)
+    ((head,),) = weights.layers
+    x = torch.from_numpy(X.T)
+    q, k, v = (x @ torch.from_numpy(np.ascontiguousarray(matrix.T)) for matrix in (head.Q, head.K, head.V))
+    return (q @ (k.T @ v)).numpy().T
+
+
 METHODS = {
     "linear": (mix_with(Lightning.mix_linear), False),
     "linear causal": (mix_with(Lightning.mix_linear), True),
     "t×t order": (mix_with(Attention.mix), False),
     "definition": (forward_definition, False),
+    **({"torch": (run_torch, False)} if importlib.util.find_spec("torch") else {}),
 }
 # The slow forms stop where they would dominate the run.
-LARGEST = {"linear": 65536, "linear causal": 65536, "t×t order": 8192, "definition": 512}
+LARGEST = {"linear": 65536, "linear causal": 65536, "t×t order": 8192, "definition": 512, "torch": 65536}
 
 
 def measure(method: str, d: int, t: int) -> dict[str, float]:
@@ -52,14 +66,17 @@ def measure(method: str, d: int, t: int) -> dict[str, float]:
     run, causal = METHODS[method]
     weights = random_weights(Architecture((d, d), d, tokens=t, causal=causal), RR, 0)
     X = RR.random((d, t), np.random.default_rng(1))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    run(weights, X)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     start, repeats = time.process_time(), 0
     while repeats < 1 or (time.process_time() - start < 0.2 and repeats < 100):
         run(weights, X)
         repeats += 1
     seconds = (time.process_time() - start) / repeats
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"seconds": seconds, "megabytes": (after - before) / 1024}
+    # torch does not say what it holds.
+    return {"seconds": seconds, "megabytes": float("nan") if method == "torch" else held / 2**20}
 
 
 def run_child(method: str, d: int, t: int) -> dict[str, float]:
@@ -95,7 +112,8 @@ def main() -> None:
     for t in sizes:
         row, base = f"{t:>8}", 0.0
         for name in METHODS:
-            largest = LARGEST[name] if cap is None or name.startswith("linear") else min(LARGEST[name], 2 * cap)
+            fast = name.startswith("linear") or name == "torch"
+            largest = LARGEST[name] if cap is None or fast else min(LARGEST[name], 2 * cap)
             if t > largest:
                 row += f"{'—':>28}"
                 continue
@@ -104,13 +122,16 @@ def main() -> None:
             times[name].append((t, result["seconds"]))
             who = OURS if name == "linear" else name
             emit("one lightning layer against its tokens", f"t = {t}", result["seconds"], who, size=t)
-            emit("memory of one lightning layer", f"t = {t}", result["megabytes"], who, size=t, unit="MB")
+            if name != "torch":
+                emit("memory of one lightning layer", f"t = {t}", result["megabytes"], who, size=t, unit="MB")
             memory[name].append((t, result["megabytes"]))
             row += f"{result['seconds']:>11.2g}s {result['seconds'] / base:>5.1f}× {result['megabytes']:>6.1f}MB"
         print(row, flush=True)
         # Three projections, kᵀ v and q (kᵀ v): five products of d², for each token.
         least = 5 * arguments.width**2 * t / multiply_rate()
         emit("one lightning layer against its tokens", f"t = {t}", least, LIMIT, size=t)
+        # The output alone.
+        emit("memory of one lightning layer", f"t = {t}", 8 * arguments.width * t / 2**20, LIMIT, size=t, unit="MB")
     print(f"{'slope':>8}" + "".join(f"   time {slope(times[n]):4.2f}, memory {slope(memory[n]):4.2f}" for n in METHODS))
 
 

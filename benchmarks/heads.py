@@ -1,6 +1,6 @@
 """Heads of random layers: time and error of the search in floats, exactly, and of generic proofs.
 
-``python benchmarks/heads.py [--wide]``; --wide adds width 768. Every run is printed. The error is that of the
+``python benchmarks/heads.py [--quick | --wide]``; --wide adds width 768. Every run is printed. The error is that of the
 projectors onto the heads, ‖P − P'‖/‖P‖ in the Frobenius norm, the largest of all heads; the norm of P is printed
 as well.
 """
@@ -18,6 +18,7 @@ from attngeom.heads.float_heads import find_float_heads
 from attngeom.heads.generic import contact_locus
 from attngeom.heads.slices import WeightSlices
 from attngeom.network import Architecture, Weights, random_weights
+from contract import emit
 
 TUPLES = [
     (3, 3, 1, 1, 4), (3, 3, 2, 2, 2), (4, 4, 2, 2, 3), (4, 4, 3, 3, 2), (4, 4, 1, 1, 8), (4, 4, 4, 2, 2),
@@ -49,11 +50,14 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
     start = time.process_time()
     found = find_float_heads(source, heads if noise else None, (d, d), noise, seed)
     seconds = time.process_time() - start
+    emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds, size=None if noise else d)
     if isinstance(found, str) or len(found.blocks.sizes) != heads:
         print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {found if isinstance(found, str) else 'other sizes'}")
         return
     true, given = projectors(weights), found.projectors()
     errors = [min(np.linalg.norm(p - q) / np.linalg.norm(p) for q in given) for p in true]
+    case = f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}"
+    emit("heads in floats: error of the projectors", case, max(errors), unit="relative error")
     print(
         f"{d:4}/{heads:2}  noise {noise:.0e}  error {max(errors):.1e}  ‖P‖ {max(map(np.linalg.norm, true)):.0f}"
         f"  misfit of the heads {found.misfit:.1e}  gap {found.blocks.gap:.0e}"
@@ -64,30 +68,36 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--wide", action="store_true")
-    wide = parser.parse_args().wide
+    parser.add_argument("--wide", action="store_true", help="width 768 too")
+    parser.add_argument("--quick", action="store_true", help="small widths, the first tuples")
+    options = parser.parse_args()
+    widths = [(8, 2), (16, 4), (64, 8), *([] if options.quick else [(256, 8)]), *([(768, 12)] if options.wide else [])]
     print("floats: d/H")
-    for d, heads in [(8, 2), (16, 4), (64, 8), (256, 8), *([(768, 12)] if wide else [])]:
+    for d, heads in widths:
         run_floats(d, heads, 0)
     for noise in (1e-12, 1e-9, 1e-6):
-        for seed in range(3):
+        for seed in range(1 if options.quick else 3):
             run_floats(64, 8, seed, noise)
     print("exact: d/H")
     for d, heads in ((4, 2), (8, 2), (8, 4), (12, 3), (16, 4)):
         weights = random_weights(Architecture((d, d), d // heads, heads=heads), QQ, 0)
         start = time.process_time()
         outcome = find_heads(weights)
+        seconds = time.process_time() - start
+        emit("heads over Q, unique and proven", f"d = {d}, H = {heads}", seconds, size=d)
         print(
-            f"{d:4}/{heads:2}  {outcome.outcome}, unique {outcome.unique}  {time.process_time() - start:.2f} s",
+            f"{d:4}/{heads:2}  {outcome.outcome}, unique {outcome.unique}  {seconds:.2f} s",
             flush=True,
         )
     print("generic: d, d_out, a, v, H")
-    for sizes in TUPLES:
+    for sizes in TUPLES[:6] if options.quick else TUPLES:
         start = time.process_time()
         proof = contact_locus(*sizes)
+        seconds = time.process_time() - start
+        emit("generic uniqueness by the contact locus", f"(d, d_out, a, v, H) = {sizes}", seconds)
         print(
             f"{sizes}  {proof.contact}  tangent rank {proof.tangent_rank} of {proof.expected}"
-            f"  contact rank {proof.contact_rank}  {time.process_time() - start:.2f} s",
+            f"  contact rank {proof.contact_rank}  {seconds:.2f} s",
             flush=True,
         )
 

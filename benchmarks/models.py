@@ -46,7 +46,9 @@ from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
-from contract import emit  # noqa: E402
+from contract import LIMIT, emit, read_rate  # noqa: E402
+
+TABLE = "real sizes"
 
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
 LLAMA = {
@@ -80,6 +82,11 @@ def gpt2_small() -> dict[str, Any]:
     spoiled[5, 70] *= 1.001
     wrong = compare(model, open_model({**state, name: spoiled}, GPT2), level="rounding", unit=2.0**-53)
     places = [f"{n} [{m.index}]" for layer in wrong.layers for n, m in layer.wrong]
+    read = sum(values.nbytes for values in state.values())
+    emit(TABLE, "GPT-2 small, 12 layers: canonicalise", seconds)
+    emit(TABLE, "GPT-2 small, 12 layers: canonicalise", read / read_rate(), LIMIT)
+    emit(TABLE, "GPT-2 small, 12 layers: compare", comparing)
+    emit(TABLE, "GPT-2 small, 12 layers: compare", 2 * read / read_rate(), LIMIT)
     return {
         "canonicalise_cpu_s": seconds, "orbit": orbit, "compare_cpu_s": comparing, "same": found.same_function,
         "one_entry": places,
@@ -104,6 +111,12 @@ def llama_layer() -> dict[str, Any]:
         other = open_model(two)
         (found, _), comparing = timed(lambda: compare_layers(ModelView(model), ModelView(other), 0, 2.0**-8))
         top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        least = (one / "model.safetensors").stat().st_size / read_rate()
+    for name, value, passes in (("canonicalise", seconds, 1), ("fingerprint", printing, 1), ("compare", comparing, 2)):
+        emit(TABLE, f"a layer of Llama-3-8B, bf16: {name}", value)
+        emit(TABLE, f"a layer of Llama-3-8B, bf16: {name}", passes * least, LIMIT)
+    emit("memory", "a layer of Llama-3-8B, bf16: canonicalise", peak, unit="GB")
+    emit("memory", "a layer of Llama-3-8B, bf16: compare", top, unit="GB")
     return {
         "canonicalise_cpu_s": seconds, "canonicalise_peak_gb": peak, "fingerprint_cpu_s": printing,
         "compare_bf16_cpu_s": comparing, "same": found.same, "worst_ratio": found.worst.ratio if found.worst else None,
@@ -134,6 +147,10 @@ def billion() -> dict[str, Any]:
         written = write_model(canonicalize(model), out, "keep")
         seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    case = "1.3 billion parameters, bf16, in shards: canonicalise, write, check"
+    emit(TABLE, case, seconds)
+    emit(TABLE, case, 2 * model.spec.parameters / read_rate(), LIMIT)
+    emit("memory", case, peak, unit="GB")
     return {
         "parameters": model.spec.parameters, "cpu_s": seconds, "peak_gb": peak, "same": written.check.same_function
     }  # fmt: skip

@@ -1,9 +1,10 @@
 """One page from all benchmarks: ours, the peers of the same run, ratios, physical limits, growth exponents, plots.
 
-    python benchmarks/page.py [--full] [--out out/bench] [--only NAME …] [--docs docs/reference/benchmarks.md]
+    python benchmarks/page.py [--full [NAME …]] [--seconds N] [--out out/bench] [--only NAME …] [--docs PAGE]
 
-Every script of this folder that follows benchmarks/contract.py is run in a process of its own, at its quick size unless
-``--full`` is given, with one thread for linear algebra. A script that fails is on the page, and the exit code is 1.
+Every script of this folder is run in a process of its own, at its quick size unless ``--full`` names it (or none), with
+one thread for linear algebra. A script that fails or takes longer than it may is on the page, with what it measured
+until then, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from contract import LIMIT, OURS, VARIABLE, Measurement
 
 FOLDER = Path(__file__).parent
 HELPERS = {"contract", "page"}
+STOPPED = 124
+"""The code of a script that took longer than it may."""
 FEWEST = 3
 """Sizes that an exponent is fitted to, at least."""
 WIDTH = 118
@@ -37,10 +40,11 @@ COLOURS = ("#1b2a41", "#4a7fb5", "#e0a100", "#8c4a4a", "#5a8f5a", "#777777")
 
 @dataclass(frozen=True)
 class Run:
-    """What one script measured: its records, the first line of its docstring, its exit code and CPU seconds."""
+    """What one script measured: its records, the first line of its docstring, its size, exit code and CPU seconds."""
 
     name: str
     title: str
+    is_full: bool
     records: tuple[Measurement, ...]
     code: int
     seconds: float
@@ -49,25 +53,28 @@ class Run:
 
 
 def scripts() -> list[Path]:
-    """The scripts of this folder that measure; others only check a proof."""
-    found = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELPERS]
-    return [path for path in found if "from contract import" in path.read_text(encoding="utf-8")]
+    """The scripts of this folder; a test sees to it that each follows the contract."""
+    return [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELPERS]
 
 
-def run_script(path: Path, full: bool) -> Run:
-    """Run one benchmark and read its records."""
+def run_script(path: Path, full: bool, limit: float) -> Run:
+    """Run one benchmark for at most ``limit`` seconds and read its records."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "records.jsonl"
         environment = {**os.environ, VARIABLE: str(target), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         before = os.times()
         command = [sys.executable, str(path), *([] if full else ["--quick"])]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=limit)
+            code, said = done.returncode, (done.stdout + done.stderr).splitlines()
+        except subprocess.TimeoutExpired:
+            code, said = STOPPED, [f"stopped after {limit:.0f} s"]
         after = os.times()
         lines = target.read_text(encoding="utf-8").splitlines() if target.exists() else []
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    said = [line for line in said if line.strip()]
     records = tuple(Measurement.from_line(line) for line in lines)
-    return Run(path.stem, _title(path), records, done.returncode, used, said[-1] if said else "")
+    return Run(path.stem, _title(path), full, records, code, used, said[-1] if said else "")
 
 
 def _title(path: Path) -> str:
@@ -182,18 +189,18 @@ def draw(table: Table) -> bytes | None:
     return stream.getvalue()
 
 
-def heading(runs: list[Run], full: bool) -> list[str]:
+def heading(runs: list[Run]) -> list[str]:
     """What the numbers are, of which machine, and which scripts are not among them."""
-    size = "full" if full else "quick"
     left_out = sorted({path.stem for path in scripts()} - {run.name for run in runs})
     which = "All benchmarks" if not left_out else f"Benchmarks (without {', '.join(left_out)})"
     machine = (
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
     )
     return [
-        f"{which} at their {size} sizes, in one run on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
+        f"{which} in one run on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
         "A ratio above 1 says how many times what we take a peer takes; peers that are not installed are left out."
-        " The limit is what a float64 matrix product of the same work takes on this core.",
+        " The limit is what this core allows: the time of a float64 matrix product of the same work or of one pass over"
+        " the bytes that must be read, or the memory of the output.",
     ]
 
 
@@ -201,13 +208,14 @@ def failed(run: Run) -> str:
     return f"The script ended with code {run.code}: {run.last}"
 
 
-def markdown(runs: list[Run], full: bool, pictures: dict[tuple[str, str], str]) -> str:
+def markdown(runs: list[Run], pictures: dict[tuple[str, str], str]) -> str:
     """The page in Markdown; ``pictures`` are the names of the plots."""
     lines = ["# Benchmarks", "", "This page is written by `make bench`; do not edit it.", ""]
-    for text in heading(runs, full):
+    for text in heading(runs):
         lines += [textwrap.fill(text, WIDTH), ""]
     for run in runs:
-        title = f"{run.title} `python benchmarks/{run.name}.py`, {run.seconds:.0f} CPU s."
+        size = "full size" if run.is_full else "quick size"
+        title = f"{run.title} `python benchmarks/{run.name}.py`, {size}, {run.seconds:.0f} CPU s."
         lines += [f"## {run.name}", "", textwrap.fill(title, WIDTH), ""]
         if run.code:
             lines += [textwrap.fill(f"**{failed(run)}**", WIDTH), ""]
@@ -220,14 +228,16 @@ def markdown(runs: list[Run], full: bool, pictures: dict[tuple[str, str], str]) 
     return "\n".join(lines).rstrip() + "\n"
 
 
-def web_page(runs: list[Run], full: bool) -> str:
+def web_page(runs: list[Run]) -> str:
     """The page as one HTML file, plots included."""
     parts = ["<!doctype html><meta charset='utf-8'><title>attngeom: benchmarks</title><style>"]
     parts.append(
         "body{font:15px/1.5 system-ui;max-width:64rem;margin:2rem auto;padding:0 1rem}td,th{padding:.2rem .7rem;"
     )
-    parts.append("text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}</style>")
-    parts.append("<h1>Benchmarks</h1>" + "".join(f"<p>{html.escape(line)}</p>" for line in heading(runs, full)))
+    parts.append("text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}")
+    parts.append("table{display:block;overflow-x:auto}img{max-width:100%}</style>")
+    parts.append("<meta name='viewport' content='width=device-width'>")
+    parts.append("<h1>Benchmarks</h1>" + "".join(f"<p>{html.escape(line)}</p>" for line in heading(runs)))
     for run in runs:
         parts.append(f"<h2>{html.escape(run.name)}</h2><p>{html.escape(run.title)} {run.seconds:.0f} CPU s.</p>")
         if run.code:
@@ -248,6 +258,8 @@ def web_page(runs: list[Run], full: bool) -> str:
 def write_plots(runs: list[Run], folder: Path, prefix: str) -> dict[tuple[str, str], str]:
     """The plots as files, and their names as the Markdown page refers to them."""
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.png"):
+        old.unlink()
     names = {}
     for run in runs:
         for place, table in enumerate(tables(run.records)):
@@ -261,28 +273,31 @@ def write_plots(runs: list[Run], folder: Path, prefix: str) -> dict[tuple[str, s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="the full sizes, for hours, instead of the quick ones")
+    parser.add_argument("--full", nargs="*", help="full sizes, for hours: of these scripts, or of all if none is named")
+    parser.add_argument("--seconds", type=float, default=7200, help="wall time that a script may take")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for page, plots and records")
     parser.add_argument("--only", nargs="*", default=[], help="these scripts alone")
     parser.add_argument("--docs", type=Path, help="write the Markdown page to this file too, plots beside it")
     options = parser.parse_args()
-    unknown = set(options.only) - {path.stem for path in scripts()}
+    known = {path.stem for path in scripts()}
+    full = known if options.full == [] else set(options.full or ())
+    unknown = (full | set(options.only)) - known
     if unknown:
         parser.error(f"no benchmark is called {min(unknown)}")
     runs = []
     for path in scripts():
         if not options.only or path.stem in options.only:
-            runs.append(run_script(path, options.full))
+            runs.append(run_script(path, path.stem in full, options.seconds))
             state = f"{len(runs[-1].records)} measurements" if not runs[-1].code else failed(runs[-1])
             print(f"{path.stem:20} {runs[-1].seconds:8.1f} CPU s  {state}", flush=True)
     pictures = write_plots(runs, options.out / "plots", "plots/")
-    (options.out / "benchmarks.md").write_text(markdown(runs, options.full, pictures), encoding="utf-8")
-    (options.out / "benchmarks.html").write_text(web_page(runs, options.full), encoding="utf-8")
+    (options.out / "benchmarks.md").write_text(markdown(runs, pictures), encoding="utf-8")
+    (options.out / "benchmarks.html").write_text(web_page(runs), encoding="utf-8")
     print(f"page: {options.out / 'benchmarks.html'} and {options.out / 'benchmarks.md'}")
     if options.docs:
         name = f"{options.docs.stem}-plots"
         pictures = write_plots(runs, options.docs.parent / name, f"{name}/")
-        options.docs.write_text(markdown(runs, options.full, pictures), encoding="utf-8")
+        options.docs.write_text(markdown(runs, pictures), encoding="utf-8")
     return int(any(run.code for run in runs))
 
 

@@ -48,10 +48,10 @@ def test_tables_have_ratios_and_exponents(modules):
 def test_both_pages_show_every_table_and_every_failure(modules):
     contract, page = modules
     runs = [
-        page.Run("demo", "A title.", tuple(records(contract)), 0, 1.0, ""),
-        page.Run("broken", "Another.", (), 3, 0.5, "Traceback <x>"),
+        page.Run("demo", "A title.", True, tuple(records(contract)), 0, 1.0, ""),
+        page.Run("broken", "Another.", False, (), 3, 0.5, "Traceback <x>"),
     ]
-    text, web = page.markdown(runs, False, {("demo", "a table"): "plots/demo-1.png"}), page.web_page(runs, False)
+    text, web = page.markdown(runs, {("demo", "a table"): "plots/demo-1.png"}), page.web_page(runs)
     for part in ("a table", "counts", "grows like size", "ended with code 3"):
         assert part in text and part in web
     assert "![a table](plots/demo-1.png)" in text and web.count("data:image/png;base64,") == 1
@@ -71,14 +71,18 @@ def test_records_go_to_the_file_that_is_named(modules, tmp_path, monkeypatch):
     assert json.loads(line)["unit"] == "CPU s"
 
 
-MEASURING = [path for path in sorted(FOLDER.glob("*.py")) if "from contract import" in path.read_text()]
+SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELPERS]
 
 
-def test_most_scripts_measure_something():
-    """Those that only check a proof have nothing to add to the page."""
-    assert len(MEASURING) >= 16
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_adds_to_the_page_and_has_a_quick_size(path):
+    text = path.read_text(encoding="utf-8")
+    assert "from contract import" in text and "emit(" in text and '"--quick"' in text
 
 
-@pytest.mark.parametrize("path", MEASURING, ids=lambda path: path.stem)
-def test_scripts_that_measure_have_a_quick_size(path):
-    assert path.stem == "page" or ("emit(" in path.read_text() and '"--quick"' in path.read_text())
+def test_a_script_that_takes_too_long_is_stopped_and_told(modules, tmp_path):
+    _, page = modules
+    script = tmp_path / "slow.py"
+    script.write_text('"""A slow one."""\nimport time\ntime.sleep(60)\n')
+    run = page.run_script(script, False, 0.3)
+    assert run.code == page.STOPPED and page.failed(run).endswith("stopped after 0 s")
