@@ -75,19 +75,23 @@ class Result(ABC):
         return None
 
     def _repr_html_(self) -> str:
-        """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it."""
-        cells = "".join(
-            f"<tr><th style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
-            f"<td style='{CELL}'>{html.escape(str(value))}</td></tr>"
-            for label, value in self.rows().items()
-        )
-        badge = (
-            f"<span style='background:{BADGES[self.standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
-            f"{html.escape(self.standing)}</span>"
-        )
-        check = "" if self.recheck is None else f"<div style='opacity:.75'>check it: {html.escape(self.recheck)}</div>"
-        return (
-            "<div style='border:1px solid #8886;border-radius:6px;padding:.6em .9em;display:inline-block;"
-            f"max-width:100%;overflow-x:auto'><div>{badge} {html.escape(self.reason)}</div>"
-            f"<table style='border-collapse:collapse;margin:.4em 0'>{cells}</table>{check}</div>"
-        )
+        return card(self.standing, self.reason, self.rows(), self.recheck)
+
+
+def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:
+    """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it."""
+    cells = "".join(
+        f"<tr><th style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
+        f"<td style='{CELL}'>{html.escape(str(value))}</td></tr>"
+        for label, value in rows.items()
+    )
+    badge = (
+        f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
+        f"{html.escape(standing)}</span>"
+    )
+    check = "" if recheck is None else f"<div style='opacity:.75'>check it: {html.escape(recheck)}</div>"
+    return (
+        "<div style='border:1px solid #8886;border-radius:6px;padding:.6em .9em;display:inline-block;"
+        f"max-width:100%;overflow-x:auto'><div>{badge} {html.escape(reason)}</div>"
+        f"<table style='border-collapse:collapse;margin:.4em 0'>{cells}</table>{check}</div>"
+    )

@@ -16,7 +16,6 @@ from attngeom.files import read_json, write_atomic
 
 if TYPE_CHECKING:
     from attngeom.models.comparison import ModelComparison
-    from attngeom.models.inspection import ModelInspection
     from attngeom.models.writing import Written
 
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
@@ -81,33 +80,9 @@ def inspect_command(
     if json:
         print_json({**record, "seed": seed})
         return
-    _show_inspection(found)
+    print_line(found)
     if prove:
         print_line(f"proof: {proof.standing}: {proof.reason}")
-
-
-def _show_inspection(found: ModelInspection) -> None:
-    kind = found.to_json()["kind"]
-    print_pairs(
-        f"{found.spec.family}, {found.spec.layers} layers", {"parameters": f"{found.spec.parameters:,}", **kind}
-    )
-    if found.redundancy is None:
-        print_line(found.reason)
-    else:
-        print_line(f"redundancy ({found.redundancy.standing}, {found.reason}):")
-        print_line(str(found.redundancy))
-        for line in found.redundancy.group:
-            print_line(f"  {line}")
-    for finding in found.findings:
-        place = "model" if finding.layer is None else f"layer {finding.layer}"
-        print_line(f"  {place}, {finding.part}: {finding.text}")
-    if found.heads:
-        worst = max(found.heads, key=lambda row: row.condition)
-        print_line(
-            f"{len(found.heads)} heads; worst condition {worst.condition:.3g}: layer {worst.layer} head {worst.head}"
-        )
-    for name, reason in found.unread.items():
-        print_line(f"  not read: {name} ({reason})")
 
 
 def compare_command(

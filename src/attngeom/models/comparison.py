@@ -15,6 +15,7 @@ from attngeom.models.reading import ROUNDOFF
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, can_flatten, residual_rotation
+from attngeom.results import Standing, card
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
@@ -35,7 +36,7 @@ class ModelComparison:
     seed: int = 0
 
     @property
-    def standing(self) -> str:
+    def standing(self) -> Standing:
         if self.same_function is None:
             return "undecided"
         return "probabilistic" if self.level == "exact" else "estimate"
@@ -53,9 +54,18 @@ class ModelComparison:
             "seed": self.seed,
         }
 
+    @property
+    def verdict(self) -> str:
+        return {True: "same function", False: "different functions", None: "undecided"}[self.same_function]
+
+    def _repr_html_(self) -> str:
+        shown = {"verdict": self.verdict, "level": self.level, "error probability": self.error_probability}
+        wrong = [f"layer {layer.layer}: {name}" for layer in self.layers for name, _ in layer.wrong]
+        rows = {**shown, "wrong tensors": ", ".join(wrong) or None, "seed": self.seed}
+        return card(self.standing, self.reason, {key: value for key, value in rows.items() if value is not None})
+
     def __str__(self) -> str:
-        word = {True: "same function", False: "different functions", None: "undecided"}[self.same_function]
-        lines = [f"{word} ({self.level}, {self.standing}): {self.reason}"]
+        lines = [f"{self.verdict} ({self.level}, {self.standing}): {self.reason}"]
         lines += [f"  config {key}: {a!r} and {b!r}" for key, (a, b) in self.config_differences.items()]
         for layer in self.layers:
             for name, misfit in (*layer.wrong, *layer.suspects):

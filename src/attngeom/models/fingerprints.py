@@ -21,6 +21,7 @@ from attngeom.models.model import Model
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
+from attngeom.results import Standing, card
 
 DEGREE = 3
 """Largest total degree of an invariant in the random residues."""
@@ -46,7 +47,7 @@ class Fingerprint:
     seed: int
     digest: str
     error_probability: float
-    standing: str = "probabilistic"
+    standing: Standing = "probabilistic"
 
     @property
     def is_generic(self) -> bool:
@@ -63,6 +64,11 @@ class Fingerprint:
             "error_probability": self.error_probability,
             "standing": self.standing,
         }
+
+    def _repr_html_(self) -> str:
+        digests = {f"layer {i}": layer.digest[:32] for i, layer in enumerate(self.layers)}
+        rows = {**digests, "outside": self.outside[:32], "model": self.digest[:32], "seed": self.seed}
+        return card(self.standing, f"different functions collide with probability {self.error_probability:.1e}", rows)
 
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]

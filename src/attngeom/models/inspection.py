@@ -11,6 +11,10 @@ from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
+from attngeom.results import Standing, card
+
+CARD = 5
+"""Findings that a card shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +43,39 @@ class ModelInspection:
             "findings": [finding.to_json() for finding in self.findings],
             "unread": dict(self.unread),
         }
+
+    def _kind(self) -> dict[str, Any]:
+        return {"parameters": f"{self.spec.parameters:,}", **kind_of(self.spec)}
+
+    @property
+    def standing(self) -> Standing:
+        """How strong the count of redundant parameters is."""
+        return "undecided" if self.redundancy is None else self.redundancy.standing
+
+    def _repr_html_(self) -> str:
+        counted = {} if self.redundancy is None else {"redundant": f"{self.redundancy.total:,}"}
+        rows = {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted}
+        rows |= {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
+        return card(self.standing, self.reason, rows, "attngeom model inspect FOLDER --prove")
+
+    def __str__(self) -> str:
+        kind = self._kind()
+        width = max(map(len, kind))
+        lines = [f"{self.spec.family}, {self.spec.layers} layers"]
+        lines += [f"{label:{width}}  {value}" for label, value in kind.items()]
+        if self.redundancy is None:
+            lines.append(self.reason)
+        else:
+            lines += [f"redundancy ({self.redundancy.standing}, {self.reason}):", str(self.redundancy)]
+            lines += [f"  {line}" for line in self.redundancy.group]
+        for finding in self.findings:
+            place = "model" if finding.layer is None else f"layer {finding.layer}"
+            lines.append(f"  {place}, {finding.part}: {finding.text}")
+        if self.heads:
+            worst = max(self.heads, key=lambda row: row.condition)
+            place = f"layer {worst.layer} head {worst.head}"
+            lines.append(f"{len(self.heads)} heads; worst condition {worst.condition:.3g}: {place}")
+        return "\n".join([*lines, *(f"  not read: {name} ({reason})" for name, reason in self.unread.items())])
 
 
 def inspect_spec(spec: TransformerSpec) -> ModelInspection:

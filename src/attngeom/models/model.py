@@ -21,7 +21,7 @@ from attngeom.models.reading import Header, Tensors, open_file, open_folder, saf
 from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """Specification, places and tensors of a transformer; layers are numbered through all stacks, encoder first."""
 
@@ -33,6 +33,10 @@ class Model:
     shift: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     """Name in the family's table of every tensor of the description → name in this checkpoint."""
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        return f"Model({spec.family}, {spec.layers} layers of width {spec.width}, {spec.parameters:,} parameters)"
 
     @property
     def layers(self) -> int:

@@ -12,6 +12,7 @@ from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
 from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
+from attngeom.results import card
 
 HYPOTHESES = (
     "weights generic; any number of tokens",
@@ -76,6 +77,11 @@ class Redundancy:
     def to_json(self) -> dict[str, Any]:
         parts: dict[str, Any] = {name: self.part(name) for name in PART_NAMES}
         return {**parts, "total": self.total, "layer_scope": self.layer_scope}
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, Any] = {name: f"{self.part(name):,}" for name in PART_NAMES if self.part(name)}
+        rows |= {"total": f"{self.total:,}", "parameters": f"{self.parameters:,}"}
+        return card(self.standing, self.reason, rows, "attngeom model inspect FOLDER --prove")
 
     def __str__(self) -> str:
         lines = [f"{name:<14}{self.part(name):>16,}" for name in PART_NAMES if self.part(name)]
