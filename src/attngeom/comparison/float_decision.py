@@ -117,6 +117,8 @@ def _judge(pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float,
         # Inputs that a file could have been made for do not decide alone.
         entropy = randbits(ENTROPY_BITS)
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance)
+        if fresh.is_far:
+            return _Judgement(FloatVerdict(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)
         if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
             verdict = FloatVerdict(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
     if verdict.same is None or outputs.excess > allowed:
@@ -130,8 +132,8 @@ def _seen(outputs: OutputTest, tolerance: float) -> str:
 
 
 def _allowed(architecture: Architecture, tolerance: float) -> float:
-    """The largest relative difference of outputs that is called the same; errors of degree 3^l multiply by 3^l."""
-    degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0
+    """The largest relative difference of outputs called the same: errors of degree 3^l multiply by 3^l, others add."""
+    degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0 * architecture.num_layers
     allowed = OUTPUTS_AMPLIFIED * tolerance * degree
     return allowed if allowed < SWAMPED else np.inf
 
@@ -205,7 +207,7 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> F
 
 def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
     """Whether the weights, as fractions with denominators 2^n, are proven or almost surely one function."""
-    if first.equals(second):
+    if first.equals(second) or (_vanishes(first) and _vanishes(second)):
         return True
     architecture = first.architecture
     rule = architecture.rule
@@ -221,6 +223,16 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
     if not field.equal(forward(residues[0], X), forward(residues[1], X)):
         return False
     return compare_lightning(first.to(QQ), second.to(QQ), seed).same_function is True
+
+
+def _vanishes(weights: Weights) -> bool:
+    """Whether a layer without skip connection is plainly zero: no head of it has values, or scores for lightning."""
+    architecture = weights.architecture
+    seen = ("Q", "K", "V", "O") if architecture.rule.is_polynomial else ("V", "O")
+    return not architecture.residual and any(
+        all(any(name in seen and not a.any() for name, a in head.tensors.items()) for head in heads)
+        for heads in weights.layers
+    )
 
 
 def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: OutputTest) -> Separation | None:

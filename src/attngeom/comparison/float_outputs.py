@@ -15,7 +15,8 @@ from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, 
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
 
-INPUTS = 24
+INPUTS, MORE_INPUTS = 24, 108
+BEYOND = 5
 MAX_SIZES = 8
 MAX_TOKENS = 8
 """Zero tokens do not change what lightning attention does to the others."""
@@ -47,24 +48,27 @@ class OutputTest:
 
 
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
-    """Inputs (N, d, t) at the natural sizes of both networks."""
+    """Inputs (N, d, t) at the natural sizes of both networks, and at larger ones where these can tell more."""
     architecture = first.architecture
+    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
     tokens = min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
     d = architecture.widths[0]
-    count = int(np.clip(MAX_ENTRIES // (tokens * (tokens + d) * architecture.heads), 1, INPUTS))
+    sizes = np.zeros(1, dtype=np.int64) if is_homogeneous else natural_sizes(first, second)
+    if not is_homogeneous and architecture.num_layers > 1:
+        # A layer hides the next one but for inputs at which its own attention is about to be saturated.
+        sizes = np.concatenate([sizes, sizes[-1] + np.arange(1, BEYOND + 1)])
+    most = INPUTS if is_homogeneous or architecture.num_layers == 1 else MORE_INPUTS
+    count = int(np.clip(MAX_ENTRIES // (tokens * (tokens + d) * architecture.heads), 1, most))
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((count, d, tokens))
     spread = rng.integers(-WIDE, WIDE + 1, size=(count, d, 1))
     spread[::2] = 0
-    sizes = np.resize(natural_sizes(first, second), count)
-    return np.asarray(np.ldexp(X, spread + sizes[:, None, None]))
+    return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
 
 
 def natural_sizes(first: Weights, second: Weights) -> Array:
-    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated; 0 if all are alike."""
+    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated."""
     architecture = first.architecture
-    if architecture.rule.is_polynomial and not architecture.residual:
-        return np.zeros(1, dtype=np.int64)
     found: set[int] = set()
     temperature = float(architecture.temperature)
     for weights in (first, second):
