@@ -403,3 +403,17 @@ def test_symmetry_survives_json():
 def test_different_architectures_are_refused():
     with pytest.raises(InputError, match="different architectures"):
         compare(random_weights(Architecture((2, 2), 1), QQ, 0), random_weights(Architecture((2, 2), 2), QQ, 0))
+
+
+@pytest.mark.parametrize("domain", [QQ, RR], ids=str)
+@pytest.mark.parametrize("kind", ["lightning", "softmax"])
+def test_countable_work_is_counted(domain, kind):
+    architecture = Architecture((2, 2, 2), 1, kind=kind, heads=2, value_width=1)
+    one, two = (random_weights(architecture, domain, seed) for seed in (0, 1))
+    steps = []
+    compare(one, two, report=lambda what, done, total: steps.append((what, done, total)))
+    counted = [(done, total) for _, done, total in steps if total is not None]
+    assert all(0 <= done < total for done, total in counted)
+    assert [done for done, _ in counted] == list(range(len(counted)))
+    # One evaluation modulo a prime tells different rational networks apart at once.
+    assert counted or (domain is QQ and kind == "lightning")

@@ -19,6 +19,7 @@ DEGREES = {
     "svdvals": (lambda a: lapack.svdvals(a), 1),
     "triangle": (lambda a: lapack.triangle(a), 1),
     "eigvalsh": (lambda a: lapack.eigvalsh(a), 1),
+    "eig": (lambda a: np.sort(lapack.eig(a)[0]), 1),
     "norm": (lambda a: np.asarray(lapack.norm(a)), 1),
     "pivoted_qr": (lambda a: lapack.pivoted_qr(a)[0], 1),
     "solve": (lambda a: lapack.solve(a, a @ np.ones(3)), 0),
@@ -53,7 +54,7 @@ def test_determinants_beyond_the_range_are_infinite_or_zero():
 def test_infinities_do_not_reach_lapack(value, capfd):
     bad = MATRIX.copy()
     bad[1, 2] = value
-    for name in ("svd", "svdvals", "qr", "triangle", "pivoted_qr", "eigh", "eigvalsh", "matrix_rank", "det"):
+    for name in ("svd", "svdvals", "qr", "triangle", "pivoted_qr", "eig", "eigh", "eigvalsh", "matrix_rank", "det"):
         with pytest.raises(RangeError, match="range of floats"):
             getattr(lapack, name)(bad)
     with pytest.raises(RangeError):
@@ -94,3 +95,8 @@ def test_lapack_is_called_from_one_home(room):
 def test_exact_numbers_beyond_the_range_are_refused(number):
     with pytest.raises(InputError, match="finite numbers"):
         RR.convert([number])
+
+
+def test_eigenvalues_of_the_largest_matrices_are_complex_numbers():
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * 1.5e308
+    assert np.allclose(np.sort_complex(lapack.eig(turn)[0] / 1.5e308), [-1j, 1j])

@@ -8,6 +8,7 @@ from attngeom.comparison.exact_lightning import compare_lightning
 from attngeom.comparison.exact_transcendental import compare_transcendental
 from attngeom.comparison.float_decision import compare_floats
 from attngeom.comparison.results import Comparison
+from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR
 from attngeom.network import Weights
@@ -15,12 +16,14 @@ from attngeom.network import Weights
 MAX_INPUT = 10**7
 
 
-def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 0) -> Comparison:
+def compare(
+    first: Weights, second: Weights, tolerance: float = 1e-9, seed: int = 0, report: Report = ignore
+) -> Comparison:
     """Whether two weights of one architecture compute the same function, with a witness.
 
     Rational weights: a separating input is a proof, and so is a symmetry; see :class:`Comparison` for the rest. Floats:
     True if the difference is no larger than weights known to relative accuracy ``tolerance`` explain, False if it is
-    30 times larger, else None. Weights over different domains are compared as floats.
+    30 times larger, else None. Weights over different domains are compared as floats. ``report`` is told of the work.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
@@ -42,8 +45,8 @@ def compare(first: Weights, second: Weights, tolerance: float = 1e-9, seed: int 
     if first.domain.rounds:
         if not np.all(np.isfinite(first.vector())) or not np.all(np.isfinite(second.vector())):
             raise InputError("weights with NaN or infinite entries given; finite numbers are required")
-        return compare_floats(first, second, tolerance, seed)
+        return compare_floats(first, second, tolerance, seed, report)
     if first.domain != QQ:
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
     decide = compare_lightning if first.architecture.rule.is_polynomial else compare_transcendental
-    return decide(first, second, seed)
+    return decide(first, second, seed, report)

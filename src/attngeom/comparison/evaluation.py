@@ -10,6 +10,7 @@ import numpy as np
 
 from attngeom.comparison.cleared import ClearedNetwork, clear
 from attngeom.comparison.results import Separation
+from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
@@ -89,7 +90,9 @@ def output_bits(architecture: Architecture, bits: float) -> float:
     return float(factors * (3**layers - 1) / 2 * (bits + log2(terms)))
 
 
-def separate_exact(first: Weights, second: Weights, entropy: int | None = None) -> Separation | Agreement:
+def separate_exact(
+    first: Weights, second: Weights, entropy: int | None = None, report: Report = ignore
+) -> Separation | Agreement:
     """An input that separates two rational lightning networks, or agreement mod p with its error probability.
 
     A difference is a proof. Agreement: Schwartz–Zippel for the degree 3^l of the difference, and the chance that a
@@ -103,6 +106,7 @@ def separate_exact(first: Weights, second: Weights, entropy: int | None = None) 
     probability = 1.0
     bits = 0.0
     while probability > NEGLIGIBLE and len(primes) < MAX_PRIMES:
+        report("evaluating modulo primes", len(primes), MAX_PRIMES)
         p = random_prime(rng)
         field = GF(p)
         try:

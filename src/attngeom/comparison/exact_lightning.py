@@ -9,6 +9,7 @@ from attngeom.comparison.evaluation import NEGLIGIBLE, present_separation, separ
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison, Separation
+from attngeom.comparison.steps import Report, ignore
 from attngeom.comparison.virtual import virtual_scales
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array
@@ -19,12 +20,13 @@ from attngeom.network import Symmetry, Weights, forward
 SCREEN_TOKENS = 8
 
 
-def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
+def compare_lightning(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
     """The verdict on two rational lightning networks; without a proof of equality, equality modulo random primes."""
     one, two = clear(first), clear(second)
     separation = screen(one, two, seed)
     if separation is not None:
         return _differ(separation, seed)
+    report("aligning", 0, None)
     found = match_rational(one, two)
     if isinstance(found, Symmetry):
         reason = "a symmetry carries the first weights to the second"
@@ -44,7 +46,7 @@ def compare_lightning(first: Weights, second: Weights, seed: int) -> Comparison:
             failed_hypotheses=hypotheses,
             mixings=_nontrivial(equality.mixings),
         )
-    result = separate_exact(first, second)
+    result = separate_exact(first, second, report=report)
     if isinstance(result, Separation):
         return _differ(result, seed)
     if first.architecture.num_layers == 1 and fits_table(first):

@@ -7,13 +7,14 @@ from attngeom.comparison.layerwise import layerwise_equality
 from attngeom.comparison.matching import match_rational
 from attngeom.comparison.results import Comparison
 from attngeom.comparison.separation import separate_balls, separate_consensus
+from attngeom.comparison.steps import Report, ignore
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.inspection.fibers import virtual_fiber
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Symmetry, Weights
 
 
-def compare_transcendental(first: Weights, second: Weights, seed: int) -> Comparison:
+def compare_transcendental(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
     """The verdict on two rational softmax or sigmoid networks.
 
     Decided without exception for one layer of heads (Theorems D and S); for softmax with one head and no skip
@@ -28,6 +29,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int) -> Compar
     """
     architecture = first.architecture
     fiber = virtual_fiber(first)
+    report("aligning", 0, None)
     found = match_rational(clear(first), clear(second))
     if isinstance(found, Symmetry):
         reason = "a symmetry carries the first weights to the second"
@@ -50,7 +52,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int) -> Compar
             failed_hypotheses=hypotheses,
             fiber=fiber,
         )
-    separation = separate_balls(first, second, seed)
+    separation = separate_balls(first, second, seed, report)
     if separation is not None:
         reason = "the outputs at the separating input differ, enclosed by disjoint balls"
         return Comparison(

@@ -24,6 +24,7 @@ from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import Comparison, Separation
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
+from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact.domains import QQ, RR
 from attngeom.exact.primes import WORD_PRIME
@@ -39,7 +40,7 @@ SWAMPED_LESS = 10.0
 """Where errors of the weights explain more than is allowed, outputs must agree so many times better."""
 
 
-def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int) -> Comparison:
+def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int, report: Report = ignore) -> Comparison:
     """The verdict on two float networks; swapping them gives the same verdict.
 
     >>> from attngeom.network import Architecture, random_weights
@@ -52,7 +53,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int)
     given = (first, second)
     with np.errstate(all="ignore"):
         pair = rescale_pair(given[places[0]], given[places[1]])
-        judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, seed)
+        judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, seed, report)
         symmetry, misfit = None, None
         if isinstance(judgement.aligned, _Aligned):
             try:
@@ -92,11 +93,14 @@ class _Judgement:
     entropy: int | None = None
 
 
-def _judge(pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, seed: int) -> _Judgement:
+def _judge(
+    pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, seed: int, report: Report
+) -> _Judgement:
     first, second = pair.weights
     architecture = first.architecture
     one, two = draw_copies(first, tolerance, seed), draw_copies(second, tolerance, seed + 1)
-    outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed), tolerance)
+    outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed), tolerance, report)
+    report("aligning", 0, None)
     if _are_exactly_equal(*given, seed):
         reason = "the weights, taken as exact numbers, give one function"
         return _Judgement(
@@ -116,7 +120,7 @@ def _judge(pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float,
     if verdict.same is None and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.
         entropy = randbits(ENTROPY_BITS)
-        fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance)
+        fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance, report)
         if fresh.is_far:
             return _Judgement(FloatVerdict(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)
         if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):

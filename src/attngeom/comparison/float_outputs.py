@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.canonical.evaluation import evaluate_floats
+from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
+from attngeom.comparison.steps import Report, ignore
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
 
@@ -93,12 +94,16 @@ def _exponent(a: Array) -> int:
     return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
 
 
-def judge_outputs(architecture: Architecture, one: Layers, two: Layers, X: Array, tolerance: float) -> OutputTest:
+def judge_outputs(
+    architecture: Architecture, one: Layers, two: Layers, X: Array, tolerance: float, report: Report = ignore
+) -> OutputTest:
     """Compare the outputs at the inputs X, entry by entry, with the noise of the copies."""
     with np.errstate(all="ignore"):
-        sides = [
-            [evaluate_floats(copy_of(architecture, layers, k), X) for k in range(COPIES + 1)] for layers in (one, two)
-        ]
+        sides: list[list[ScaledOutputs]] = [[], []]
+        for done in range(2 * (COPIES + 1)):
+            report("evaluating", done, 2 * (COPIES + 1))
+            k, side = divmod(done, 2)
+            sides[side].append(evaluate_floats(copy_of(architecture, (one, two)[side], k), X))
         largest = np.maximum(*(side[0].exponents for side in sides))
         values = [[outputs.relative_to(largest) for outputs in side] for side in sides]
         difference = np.abs(values[0][0] - values[1][0])

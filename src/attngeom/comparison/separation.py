@@ -8,6 +8,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.comparison.results import Separation
+from attngeom.comparison.steps import Report, ignore
 from attngeom.exact.domains import QQ, Array, Balls, Domain
 from attngeom.network import Weights, forward
 
@@ -19,7 +20,7 @@ MAX_SIZES = 8
 PRECISIONS = (256, 1024)
 
 
-def separate_balls(first: Weights, second: Weights, seed: int) -> Separation | None:
+def separate_balls(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Separation | None:
     """An input on which two exact softmax networks certainly differ, enclosed by balls; None if none was found.
 
     Inputs of size 1 come first, then inputs that make the scores of some layer of size 1: there its softmax is
@@ -31,7 +32,9 @@ def separate_balls(first: Weights, second: Weights, seed: int) -> Separation | N
     trials = [(0, PRECISIONS[0])] * FIRST_TRIALS
     for precision in PRECISIONS:
         trials += [(size, precision) for size in _natural_sizes(first, second)] * TRIALS_AT_A_SIZE
-    for size, precision in trials[: max(1, MAX_WORK // work)]:
+    trials = trials[: max(1, MAX_WORK // work)]
+    for done, (size, precision) in enumerate(trials):
+        report("evaluating", done, len(trials))
         domain = Balls(precision)
         # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
         X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))

@@ -144,7 +144,8 @@ def eig(a: Array) -> tuple[Array, Array]:
     unit, exponent = moderate(a)
     with _convergence():
         values, vectors = np.linalg.eig(unit)
-    return values * 2.0**exponent, vectors
+    real, imaginary = (_rescaled(part, exponent) for part in (values.real, values.imag))
+    return np.asarray(real + 1j * imaginary if np.iscomplexobj(values) else real), vectors
 
 
 def eigvalsh(a: Array) -> Array:
