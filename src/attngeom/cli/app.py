@@ -66,6 +66,10 @@ COMMANDS = {
 """The commands in the order of the help: their module in this package, and one line."""
 
 
+class Interrupted(Exception):
+    """The user stopped a command; the text says what was kept."""
+
+
 def _show_version(value: bool) -> None:
     if value:
         typer.echo(f"attngeom {attngeom.__version__}")
@@ -179,6 +183,8 @@ def run(arguments: list[str] | None = None) -> int:
         if COMPLETION in os.environ:
             raise
         return _leave_quietly()
+    except Interrupted as error:
+        return _fail(f"interrupted; {error}", EXIT_INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", EXIT_INTERRUPTED)
     except Exception as error:

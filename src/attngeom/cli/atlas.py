@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -19,7 +18,7 @@ from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, export, select, summarize_answer
-from attngeom.cli.app import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
 from attngeom.cli.output import print_json, print_line, print_pairs, print_table, progress
 from attngeom.errors import InputError
@@ -91,8 +90,7 @@ def run_command(
 
                 report = run_sweep(wanted, opened, executor, count, retry_failed, progress=update)
         except KeyboardInterrupt:
-            print(f"attngeom: interrupted; {opened.count():,} facts are stored, run it again to go on", file=sys.stderr)
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+            raise Interrupted(f"{opened.count():,} facts are stored, run it again to go on") from None
         total = opened.count()
     _print_report(report, total, store, json)
     if report.contradictions:
