@@ -112,26 +112,21 @@ class Family(ABC):
 
     def flint_polynomial(self, index: int) -> Any:
         """Member ``index`` as a FLINT polynomial in all coordinates of the ambient space."""
-        self.check_member(index)
         return self.evaluate(ambient_point(self.variety), index, index + 1)[0, 0]
 
     def __getitem__(self, index: int) -> Invariant:
-        self.check_member(index)
+        self.check_range(index, index + 1)
         return Invariant(self, index)
 
     def __iter__(self) -> Iterator[Invariant]:
         return (Invariant(self, index) for index in range(self.count))
 
-    def check_member(self, index: int) -> None:
-        """InputError unless there is such a member."""
-        if not 0 <= index < self.count:
-            raise InputError(f"member {index:,} of {self.name} given; there are {self.count:,}, numbered from 0")
-
     def check_range(self, start: int, stop: int | None) -> tuple[int, int]:
         """The range with its default; InputError outside 0 … count."""
         stop = self.count if stop is None else stop
         if not 0 <= start <= stop <= self.count:
-            raise InputError(f"members {start} to {stop} of {self.name} given; it has {self.count}, numbered from 0")
+            given = f"member {start:,}" if stop == start + 1 else f"members {start:,} to {stop:,}"
+            raise InputError(f"{given} of {self.name} given; there are {self.count:,}, numbered from 0")
         return start, stop
 
 
@@ -174,6 +169,19 @@ class RowFamily(Family):
         return points.first_cross
 
 
+@dataclass(frozen=True)
+class TableFamily(RowFamily):
+    """A family whose members of one row are the entries of a table: two indices, and values for lists of both."""
+
+    @abstractmethod
+    def table(self, y: Array, domain: Domain, rows: Array, columns: Array) -> Array:
+        """The values (…, rows, columns) at the coordinates y (…, D, targets) of one output row; indices increase."""
+
+    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
+        (rows, where), (columns, which) = (np.unique(digits, return_inverse=True) for digits in index)
+        return self.table(y, domain, rows, columns)[..., where, which]
+
+
 def without_unused(f: Any) -> Polynomial:
     """The record of a FLINT polynomial in those variables that occur in it.
 
@@ -206,11 +214,7 @@ def mixed_radix(index: int, *sizes: int) -> tuple[int, ...]:
     >>> mixed_radix(7, 2, 5)
     (1, 2)
     """
-    digits = []
-    for size in reversed(sizes):
-        index, digit = divmod(index, size)
-        digits.append(digit)
-    return tuple(reversed(digits))
+    return tuple(int(digit[0]) for digit in index_digits(index, index + 1, *sizes))
 
 
 def index_digits(start: int, stop: int, *sizes: int) -> list[Array]:

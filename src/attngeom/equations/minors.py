@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -64,13 +64,15 @@ class CoordinateMatrix:
 
 @dataclass(frozen=True)
 class MinorFamily(RowFamily):
-    """The minors of one size of a matrix, for each output row: a subclass states the matrix and the size.
+    """The minors of one size of a matrix: a subclass states the matrix and the size.
 
-    Its entries are cross-column coordinates y_{S,m} (number place(S)·targets + m), or with ``is_single`` the
-    single-column coordinates y_R.
+    There is one matrix for each output row, or with ``joins_rows`` one for the coordinates of all rows, row by row.
+    ``uses`` says which coordinates of a row are numbered: single-column ones y_R, cross-column ones y_{S,m} (number
+    place(S)·targets + m), or the former and then the latter.
     """
 
-    is_single: ClassVar[bool] = False
+    uses: ClassVar[Literal["single", "cross", "both"]] = "cross"
+    joins_rows: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -80,7 +82,11 @@ class MinorFamily(RowFamily):
     @property
     @abstractmethod
     def matrix(self) -> CoordinateMatrix:
-        """The matrix for one output row."""
+        """The matrix for one output row, or for all."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (1 if self.joins_rows else self.variety.d_out, *self.row_sizes)
 
     @property
     def degree(self) -> int:
@@ -104,17 +110,42 @@ class MinorFamily(RowFamily):
 
     def vector(self, points: Points) -> Array:
         """The coordinates of each output row in the order of their numbers: (…, rows, number)."""
-        if self.is_single:
-            return points.first_single
-        y = points.first_cross
-        return y.reshape(*y.shape[:-2], -1)
+        parts = [points.first_single] if self.num_single else []
+        if self.uses_cross:
+            parts.append(points.first_cross.reshape(*points.first_cross.shape[:-2], -1))
+        vector = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        return vector.reshape(*vector.shape[:-2], 1, -1) if self.joins_rows else vector
+
+    @property
+    def num_single(self) -> int:
+        """How many single-column coordinates of one row are numbered, before the others."""
+        uses_single = self.uses == "single" or (self.uses == "both" and self.variety.has_single)
+        return comb(self.variety.d + 2, 3) if uses_single else 0
+
+    @property
+    def uses_cross(self) -> bool:
+        return self.uses == "cross" or (self.uses == "both" and self.variety.has_cross)
+
+    @property
+    def num_coordinates(self) -> int:
+        """How many coordinates of one row are numbered."""
+        return self.num_single + self.variety.num_pairs * self.variety.num_targets * self.uses_cross
+
+    def coordinate(self, place: int) -> tuple[str, tuple[int, int, int]]:
+        """A coordinate by its number in a row: s for a single-column one, y for another, and its three indices."""
+        if place < self.num_single:
+            return "s", triples(self.variety.d)[place]
+        s, m = divmod(place - self.num_single, self.variety.num_targets)
+        return "y", (*pairs(self.variety.d)[s], m)
 
     def variable(self, row: int, place: int) -> str:
         """The name of a coordinate of one output row."""
-        if self.is_single:
-            return single_name(self.variety, row, 0, triples(self.variety.d)[place])
-        s, m = divmod(place, self.variety.num_targets)
-        return cross_name(self.variety, row, 0, 1, pairs(self.variety.d)[s], m)
+        if self.joins_rows:
+            row, place = divmod(place, self.num_coordinates)
+        letter, indices = self.coordinate(place)
+        if letter == "s":
+            return single_name(self.variety, row, 0, indices)
+        return cross_name(self.variety, row, 0, 1, indices[:2], indices[2])
 
     def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
         (rows, columns), (i, j) = y.shape[-2:], index

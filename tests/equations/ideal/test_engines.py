@@ -7,7 +7,7 @@ import pytest
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import DegreeSummary, Run, monomials
-from attngeom.equations.ideal.borel import borel_orbit_dimension, borel_point, is_excluded, raising_matrix
+from attngeom.equations.ideal.borel import borel_point, is_excluded, raising_matrix, root_matrix
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.formulas import (
     cone_dimension,
@@ -21,7 +21,7 @@ from attngeom.equations.ideal.monomials import evaluate_monomials
 from attngeom.equations.ideal.tableaux import TableauBasis, plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import SizeError
-from attngeom.exact import WORD_PRIME
+from attngeom.exact import QQ, WORD_PRIME
 from attngeom.exact.combinations import multiset_count
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import module_dimension, pad, partitions, predicted_dimension
@@ -92,6 +92,22 @@ def test_dimension_is_the_rank_of_the_parametrization() -> None:
             change = np.einsum("k,lm->klm", dV, A) + np.einsum("k,lm->klm", V, dA)
             rows.append((change + change.transpose(1, 0, 2)).ravel() % p)
         assert rank_mod_p(np.array(rows), p) == cone_dimension(d, d, targets)
+
+
+def borel_orbit_dimension(d: int, targets: int, a: int) -> int:
+    """The rank of the tangent vectors of the raising operators and of the torus at the point.
+
+    When it is the dimension of the variety the orbit of the point under the group that fixes highest weight vectors up
+    to scale is dense: a highest weight vector vanishes on the variety if and only if it vanishes at that one point.
+    """
+    Y = borel_point(d, targets, a)
+    tangents = [root_matrix(d, old, new) @ Y for old in range(d) for new in range(old + 1)]
+    for old in range(targets):
+        for new in range(old + 1):
+            moved = np.zeros_like(Y)
+            moved[:, old] = Y[:, new]
+            tangents.append(moved)
+    return QQ.rank(QQ.convert(np.array([tangent.ravel() for tangent in tangents])))
 
 
 def test_borel_orbit_is_dense() -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import RowFamily, combination_array
+from attngeom.equations.family import TableFamily, combination_array
 from attngeom.equations.lines import format_line, restrict, separating_line
 from attngeom.equations.minor_tables import submatrix_minors
 from attngeom.exact.combinations import combination_at
@@ -18,7 +18,7 @@ from attngeom.exact.tableaux import two_row_tableau
 
 
 @dataclass(frozen=True)
-class BinaryRestriction(RowFamily):
+class BinaryRestriction(TableFamily):
     """On a line the quadrics v(z) a_m(z) are binary quadrics with a common factor: at most two are independent.
 
     Members are (line, targets L): the 3×3 minors with columns L of the 3×m matrix (q_m(p), B_m(p, r), q_m(r)), one line
@@ -47,10 +47,7 @@ class BinaryRestriction(RowFamily):
         number, triple = index
         return f"{format_line(self.line(number))} L={combination_at(self.variety.num_targets, 3, triple)}"
 
-    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
-        lines, where = np.unique(index[0], return_inverse=True)
-        triples, which = np.unique(index[1], return_inverse=True)
-        columns = combination_array(self.variety.num_targets, 3, triples)
-        binary = restrict(y, np.stack([self.line(int(k)) for k in lines]), domain)
-        values = submatrix_minors(binary, np.broadcast_to(np.arange(3), columns.shape), columns, domain)
-        return values[..., where, which]
+    def table(self, y: Array, domain: Domain, rows: Array, columns: Array) -> Array:
+        targets = combination_array(self.variety.num_targets, 3, columns)
+        binary = restrict(y, np.stack([self.line(int(k)) for k in rows]), domain)
+        return submatrix_minors(binary, np.broadcast_to(np.arange(3), targets.shape), targets, domain)

@@ -6,17 +6,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from attngeom.equations.family import Family, combination_array
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
 from attngeom.equations.points import Points
-from attngeom.equations.variety import cross_name, single_name
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
-from attngeom.exact.multisets import pair_orbits, pairs, triples
+from attngeom.exact.multisets import pair_orbits, pairs
 
 
 @dataclass(frozen=True)
@@ -35,50 +34,20 @@ class CrossRowRank(MinorFamily):
     title: ClassVar[str] = "cross-row-rank"
     source: ClassVar[str] = "cross-row determinants, [I] Proposition 44"
 
+    uses: ClassVar[Literal["single", "cross", "both"]] = "both"
+    joins_rows: ClassVar[bool] = True
+
     @property
     def size(self) -> int:
         return self.variety.d + 1
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """One block for all rows together."""
-        return (1, *self.row_sizes)
-
-    @property
     def matrix(self) -> CoordinateMatrix:
-        variety = self.variety
-        cross = variety.num_pairs * variety.num_targets if variety.has_cross else 0
-
         def name(column: int) -> str:
-            kind, *indices = self._column(column)
-            return f"{kind}{tuple(indices)}"
+            letter, indices = self.coordinate(column)
+            return f"{letter}{indices}"
 
-        return CoordinateMatrix((variety.d_out, self._num_single + cross), names=(None, name))
-
-    @property
-    def _num_single(self) -> int:
-        return comb(self.variety.d + 2, 3) if self.variety.has_single else 0
-
-    def _column(self, column: int) -> tuple[Any, ...]:
-        """The kind and the indices of the coordinates in one column."""
-        if column < self._num_single:
-            return ("s", *triples(self.variety.d)[column])
-        s, m = divmod(column - self._num_single, self.variety.num_targets)
-        return ("y", *pairs(self.variety.d)[s], m)
-
-    def vector(self, points: Points) -> Array:
-        blocks = [points.first_single] if self.variety.has_single else []
-        if self.variety.has_cross:
-            blocks.append(super().vector(points))
-        block = np.concatenate(blocks, axis=-1)
-        return block.reshape(*block.shape[:-2], 1, -1)
-
-    def variable(self, row: int, place: int) -> str:
-        row, column = divmod(place, self.matrix.shape[1])
-        kind, *indices = self._column(column)
-        if kind == "s":
-            return single_name(self.variety, row, 0, indices)
-        return cross_name(self.variety, row, 0, 1, indices[:2], indices[2])
+        return CoordinateMatrix((self.variety.d_out, self.num_coordinates), names=(None, name))
 
 
 @dataclass(frozen=True)

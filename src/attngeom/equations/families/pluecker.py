@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import RowFamily
+from attngeom.equations.family import TableFamily
 from attngeom.equations.target_squares import (
     count_target_squares,
     format_square,
@@ -29,7 +29,7 @@ QuadraticForm = dict[tuple[tuple[int, int], tuple[int, int]], int]
 
 
 @dataclass(frozen=True)
-class PlueckerQuartics(RowFamily):
+class PlueckerQuartics(TableFamily):
     """Quadratic forms in the 2×2 minors [S, S']_b of the flattening that vanish on every bivector v²·ω, ω ∈ Λ²V.
 
     For two targets b = (m, n) the slice quadrics span q_m ∧ q_n = v²·(a_m ∧ a_n) in Λ²(S²V) = S_31 V. These bivectors
@@ -61,11 +61,9 @@ class PlueckerQuartics(RowFamily):
         c, e, f = tableau_3311(self.variety.d, number)
         return f"c={c} e={e} f={f} targets={format_square(target_squares(self.variety.num_targets)[square])}"
 
-    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
-        numbers, where = np.unique(index[0], return_inverse=True)
-        squares, which = np.unique(index[1], return_inverse=True)
-        forms = [quadratic_form(tableau_3311(self.variety.d, int(k)), self.variety.d) for k in numbers]
-        return form_values(y, forms, domain, squares)[..., where, which]
+    def table(self, y: Array, domain: Domain, rows: Array, columns: Array) -> Array:
+        forms = [quadratic_form(tableau_3311(self.variety.d, int(k)), self.variety.d) for k in rows]
+        return form_values(y, forms, domain, columns)
 
 
 @lru_cache(maxsize=100_000)

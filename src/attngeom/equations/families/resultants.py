@@ -7,22 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import RowFamily
+from attngeom.equations.family import TableFamily
 from attngeom.equations.lines import format_line, restrict, separating_line
 from attngeom.equations.minor_tables import pair_table, points_first, points_last
-from attngeom.equations.target_squares import (
-    count_target_squares,
-    format_square,
-    on_target_squares,
-    target_squares,
-)
+from attngeom.equations.target_squares import count_target_squares, format_square, on_target_squares, target_squares
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import two_row_tableau
 
 
 @dataclass(frozen=True)
-class SylvesterResultants(RowFamily):
+class SylvesterResultants(TableFamily):
     """On a line z = s p + u r the quadrics q_m = v(z) a_m(z) share a root: Res(Σ λ_m q_m, Σ μ_m q_m) = 0.
 
     With P, 2B, R the coefficients of q_m on the line, Res = [PR]² − 4 [PB][BR] in 2×2 minors of the two forms, so its
@@ -52,11 +47,9 @@ class SylvesterResultants(RowFamily):
         targets = format_square(target_squares(self.variety.num_targets)[square])
         return f"{format_line(self.line(number))} targets={targets}"
 
-    def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
-        lines, where = np.unique(index[0], return_inverse=True)
-        squares, which = np.unique(index[1], return_inverse=True)
-        binary = restrict(y, np.stack([self.line(int(k)) for k in lines]), domain)
-        return resultant_values(binary, domain, squares)[..., where, which]
+    def table(self, y: Array, domain: Domain, rows: Array, columns: Array) -> Array:
+        binary = restrict(y, np.stack([self.line(int(k)) for k in rows]), domain)
+        return resultant_values(binary, domain, columns)
 
 
 def resultant_values(b: Array, domain: Domain, squares: Array | None = None) -> Array:

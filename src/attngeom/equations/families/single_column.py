@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class LowRankSlice(MinorFamily):
     number: ClassVar[int] = 3
     title: ClassVar[str] = "low-rank-slice"
     source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Proposition 17"
-    is_single: ClassVar[bool] = True
+    uses: ClassVar[Literal["single", "cross", "both"]] = "single"
 
     @property
     def size(self) -> int:
@@ -79,7 +79,7 @@ class LieFlattening(MinorFamily):
     title: ClassVar[str] = "lie-flattening"
     source: ClassVar[str] = "Lie flattening of split cubics, [I] Proposition 17"
     is_independent: ClassVar[bool] = False
-    is_single: ClassVar[bool] = True
+    uses: ClassVar[Literal["single", "cross", "both"]] = "single"
 
     @property
     def name(self) -> str:

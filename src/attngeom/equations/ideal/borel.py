@@ -6,29 +6,25 @@ Y is the D×targets matrix of ordinary coefficients: Y_ii = y_ii, Y_ij = 2 y_ij 
 from __future__ import annotations
 
 import numpy as np
-from flint import fmpz_mat
 
+from attngeom.equations.ideal.operators import replace_index
+from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
-from attngeom.exact.multisets import pairs
+from attngeom.exact.multisets import pair_orbits, pairs
 from attngeom.exact.partitions import Partition, pad
 
 
 def root_matrix(d: int, old: int, new: int) -> Array:
     """N with E Y = N Y for the operator E on coordinates that replaces the index ``old`` by ``new``, as a derivation.
 
-    In the scaled coordinates y (Y_ii = y_ii, Y_ij = 2 y_ij) each occurrence of the index is replaced once.
-
     >>> root_matrix(2, 1, 0).tolist()
     [[0, 0, 0], [2, 0, 0], [0, 1, 0]]
     """
-    index = {pair: i for i, pair in enumerate(pairs(d))}
-    N = np.zeros((len(index), len(index)), dtype=np.int64)
-    for pair, row in index.items():
-        if old in pair:
-            rest = pair[1] if pair[0] == old else pair[0]
-            target = (min(rest, new), max(rest, new))
-            factor = pair.count(old) * (1 if pair[0] == pair[1] else 2)
-            N[row, index[target]] += factor // (1 if target[0] == target[1] else 2)
+    orbits = pair_orbits(d)
+    N = np.zeros((len(orbits), len(orbits)), dtype=np.int64)
+    for row, image in enumerate(replace_index(Variety(d, 1, targets=1), 0, old, new)):
+        for factor, target in image:
+            N[row, target] += factor * orbits[row] // orbits[target]
     return N
 
 
@@ -44,7 +40,7 @@ def raising_matrix(d: int) -> Array:
 def borel_point(d: int, targets: int, a: int) -> Array:
     """An integer point of the variety with a dense Borel orbit: v = (1, …, 1), A the unit matrix of size a in a corner.
 
-    Returns Y, D×targets. :func:`borel_orbit_dimension` proves the density.
+    Returns Y, D×targets. The tangent vectors of the orbit have the rank of the variety, which the tests compute.
 
     >>> borel_point(2, 2, 1).tolist()
     [[1, 0], [1, 0], [0, 0]]
@@ -52,27 +48,6 @@ def borel_point(d: int, targets: int, a: int) -> Array:
     A = np.eye(d, targets, dtype=np.int64)
     A[min(a, d, targets) :] = 0
     return np.array([A[i] if i == j else A[i] + A[j] for i, j in pairs(d)])
-
-
-def borel_orbit_dimension(d: int, targets: int, a: int) -> int:
-    """The dimension of the orbit of :func:`borel_point` under the group that fixes highest weight vectors up to scale.
-
-    It is the exact rank of the tangent vectors of the raising operators and of the torus. When it equals the
-    dimension of the variety, d - 1 + α(d + targets - α) with α = min(a, d, targets), the orbit is dense: a highest
-    weight vector vanishes on the variety if and only if it vanishes at that one point.
-
-    >>> borel_orbit_dimension(3, 3, 2)
-    10
-    """
-    Y = borel_point(d, targets, a)
-    tangents = [root_matrix(d, old, new) @ Y for old in range(d) for new in range(old + 1)]
-    for old in range(targets):
-        for new in range(old + 1):
-            moved = np.zeros_like(Y)
-            moved[:, old] = Y[:, new]
-            tangents.append(moved)
-    rows = [tangent.ravel().tolist() for tangent in tangents]
-    return int(fmpz_mat(rows).rank())
 
 
 def is_excluded(lam: Partition, mu: Partition, a: int) -> bool:

@@ -9,18 +9,19 @@ from math import gcd
 from typing import Any
 
 import numpy as np
+from flint import fmpq_mat
 
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
-from attngeom.equations.ideal.operators import Operators, shift
+from attngeom.equations.ideal.operators import operator, raising_operators, shift
 from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
 from attngeom.equations.variety import Variety
-from attngeom.exact.arrays import Array
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
-from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, kostka, pad, strip
+from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
 from attngeom.exact.primes import WORD_PRIME, primes_from
 
 MAX_ORBIT_ENTRIES = 2**18
@@ -85,7 +86,7 @@ def highest_weight_vectors(
     weight = tuple(pad(shape, size) for shape, size in zip(shapes, variety.groups))
     engine = WeightEngine(variety, seed=seed)
     space = engine.table.space(degree, weight)
-    raising = Operators(engine.table).raising(degree, weight)
+    raising = raising_operators(engine.table, degree, weight)
     stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
     count = engine.kernel(degree, weight).rank + SPARE_POINTS
 
@@ -134,10 +135,7 @@ def _substitute(terms: Mapping[tuple[int, ...], int], images: list[Any]) -> Any:
 
 def _primitive(row: Array) -> list[int]:
     """The coprime integer multiple of a rational vector whose first nonzero entry is positive."""
-    denominator = 1
-    for x in row:
-        denominator = denominator * int(x.q) // gcd(denominator, int(x.q))
-    integers = [int(x.p) * (denominator // int(x.q)) for x in row]
+    integers = [int(x) for x in fmpq_mat([row.tolist()]).numer_denom()[0].entries()]
     content = gcd(*integers)
     sign = -1 if next(x for x in integers if x) < 0 else 1
     return [sign * x // content for x in integers]
@@ -149,7 +147,7 @@ def _independent_modulo(
     """The first candidates that are independent modulo R_1 · I_{n-1}; all of them if that is what is expected."""
     if len(candidates) == expected:
         return list(candidates)
-    p = engine.prime
+    p, field = engine.prime, GF(engine.prime)
     kernel = engine.kernel(degree, weight)
     size = len(kernel.free)
     blocks = []
@@ -160,8 +158,7 @@ def _independent_modulo(
     span = rref_mod_p(np.concatenate(blocks), p).matrix if blocks else np.zeros((0, size), dtype=np.int64)
     chosen: list[Array] = []
     for row in candidates:
-        residues = np.array([int(x.p) * pow(int(x.q), -1, p) % p for x in row], dtype=np.int64)[kernel.free]
-        larger = np.concatenate([span, residues[None]])
+        larger = np.concatenate([span, field.convert(row)[kernel.free][None]])
         if len(chosen) < expected and rank_mod_p(larger, p) > len(span):
             span = larger
             chosen.append(row)
@@ -205,13 +202,10 @@ def prove_dimensions(
         wanted = sum(module.multiplicity for module in degree.modules)
         is_proven = is_proven and len(found) == wanted and all(v.is_verified for v in found)
         if is_proven:
-            is_first = degree.ideal_dimension == degree.minimal_generators
-            is_generation_proven = degree.is_generation_proven or is_first or not degree.modules
-            degrees.append(
-                replace(degree, is_dimension_proven=True, is_generation_proven=is_generation_proven, error_bound=0.0)
-            )
-        else:
-            degrees.append(degree)
+            is_first = degree.ideal_dimension == degree.minimal_generators or not degree.modules
+            generated = degree.is_generation_proven or is_first
+            degree = replace(degree, is_dimension_proven=True, is_generation_proven=generated, error_bound=0.0)
+        degrees.append(degree)
     return tuple(degrees)
 
 
@@ -224,7 +218,6 @@ class ModuleExpansion:
     def __init__(self, variety: Variety, vector: HighestWeightVector) -> None:
         self.variety, self.vector = variety, vector
         self.table = monomial_table(variety)
-        self.operators = Operators(self.table)
         self.top: Weight = tuple(pad(s, size) for s, size in zip(vector.shapes, variety.groups))
         space = self.table.space(vector.degree, self.top)
         row = np.zeros((1, len(space)), dtype=np.int64)
@@ -239,16 +232,14 @@ class ModuleExpansion:
         """Integer polynomials that span the module in one dominant weight, as rows."""
         if weight not in self._bases:
             wanted = self._expected(weight)
-            rows = self._lowered(weight) if wanted else []
-            matrix = np.concatenate(rows) if rows else np.zeros((0, len(self.table.space(self.vector.degree, weight))))
-            self._bases[weight] = _choose_rows(matrix.astype(np.int64), wanted)
+            empty = np.zeros((0, len(self.table.space(self.vector.degree, weight))), dtype=np.int64)
+            self._bases[weight] = _choose_rows(
+                np.concatenate([empty, *(self._lowered(weight) if wanted else [])]), wanted
+            )
         return self._bases[weight]
 
     def _expected(self, weight: Weight) -> int:
-        total = 1
-        for shape, part in zip(self.vector.shapes, weight):
-            total *= kostka(shape, part) if sum(shape) == sum(part) else 0
-        return total
+        return predicted_dimension({self.vector.shapes: 1}, weight)
 
     def _lowered(self, weight: Weight) -> list[Array]:
         degree = self.vector.degree
@@ -258,9 +249,9 @@ class ModuleExpansion:
                 above = shift(weight, group, s + 1, s)
                 if above is None or not self._expected(dominant(above)):
                     continue
-                operator = self.operators.operator(degree, above, group, s, s + 1)
-                if operator is not None:
-                    rows.append(operator.apply(self.basis(dominant(above))))
+                lowering = operator(self.table, degree, above, group, s, s + 1)
+                if lowering is not None:
+                    rows.append(lowering.apply(self.basis(dominant(above))))
         return rows
 
     def spaces(self) -> Iterator[ModuleSpace]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from attngeom.equations.ideal.borel import borel_point, is_excluded, raising_matrix
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import encode_monomials, group_equal
+from attngeom.equations.ideal.monomials import encode_monomials, group_equal, repetition_factorials
 from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, evaluate_once, plethysm
+from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, plethysm
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
@@ -102,7 +102,8 @@ class HighestWeightEngine:
         found = [self._first_points.evaluate(mu, tableaux)[1][:count]]
         for start in range(FIRST_POINTS, count, chunk):
             points, moved = self._random_points(min(chunk, count - start), len(mu))
-            found.append(evaluate_once(self.basis, points, moved, mu, tableaux, self.prime)[1])
+            table = MinorTable(self.basis, points, moved, self.prime, needed_minors(self.basis, mu, tableaux))
+            found.append(table.evaluate(mu, tableaux)[1])
         return np.concatenate(found)
 
     def _random_points(self, count: int, targets: int) -> tuple[Array, Array]:
@@ -174,12 +175,7 @@ class HighestWeightEngine:
     def _norms(self, variables: Array) -> Array:
         """Fischer norms of monomials: Π multiplicity! · 2^(number of off-diagonal factors)."""
         off_diagonal = np.array([i != j for i, j in pairs(self.d)])[variables // self.targets]
-        norms = 2 ** off_diagonal.sum(axis=1)
-        run = np.ones(len(variables), dtype=np.int64)
-        for column in range(1, variables.shape[1]):
-            run = np.where(variables[:, column] == variables[:, column - 1], run + 1, 1)
-            norms = norms * run
-        return np.asarray(norms % self.prime)
+        return np.asarray(2 ** off_diagonal.sum(axis=1) * repetition_factorials(variables) % self.prime)
 
     def lower_weights(self, lam: Partition, mu: Partition) -> list[tuple[Partition, Partition]]:
         """The highest weights (λ', μ') of degree n-1 from which a product with one coordinate can reach (λ, μ)."""

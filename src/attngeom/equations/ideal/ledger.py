@@ -21,10 +21,10 @@ from attngeom.equations.ideal.export import module_spaces
 from attngeom.equations.ideal.generators import HighestWeightVector, generator_vectors
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import monomial_table
+from attngeom.equations.ideal.monomials import monomial_table, repetition_factorials
 from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.variety import Variety
-from attngeom.exact.arrays import Array
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
 from attngeom.exact.primes import WORD_PRIME
@@ -122,12 +122,7 @@ class Quotient:
     def _norms(self, factors: Array) -> Array:
         """2^n times the Fischer norms of monomials in scaled coordinates: y_ii has norm 1, y_ij norm 1/2."""
         diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(self.variety).all])
-        norms = 2 ** diagonal[factors].sum(axis=1)
-        run = np.ones(len(factors), dtype=np.int64)
-        for column in range(1, factors.shape[1]):
-            run = np.where(factors[:, column] == factors[:, column - 1], run + 1, 1)
-            norms = norms * run
-        return np.asarray(norms)
+        return np.asarray(2 ** diagonal[factors].sum(axis=1) * repetition_factorials(factors))
 
     def images(self, family: Family, members: Sequence[int]) -> sparse.csr_matrix:
         """The images of members of a family in Q_n: members × dim Q_n, mod p."""
@@ -141,7 +136,7 @@ class Quotient:
             factors = np.array([position[name] for name in names])[variable]
             codes.append(np.repeat(factors, exponents[term, variable]).reshape(len(exponents), family.degree))
             rows += [row] * len(exponents)
-            values += [int(c.p) * pow(int(c.q), -1, self.prime) % self.prime for c in f.coeffs()]
+            values += GF(self.prime).convert(f.coeffs()).tolist()
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
         keys = self.table.encode(np.sort(np.concatenate(codes), axis=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 
 import numpy as np
 
@@ -46,6 +46,19 @@ def group_equal(columns: Array) -> tuple[Array, Array]:
     """
     order = np.argsort(columns, kind="stable")
     return order, np.flatnonzero(np.diff(columns[order], prepend=-1))
+
+
+def repetition_factorials(factors: Array) -> Array:
+    """Π multiplicity! of monomials, rows of sorted numbers: their Fischer norms where every variable has norm 1.
+
+    >>> repetition_factorials(np.array([[0, 0, 1], [2, 2, 2]])).tolist()
+    [2, 6]
+    """
+    norms = run = np.ones(len(factors), dtype=np.int64)
+    for before, column in pairwise(factors.T):
+        run = np.where(column == before, run + 1, 1)
+        norms = norms * run
+    return norms
 
 
 @dataclass(frozen=True)

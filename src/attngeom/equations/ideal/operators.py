@@ -82,38 +82,29 @@ class Operator:
         return matrix
 
 
-class Operators:
-    """The operators of one variety on its monomial spaces."""
+def operator(table: MonomialTable, degree: int, weight: Weight, group: int, old: int, new: int) -> Operator | None:
+    """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
 
-    def __init__(self, table: MonomialTable) -> None:
-        self.table = table
+    The image is in the order of :meth:`MonomialTable.factors_of` if its weight is not dominant.
+    """
+    target = shift(weight, group, old, new)
+    if target is None:
+        return None
+    factors, goals = image_tables(table.variety, group, old, new)
+    source = table.factors_of(degree, weight)
+    image_keys = table.encode(table.factors_of(degree, target))
+    order = np.argsort(image_keys)
+    term, row, position = np.nonzero(factors[:, source])
+    before = source[row, position]
+    moved = source[row]
+    moved[np.arange(len(row)), position] = goals[term, before]
+    keys = table.encode(np.sort(moved, axis=1))
+    columns = order[np.searchsorted(image_keys, keys, sorter=order)]
+    return Operator(row, columns, factors[term, before], (len(source), len(image_keys)))
 
-    def operator(self, degree: int, weight: Weight, group: int, old: int, new: int) -> Operator | None:
-        """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
 
-        The image is in the order of :meth:`MonomialTable.factors_of` if its weight is not dominant.
-        """
-        target = shift(weight, group, old, new)
-        if target is None:
-            return None
-        factors, goals = image_tables(self.table.variety, group, old, new)
-        source = self.table.factors_of(degree, weight)
-        image_keys = self.table.encode(self.table.factors_of(degree, target))
-        order = np.argsort(image_keys)
-        term, row, position = np.nonzero(factors[:, source])
-        before = source[row, position]
-        moved = source[row]
-        moved[np.arange(len(row)), position] = goals[term, before]
-        keys = self.table.encode(np.sort(moved, axis=1))
-        columns = order[np.searchsorted(image_keys, keys, sorter=order)]
-        return Operator(row, columns, factors[term, before], (len(source), len(image_keys)))
-
-    def raising(self, degree: int, weight: Weight) -> list[Operator]:
-        """The simple raising operators s+1 → s of all groups on one weight space."""
-        found = []
-        for group, size in enumerate(self.table.variety.groups):
-            for s in range(size - 1):
-                operator = self.operator(degree, weight, group, s + 1, s)
-                if operator is not None and operator.shape[1]:
-                    found.append(operator)
-        return found
+def raising_operators(table: MonomialTable, degree: int, weight: Weight) -> list[Operator]:
+    """The simple raising operators s+1 → s of all groups on one weight space."""
+    steps = [(group, s) for group, size in enumerate(table.variety.groups) for s in range(size - 1)]
+    found = (operator(table, degree, weight, group, s + 1, s) for group, s in steps)
+    return [E for E in found if E is not None and E.shape[1]]

@@ -8,7 +8,7 @@ are the highest weight vectors for GL(U) of weight μ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import chain, combinations, product
 from math import comb, factorial, prod
@@ -190,34 +190,50 @@ class TableauBasis:
 
 
 class MinorTable:
-    """Left-justified minors of Y + εNY at points that serve many weights: values and derivatives along N mod p."""
+    """Left-justified minors of Y + εNY at points: values and derivatives along N mod p.
 
-    def __init__(self, basis: TableauBasis, points: Array, moved: Array, p: int) -> None:
+    All minors of a size are held, for points that serve many weights, or only those numbered in ``needed``.
+    """
+
+    def __init__(
+        self, basis: TableauBasis, points: Array, moved: Array, p: int, needed: Mapping[int, Array] | None = None
+    ) -> None:
         self.basis = basis
         self.p = p
         self._points = points
         self._moved = moved
-        self._tables: dict[int, tuple[Array, Array]] = {0: _no_minors(points)}
+        self._needed = needed
+        one = np.ones((len(points), 1), dtype=np.int64)
+        self._tables: dict[int, tuple[Array, Array]] = {0: (one, np.zeros_like(one))}
+
+    def _places(self, length: int, numbers: Array) -> Array:
+        """Where the row sets of these numbers are held."""
+        return numbers if self._needed is None or not length else np.searchsorted(self._needed[length], numbers)
 
     def table(self, length: int) -> tuple[Array, Array]:
-        """(values, derivatives) of all minors of one size: points × row sets."""
+        """(values, derivatives) of the minors of one size that are held: points × row sets."""
         if length not in self._tables:
             columns, faces = self.basis.columns(length), self.basis.faces(length)
-            self._tables[length] = _larger_minors(
-                self._points, self._moved, columns, faces, self.table(length - 1), self.p
-            )
+            if self._needed is not None:
+                columns, faces = columns[self._needed[length]], faces[:, self._needed[length]]
+            smaller = self.table(length - 1), self._places(length - 1, faces)
+            self._tables[length] = _larger_minors(self._points, self._moved, columns, *smaller, self.p)
         return self._tables[length]
 
     def evaluate(self, shape: Partition, tableaux: Array) -> tuple[Array, Array]:
         """Values and derivatives of the products of minors: points × tableaux."""
-        factors = ((self.table(length), tableaux[:, j]) for j, length in enumerate(column_lengths(shape)))
-        return _products(factors, (len(self._points), len(tableaux)), self.p)
+        values = np.ones((len(self._points), len(tableaux)), dtype=np.int64)
+        slopes = np.zeros_like(values)
+        for j, length in enumerate(column_lengths(shape)):
+            places = self._places(length, tableaux[:, j])
+            minors, changes = (table[:, places] for table in self.table(length))
+            slopes = (slopes * minors % self.p + values * changes) % self.p
+            values = values * minors % self.p
+        return values, slopes
 
 
-def evaluate_once(
-    basis: TableauBasis, points: Array, moved: Array, shape: Partition, tableaux: Array, p: int
-) -> tuple[Array, Array]:
-    """The same as :meth:`MinorTable.evaluate` for points that serve one weight: only minors that occur are computed."""
+def needed_minors(basis: TableauBasis, shape: Partition, tableaux: Array) -> dict[int, Array]:
+    """The numbers of the row sets, by size, whose minors occur when these tableaux are expanded."""
     lengths = column_lengths(shape)
     needed: dict[int, Array] = {}
     for length in range(lengths[0], 0, -1):
@@ -225,23 +241,11 @@ def evaluate_once(
         if length < lengths[0]:
             wanted.append(basis.faces(length + 1)[:, needed[length + 1]].ravel())
         needed[length] = np.unique(np.concatenate(wanted))
-    tables = {0: _no_minors(points)}
-    for length in range(1, lengths[0] + 1):
-        numbers = needed[length]
-        faces = basis.faces(length)[:, numbers]
-        smaller = np.searchsorted(needed[length - 1], faces) if length > 1 else faces
-        tables[length] = _larger_minors(points, moved, basis.columns(length)[numbers], smaller, tables[length - 1], p)
-    factors = ((tables[length], np.searchsorted(needed[length], tableaux[:, j])) for j, length in enumerate(lengths))
-    return _products(factors, (len(points), len(tableaux)), p)
-
-
-def _no_minors(points: Array) -> tuple[Array, Array]:
-    one = np.ones((len(points), 1), dtype=np.int64)
-    return one, np.zeros_like(one)
+    return needed
 
 
 def _larger_minors(
-    points: Array, moved: Array, columns: Array, faces: Array, smaller: tuple[Array, Array], p: int
+    points: Array, moved: Array, columns: Array, smaller: tuple[Array, Array], faces: Array, p: int
 ) -> tuple[Array, Array]:
     """Laplace along the last target: the minors of the row sets ``columns`` from those without one row."""
     values, slopes = smaller
@@ -257,16 +261,3 @@ def _larger_minors(
         total += sign * (entry * values[:, face] % p)
         slope += sign * ((entry * slopes[:, face] + change * values[:, face] % p) % p)
     return total % p, slope % p
-
-
-def _products(
-    factors: Iterable[tuple[tuple[Array, Array], Array]], size: tuple[int, int], p: int
-) -> tuple[Array, Array]:
-    """Values and derivatives of products: each factor is a table and the numbers of its columns."""
-    values = np.ones(size, dtype=np.int64)
-    slopes = np.zeros_like(values)
-    for tables, numbers in factors:
-        minors, changes = (table[:, numbers] for table in tables)
-        slopes = (slopes * minors % p + values * changes) % p
-        values = values * minors % p
-    return values, slopes
