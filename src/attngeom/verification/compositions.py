@@ -34,6 +34,16 @@ class Piece:
     shared: int
 
 
+def bounded_rank(rows: int, columns: int, rank: int) -> int:
+    """The dimension of the matrices of rank at most ``rank``.
+
+    >>> bounded_rank(3, 3, 1)
+    5
+    """
+    rank = min(rank, rows, columns)
+    return rank * (rows + columns - rank)
+
+
 def bound_composition(architecture: Architecture, pieces: Sequence[Piece]) -> int:
     """The least of all bounds by cutting the network in two, of the sum over layers, and of all polynomial maps."""
     if len(pieces) == 1:
@@ -54,7 +64,8 @@ def _bound(
             if pieces[start].parallel and (pieces[start].d, pieces[cut].d) == (2, 3):
                 right = min(right, _on_plane_curve(architecture, cut, pieces[cut:stop], cut - start))
             with_group = left + right - pieces[cut].d ** 2
-            if with_group < best and _outputs_span(architecture, pieces[start:cut], start):
+            first = _part(architecture, pieces[start:cut], start)
+            if with_group < best and first.num_parameters <= MAX_PARAMETERS and outputs_span(first):
                 best = with_group
         known[start, stop] = best
     return known[start, stop]
@@ -82,8 +93,7 @@ def _all_maps(architecture: Architecture, start: int, part: Sequence[Piece]) -> 
 def _with_outputs(layer: LayerShape, last: Piece, rows: int) -> int:
     """The dimension of the output matrices with rows of this length that the heads of the last layer can have."""
     width = layer.d_out if layer.value_width is None else layer.value_width
-    rank = min(layer.heads * min(width, last.d, last.d_out), last.d_out, rows)
-    return rank * (last.d_out + rows - rank)
+    return bounded_rank(last.d_out, rows, layer.heads * min(width, last.d, last.d_out))
 
 
 def _on_plane_curve(architecture: Architecture, start: int, part: Sequence[Piece], depth: int) -> int:
@@ -93,19 +103,20 @@ def _on_plane_curve(architecture: Architecture, start: int, part: Sequence[Piece
     return _with_outputs(architecture.layers[start + len(part) - 1], part[-1], forms)
 
 
-def _outputs_span(architecture: Architecture, part: Sequence[Piece], start: int) -> bool:
-    """Whether outputs of the part span, at one point mod p: then they do for generic weights."""
-    width = part[-1].d_out
-    small = Architecture(
+def _part(architecture: Architecture, part: Sequence[Piece], start: int) -> Architecture:
+    """The network of some pieces, with at most two tokens: one if they are parallel."""
+    return Architecture(
         (part[0].d, *(piece.d_out for piece in part)),
         architecture.attention[start : start + len(part)],
         1 if part[0].parallel else min(architecture.tokens, 2),
         heads=architecture.heads,
         value_width=architecture.layers[start].value_width,
     )
-    if small.num_parameters > MAX_PARAMETERS:
-        return False
-    field = GF(WORD_PRIME)
-    X = field.random((width, part[0].d, small.tokens), np.random.default_rng(2))
-    outputs = forward(random_weights(small, field, seed=3), X)
+
+
+def outputs_span(architecture: Architecture) -> bool:
+    """Whether the outputs of a network span, at one point mod p: then they do for generic weights."""
+    field, width = GF(WORD_PRIME), architecture.widths[-1]
+    X = field.random((width, architecture.widths[0], architecture.tokens), np.random.default_rng(2))
+    outputs = forward(random_weights(architecture, field, seed=3), X)
     return rank_mod_p(outputs.transpose(1, 0, 2).reshape(width, -1), field.p) == width

@@ -14,7 +14,15 @@ from typing import Any
 from attngeom.errors import FormatError
 from attngeom.verification.budget import MAX_READS, afford
 from attngeom.verification.maps import Accessor, determinant
-from attngeom.verification.reading import read_index, read_indices, read_integers, read_object, show
+from attngeom.verification.reading import (
+    read_choice,
+    read_index,
+    read_indices,
+    read_integers,
+    read_list,
+    read_object,
+    show,
+)
 
 Data = Mapping[str, Any]
 
@@ -37,13 +45,19 @@ def _slice(data: Data, accessor: Accessor) -> tuple[Callable[[int, int, int], An
     The table α_m(z) ν_n(z) is symmetric in the two roles, so each equation of a row holds for a target as well.
     """
     place = read_object(data["slice"], ("side", "index"), "slice")
-    if place["side"] == "row":
+    if read_choice(place["side"], ("row", "target"), "side") == "row":
         i = read_index(place["index"], accessor.d_out)
         return (lambda k, l, m: accessor.y(i, k, l, m)), accessor.d
-    if place["side"] == "target":
-        m = read_index(place["index"], accessor.d)
-        return (lambda k, l, n: accessor.y(n, k, l, m)), accessor.d_out
-    raise FormatError(f"side {show(place['side'])} found; row or target is required")
+    m = read_index(place["index"], accessor.d)
+    return (lambda k, l, n: accessor.y(n, k, l, m)), accessor.d_out
+
+
+def _multisets(value: Any, size: int, bound: int, count: int) -> list[list[int]]:
+    """So many different multisets of ``size`` indices, in increasing order."""
+    found = [read_indices(x, size, bound, strict=False) for x in read_list(value, count, f"multisets of size {size}")]
+    if any(x >= y for x, y in pairwise(found)):
+        raise FormatError("multisets in increasing order are required")
+    return found
 
 
 def _keys(data: Data, *names: str) -> None:
@@ -55,9 +69,7 @@ def support(data: Data, accessor: Accessor) -> Any:
     _keys(data, "output", "monomial")
     output, monomial = data["output"], data["monomial"]
     row, column = _pair(output, accessor.d_out, accessor.t)
-    if type(monomial) is not list or len(monomial) != 3:
-        raise FormatError("a monomial of three [row, column] entries is required")
-    entries = [_pair(entry, accessor.d, accessor.t) for entry in monomial]
+    entries = [_pair(entry, accessor.d, accessor.t) for entry in read_list(monomial, 3, "entries [row, column]")]
     if entries != sorted(entries):
         raise FormatError("the entries of the monomial must be in increasing order")
     others = [c for _, c in entries if c != column]
@@ -67,9 +79,8 @@ def support(data: Data, accessor: Accessor) -> Any:
 
 
 def _pair(value: Any, rows: int, columns: int) -> tuple[int, int]:
-    if type(value) is not list or len(value) != 2:
-        raise FormatError(f"{show(value)} found; [row, column] is required")
-    return read_index(value[0], rows), read_index(value[1], columns)
+    row, column = read_list(value, 2, "numbers, row and column,")
+    return read_index(row, rows), read_index(column, columns)
 
 
 def sequence_copy(data: Data, accessor: Accessor) -> Any:
@@ -107,12 +118,7 @@ def attention_rank(data: Data, accessor: Accessor) -> Any:
     """A minor of the flattening (y_{S,m}) of one output row."""
     _keys(data, "row", "pairs", "targets")
     i = read_index(data["row"], accessor.d_out)
-    pairs = data["pairs"]
-    if type(pairs) is not list or not pairs:
-        raise FormatError("a list of pairs is required")
-    rows = [read_indices(pair, 2, accessor.d, strict=False) for pair in pairs]
-    if rows != sorted(rows) or any(x == y for x, y in pairwise(rows)):
-        raise FormatError("pairs in increasing order are required")
+    rows = _multisets(data["pairs"], 2, accessor.d, max(1, _size("targets")(data)))
     targets = read_indices(data["targets"], len(rows), accessor.d)
     return determinant([[accessor.y(i, k, l, m) for m in targets] for k, l in rows])
 
@@ -263,12 +269,7 @@ def shared_quadric(data: Data, accessor: Accessor) -> Any:
     d = accessor.d
     combinations_given = read_integers(data["combinations"], 2, accessor.d_out)
     afford(4 * d * d * accessor.d_out, MAX_READS, "coefficients for the quartics")
-    monomials = data["monomials"]
-    if type(monomials) is not list or len(monomials) != 2 * d:
-        raise FormatError(f"{2 * d} quartic monomials are required")
-    columns = [read_indices(W, 4, d, strict=False) for W in monomials]
-    if columns != sorted(columns) or any(x == y for x, y in pairwise(columns)):
-        raise FormatError("monomials in increasing order are required")
+    columns = _multisets(data["monomials"], 4, d, 2 * d)
     zero = accessor.single(0, 0, 0, 0, 0) * 0
     matrix = []
     for combination in combinations_given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, permutations
 from typing import Any
 
+import numpy as np
 from flint import fmpq, fmpq_mat
 
 from attngeom.errors import FormatError, InputError
@@ -12,7 +13,7 @@ from attngeom.exact.domains import CubicField, CubicNumber
 from attngeom.exact.multisets import triples
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.budget import MAX_FIELD_PRODUCTS, afford, afford_elimination, height
-from attngeom.verification.reading import read_matrix, read_object, read_rational, require
+from attngeom.verification.reading import read_list, read_matrix, read_object, read_rational, require
 
 Matrix = list[list[Any]]
 
@@ -77,16 +78,11 @@ def _characteristic(B: Matrix) -> list[Any]:
         afford_elimination(size, 2 * height(entries))
         polynomial = fmpq_mat(size, size, entries).charpoly()
         return [polynomial[k] for k in reversed(range(size + 1))]
-    zero = B[0][0] * 0
-    found = [zero + 1]
-    M = [[zero for _ in range(size)] for _ in range(size)]
+    field = B[0][0].field
+    matrix, found, M = field.convert(B), [field.one], field.zeros((size, size))
     for k in range(1, size + 1):
-        shifted = [[M[i][j] + (found[-1] if i == j else zero) for j in range(size)] for i in range(size)]
-        M = [
-            [sum((B[i][x] * shifted[x][j] for x in range(size)), start=zero) for j in range(size)] for i in range(size)
-        ]
-        trace = sum((M[i][i] for i in range(size)), start=zero)
-        found.append(trace * fmpq(-1, k))
+        M = field.matmul(matrix, M + found[-1] * field.eye(size))
+        found.append(np.trace(M) * fmpq(-1, k))
     return found
 
 
@@ -103,9 +99,7 @@ def _sign(x: Any) -> int:
 
 def _read_field(value: Any) -> CubicField:
     """The field of a monic cubic without rational root: modulo any other one a product can be zero."""
-    if type(value) is not list or len(value) != 4:
-        raise FormatError("a modulus of four rational strings, from the constant coefficient up, is required")
-    modulus = tuple(read_rational(x) for x in value)
+    modulus = tuple(read_rational(x) for x in read_list(value, 4, "coefficients of a cubic, from the constant one up,"))
     if modulus[3] != 1:
         raise FormatError("a monic modulus is required")
     afford_elimination(3, height(modulus))
@@ -122,7 +116,4 @@ def _read(value: Any, rows: int, columns: int, field: CubicField | None, name: s
 def _number(value: Any, field: CubicField | None) -> Any:
     if field is None:
         return read_rational(value)
-    if type(value) is not list or len(value) != 3:
-        raise FormatError("three rational coefficients of a number in the cubic field are required")
-    a, b, c = (read_rational(x) for x in value)
-    return field.element(a, b, c)
+    return field.element(*map(read_rational, read_list(value, 3, "coefficients of a number in the cubic field")))

@@ -12,25 +12,28 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import FormatError
-from attngeom.exact.domains import GF, QQ, Array, Domain
+from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients, array_shapes, expand_matrices, symmetrize
-from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford, afford_elimination, height
+from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.layer import check_violated, read_coefficients
 from attngeom.verification.maps import determinant
 from attngeom.verification.reading import (
+    read_choice,
+    read_index,
     read_indices,
     read_integer,
     read_matrix,
     read_object,
     read_rational,
+    read_rationals,
     require,
     show,
 )
-from attngeom.verification.weights import read_array, read_field
+from attngeom.verification.weights import compare_row, exact_rank, read_array, read_field
 
 VERDICTS = ("realizable", "not_realizable")
 LINEAR = ("support", "sequence-copy", "symmetrization")
@@ -56,12 +59,9 @@ class HeadsClaim:
     def from_json(cls, record: Any) -> HeadsClaim:
         """Read the claim strictly; SizeError if it is about too many coefficients."""
         claim = read_object(record, ("kind", "verdict", "heads", "attention", "value", "coefficients"), "claim")
-        if claim["verdict"] not in VERDICTS:
-            raise FormatError(f"verdict {show(claim['verdict'])} found; one of {', '.join(VERDICTS)} is required")
-        heads, attention, value = (
-            read_integer(claim[key], 1, MAX_SIZE, key) for key in ("heads", "attention", "value")
-        )
-        return cls(claim["verdict"], heads, attention, value, read_coefficients(claim["coefficients"]))
+        verdict = read_choice(claim["verdict"], VERDICTS, "verdict")
+        sizes = {key: read_integer(claim[key], 1, MAX_SIZE, key) for key in ("heads", "attention", "value")}
+        return cls(verdict, **sizes, coefficients=read_coefficients(claim["coefficients"]))
 
     def __str__(self) -> str:
         c = self.coefficients
@@ -99,14 +99,14 @@ class HeadsClaim:
             A = read_array(head["A"], (c.d, c.d), domain, "A")
             V = read_array(head["V"], (c.d_out, c.d), domain, "V")
             for name, matrix, bound in (("A", A, self.attention), ("V", V, self.value)):
-                size = _rank(matrix, domain)
+                size = exact_rank(matrix, domain)
                 require(size <= bound, f"{name} has rank {size}, above {bound}")
             for total, part in zip((single, cross), expand_matrices(A, V, domain)):
                 rational, *rest = domain.parts(part)
                 require(all(QQ.is_zero(x) for x in rest), "the coefficients of a head are not rational")
                 total += rational
-        require(bool(np.all(c.single == single[:, None])), "single-column coefficients differ")
-        require(bool(np.all(c.cross == cross[:, None, None])), "cross-column coefficients differ")
+        for row in range(c.d_out):
+            compare_row(c, row, single[row], cross[row])
         return f"{len(heads)} heads within the ranks expand to all coefficients"
 
     def _check_linear(self, violated: Any) -> str:
@@ -122,23 +122,16 @@ class HeadsClaim:
     def _check_minor(self, minor: Any) -> str:
         """A nonzero minor of a flattening, larger than H times the bound on the ranks."""
         minor = read_object(minor, ("side", "rows", "columns", "value"), "minor")
-        c, side = self.coefficients, minor["side"]
-        if side not in ("output", "target"):
-            raise FormatError(f"side {show(side)} found; output or target is required")
+        c, side = self.coefficients, read_choice(minor["side"], ("output", "target"), "side")
         size = self.heads * (self.value if side == "output" else self.attention) + 1
         count, others = (c.d_out, c.d) if side == "output" else (c.d, c.d_out)
         require(size <= count, "the flattening has too few rows for this minor")
         rows = read_indices(minor["rows"], size, count)
-        columns = minor["columns"]
-        if type(columns) is not list or len(columns) != size or any(type(x) is not list for x in columns):
-            raise FormatError(f"{size} columns [index, k, l] are required")
         index = pair_index(c.d)
         places = []
-        for column in columns:
-            other, k, l = read_integers(column, (others, c.d, c.d))
-            if k > l:
-                raise FormatError("columns [index, k, l] with k ≤ l are required")
-            places.append((other, int(index[k, l])))
+        for other, *pair in read_matrix(minor["columns"], size, 3, "columns [index, k, l]"):
+            k, l = read_indices(pair, 2, c.d, strict=False)
+            places.append((read_index(other, others), int(index[k, l])))
         table = self._table() if side == "output" else np.swapaxes(self._table(), 0, 1)
         value = determinant([[table[row, other, s] for other, s in places] for row in rows])
         require(read_rational(minor["value"]) == value, f"the value is {str(value)[:80]}")
@@ -167,7 +160,7 @@ class HeadsClaim:
         if not isinstance(argument, Mapping):
             raise FormatError("the argument must be an object")
         if set(argument) == {"count"}:
-            rank = _exact_rank(form)
+            rank = exact_rank(form, QQ)
             require(argument["count"] == rank and type(argument["count"]) is int, f"the trace form has rank {rank}")
             require(rank < self.heads, f"the trace form has rank {rank}, which allows {self.heads} heads")
             return f"the commutant has a trace form of rank {rank}, so there are at most {rank} summands"
@@ -179,9 +172,9 @@ class HeadsClaim:
 
     def _check_negative(self, vector: Any, form: Array) -> str:
         """An element x of the commutant with tr(x²) < 0, where the trace form leaves room for H summands at most."""
-        rank = _exact_rank(form)
+        rank = exact_rank(form, QQ)
         require(rank == self.heads, f"the trace form has rank {rank}, not {self.heads}")
-        x = QQ.convert([[read_rational(entry) for entry in read_matrix([vector], 1, len(form), "element")[0]]])
+        x = read_rationals([vector], 1, len(form), "element")
         value = QQ.matmul(x, QQ.matmul(form, x.T))[0, 0]
         require(value < 0, f"tr(x²) is {str(value)[:60]}, not negative")
         return f"tr(x²) = {str(value)[:60]} < 0 for an element of the commutant, so the heads are not all real"
@@ -193,7 +186,7 @@ class HeadsClaim:
         require(_commutes(X, Y, C), "the idempotent does not commute with the table")
         require(QQ.equal(QQ.matmul(X, X), X) and QQ.equal(QQ.matmul(Y, Y), Y), "it is no idempotent")
         inner = [(QQ.matmul(X, QQ.matmul(x, X)), QQ.matmul(Y, QQ.matmul(y, Y))) for x, y in basis]
-        require(_exact_rank(_trace_form(inner)) == 1, "the summand may be decomposable")
+        require(exact_rank(_trace_form(inner), QQ) == 1, "the summand may be decomposable")
         # The rank of an idempotent is its trace.
         sizes = int(np.trace(X).p), int(np.trace(Y).p)
         if argument["violated"] is None:
@@ -205,13 +198,6 @@ class HeadsClaim:
         part = QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S)
         words = check_violated(_coefficients(part, self.coefficients.d), self.attention, violated)
         return f"for an indecomposable summand, {words}"
-
-
-def read_integers(value: Sequence[Any], bounds: Sequence[int]) -> list[int]:
-    """Integers from 0 to below the bounds, one by one."""
-    if len(value) != len(bounds):
-        raise FormatError(f"{show(list(value))} found; {len(bounds)} integers are required")
-    return [read_integer(x, 0, bound - 1, "index") for x, bound in zip(value, bounds)]
 
 
 def _coefficients(part: Array, d: int) -> Coefficients:
@@ -230,9 +216,7 @@ def _read_pairs(value: Any, n: int, m: int) -> list[Pair]:
     found = []
     for pair in value:
         pair = read_object(pair, ("X", "Y"), "pair")
-        rows = [read_matrix(pair["X"], n, n, "X"), read_matrix(pair["Y"], m, m, "Y")]
-        X, Y = (QQ.convert([[read_rational(x) for x in row] for row in matrix]) for matrix in rows)
-        found.append((X, Y))
+        found.append((read_rationals(pair["X"], n, n, "X"), read_rationals(pair["Y"], m, m, "Y")))
     return found
 
 
@@ -274,14 +258,3 @@ def _trace_form(basis: Sequence[Pair]) -> Array:
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
     turned = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
     return QQ.matmul(flat, turned.T)
-
-
-def _exact_rank(matrix: Array) -> int:
-    afford_elimination(len(matrix), height(matrix.ravel()) * len(matrix))
-    return int(QQ.rank(matrix))
-
-
-def _rank(matrix: Array, domain: Domain) -> int:
-    parts = domain.parts(matrix)
-    afford_elimination(len(parts) * max(matrix.shape), height(x for p in parts for x in p.ravel()) * max(matrix.shape))
-    return int(domain.rank(matrix))

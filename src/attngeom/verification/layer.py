@@ -17,7 +17,7 @@ from attngeom.verification.budget import MAX_COEFFICIENTS, afford
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.forms import check_form
 from attngeom.verification.maps import accessor_of, random_layer
-from attngeom.verification.reading import read_integer, read_object, read_rational, require, show
+from attngeom.verification.reading import read_choice, read_integer, read_object, read_rational, require
 from attngeom.verification.weights import check_weights
 
 VERDICTS = ("realizable", "closure_only", "not_realizable")
@@ -38,9 +38,7 @@ class LayerClaim:
     def from_json(cls, record: Any) -> LayerClaim:
         """Read the claim strictly; SizeError if it is about too many coefficients."""
         claim = read_object(record, ("kind", "verdict", "attention", "rank", "coefficients"), "claim")
-        verdict, attention, rank = claim["verdict"], claim["attention"], claim["rank"]
-        if verdict not in VERDICTS:
-            raise FormatError(f"verdict {show(verdict)} found; one of {', '.join(VERDICTS)} is required")
+        verdict, attention, rank = read_choice(claim["verdict"], VERDICTS, "verdict"), claim["attention"], claim["rank"]
         if attention is not None:
             read_integer(attention, 1, MAX_ATTENTION, "attention")
         if rank is not None:
@@ -87,10 +85,8 @@ def check_violated(coefficients: Coefficients, attention: int | None, violated: 
     That it vanishes at random layers is checked besides, as a test of the definition.
     """
     violated = read_object(violated, ("family", "degree", "data", "value"), "violated")
-    family, data = violated["family"], violated["data"]
-    definition = DEFINITIONS.get(family) if isinstance(family, str) else None
-    if definition is None:
-        raise FormatError(f"family {show(family)} found; one of {', '.join(DEFINITIONS)} is required")
+    family, data = read_choice(violated["family"], DEFINITIONS, "family"), violated["data"]
+    definition = DEFINITIONS[family]
     if not isinstance(data, Mapping):
         raise FormatError("the data of the invariant must be an object")
     require(coefficients.t >= 2 or not definition.cross, "this invariant needs two tokens")

@@ -14,15 +14,21 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-import numpy as np
-
-from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
 from attngeom.verification.learning_ranks import Shape, check_ranks
-from attngeom.verification.reading import in_words, read_integer, read_matrix, read_object, read_rational, require, show
+from attngeom.verification.reading import (
+    in_words,
+    read_choice,
+    read_integer,
+    read_object,
+    read_rational,
+    read_rationals,
+    require,
+    show,
+)
 
 MAX_DIGITS = 10**9
 Twice = tuple[Fraction, int]
@@ -106,8 +112,7 @@ class LearningClaim:
         shapes = dict(architecture.tensor_shapes())
         tensors = {}
         for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
-            entries = [read_rational(x) for row in read_matrix(rows, *shapes[name], name) for x in row]
-            tensors[name] = np.array(entries, dtype=object).reshape(shapes[name])
+            tensors[name] = read_rationals(rows, *shapes[name], name)
         rational = read_rational(claim["lambda"])
         value = Fraction(int(rational.p), int(rational.q))
         multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
@@ -125,9 +130,7 @@ class LearningClaim:
 
     def check(self, witness: Mapping[str, Any]) -> str:
         """Why the claim is true: the ranks are as stated, the hypotheses of the theorem hold, and it gives the pair."""
-        name = witness.get("theorem")
-        if not isinstance(name, str) or name not in (*THEOREMS, *BY_RANKS):
-            raise FormatError(f"theorem {show(name)} found; {', '.join((*THEOREMS, *BY_RANKS))} are known")
+        name = read_choice(witness.get("theorem"), (*THEOREMS, *BY_RANKS), "theorem")
         extra = ("prime", "seed", "samples", "tokens") if name in BY_RANKS else ()
         read_object(witness, ("theorem", "ranks", *extra), "witness")
         _afford_ranks(self.weights)

@@ -7,9 +7,11 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from flint import fmpq
 
 from attngeom.errors import AttnGeomError, FormatError
+from attngeom.exact.arrays import Array
 from attngeom.exact.numbers import as_fmpq
 from attngeom.network.architecture import Architecture
 
@@ -49,6 +51,20 @@ def show(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
+def read_choice(value: Any, choices: Collection[str], name: str) -> str:
+    """One of these words."""
+    if not isinstance(value, str) or value not in choices:
+        raise FormatError(f"{name} {show(value)} found; one of {', '.join(choices)} is required")
+    return value
+
+
+def read_list(value: Any, length: int, what: str) -> list[Any]:
+    """A list of so many entries, which are unread."""
+    if type(value) is not list or len(value) != length:
+        raise FormatError(f"{show(value)} found; a list of {length} {what} is required")
+    return value
+
+
 def in_words(architecture: Architecture) -> str:
     """Every field of an architecture by name, also those with their usual values: nothing of a claim is left unsaid.
 
@@ -74,9 +90,7 @@ def read_index(value: Any, bound: int) -> int:
 
 def read_indices(value: Any, length: int, bound: int, strict: bool = True) -> list[int]:
     """A list of indices in increasing order, strictly unless repetitions are allowed."""
-    if type(value) is not list or len(value) != length:
-        raise FormatError(f"indices {show(value)} found; a list of {length} is required")
-    found = [read_index(x, bound) for x in value]
+    found = [read_index(x, bound) for x in read_list(value, length, "indices")]
     if any(x > y or (strict and x == y) for x, y in pairwise(found)):
         raise FormatError(f"indices {show(found)} found; increasing order is required")
     return found
@@ -84,11 +98,10 @@ def read_indices(value: Any, length: int, bound: int, strict: bool = True) -> li
 
 def read_integers(value: Any, rows: int, columns: int) -> list[list[int]]:
     """A matrix of integers with at most 19 digits."""
-    if type(value) is not list or len(value) != rows or any(type(row) is not list for row in value):
-        raise FormatError(f"a matrix with {rows} rows is required")
-    if any(len(row) != columns or any(type(x) is not int or abs(x) >= 10**19 for x in row) for row in value):
+    found = read_matrix(value, rows, columns, "integers")
+    if any(type(x) is not int or abs(x) >= 10**19 for row in found for x in row):
         raise FormatError(f"a {rows}×{columns} matrix of integers is required")
-    return [list(row) for row in value]
+    return found
 
 
 def read_rational(value: Any) -> fmpq:
@@ -109,3 +122,9 @@ def read_matrix(value: Any, rows: int, columns: int, name: str) -> list[list[Any
     if type(value) is not list or len(value) != rows or any(type(x) is not list or len(x) != columns for x in value):
         raise FormatError(f"{name}: a {rows}×{columns} matrix, row by row, is required")
     return value
+
+
+def read_rationals(value: Any, rows: int, columns: int, name: str) -> Array:
+    """A matrix of rational strings in lowest terms."""
+    entries = [read_rational(x) for row in read_matrix(value, rows, columns, name) for x in row]
+    return np.array(entries, dtype=object).reshape(rows, columns)

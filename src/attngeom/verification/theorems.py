@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attngeom.errors import FormatError
 from attngeom.network.architecture import Architecture
-from attngeom.verification.reading import read_object, require, show
-
-
-def _matrices(rows: int, columns: int, rank: int) -> int:
-    """The dimension of the rows×columns matrices of rank at most ``rank``, one row and one column at a time."""
-    return sum(rows + columns - 2 * k - 1 for k in range(min(rank, rows, columns)))
+from attngeom.verification.compositions import bounded_rank
+from attngeom.verification.reading import read_choice, read_object, require
 
 
 def _smallest(architecture: Architecture) -> list[int]:
@@ -31,7 +26,7 @@ def _flags(architecture: Architecture) -> int:
     """The dimension of the pairs (M, L): flags, matrices over them, less the flags that share a pair (Lemma B)."""
     r, last = _smallest(architecture), architecture.num_layers
     alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
-    total = architecture.widths[-1] * r[last - 1] + sum(_matrices(r[i], r[i], alpha[i]) for i in range(last))
+    total = architecture.widths[-1] * r[last - 1] + sum(bounded_rank(r[i], r[i], alpha[i]) for i in range(last))
     seen = r[last]
     for i in range(last - 1, 0, -1):
         seen = min(r[i], 2 * alpha[i] + seen)
@@ -44,38 +39,43 @@ def _heads(architecture: Architecture) -> int:
     total = 0
     for layer in architecture.layers:
         rank = min(layer.d_in, layer.d_out) if layer.value_width is None else layer.value_width
-        head = _matrices(layer.d_in, layer.d_in, layer.attention) + _matrices(layer.d_out, layer.d_in, rank)
+        head = bounded_rank(layer.d_in, layer.d_in, layer.attention) + bounded_rank(layer.d_out, layer.d_in, rank)
         total += layer.heads * head
     return total
 
 
-def _one_free_head(architecture: Architecture) -> bool:
-    free = all(
-        layer.value_width is None or layer.value_width >= min(layer.d_in, layer.d_out) for layer in architecture.layers
-    )
-    return architecture.heads == 1 and free and not architecture.residual
+def _require_kind(architecture: Architecture, kind: str) -> None:
+    require(architecture.kind == kind, f"{kind} attention is required")
 
 
-def _softmax_network(architecture: Architecture) -> int:
-    require(architecture.kind == "softmax", "softmax attention is required")
-    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
+def _network(architecture: Architecture, kind: str) -> int:
+    """The pairs (M, L) of a network of one head."""
+    _require_kind(architecture, kind)
+    free = all(x.value_width is None or x.value_width >= min(x.d_in, x.d_out) for x in architecture.layers)
+    plain = architecture.heads == 1 and free and not architecture.residual
+    require(plain, "one head with a free value map and no skip connection are required")
     require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
     return _flags(architecture)
 
 
+def _softmax_network(architecture: Architecture) -> int:
+    return _network(architecture, "softmax")
+
+
+def _sigmoid_network(architecture: Architecture) -> int:
+    return _network(architecture, "sigmoid")
+
+
 def _lightning_network(architecture: Architecture) -> int:
-    r = _smallest(architecture)
+    flags, r = _network(architecture, "lightning"), _smallest(architecture)
     alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
-    require(architecture.kind == "lightning", "lightning attention is required")
-    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
-    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
     require(all(rank >= 2 for rank in alpha[:-1]), "attention of rank 2 or more before the last layer is required")
     require(alpha[-1] * r[-1] >= 2, "rank M_l · rank L ≥ 2 is required")
-    return _flags(architecture) - architecture.num_layers
+    return flags - architecture.num_layers
 
 
 def _residual_softmax(architecture: Architecture) -> int:
-    require(architecture.kind == "softmax", "softmax attention is required")
+    _require_kind(architecture, "softmax")
     require(architecture.residual and architecture.tokens >= 2, "a skip connection and two tokens are required")
     return _heads(architecture)
 
@@ -114,13 +114,6 @@ def _lightning_heads(architecture: Architecture) -> int:
     return _heads(architecture) - layer.heads
 
 
-def _sigmoid_network(architecture: Architecture) -> int:
-    require(architecture.kind == "sigmoid", "sigmoid attention is required")
-    require(_one_free_head(architecture), "one head with a free value map and no skip connection are required")
-    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
-    return _flags(architecture)
-
-
 def _sigmoid_heads(architecture: Architecture) -> int:
     require(architecture.kind == "sigmoid" and architecture.tokens >= 2, "sigmoid over two tokens is required")
     require(architecture.residual or architecture.num_layers == 1, "one layer or a skip connection is required")
@@ -134,7 +127,7 @@ def _linear_softmax(architecture: Architecture) -> int:
     for layer in architecture.layers:
         if layer.value_width is not None:
             rank = min(rank, layer.heads * layer.value_width)
-    return _matrices(architecture.widths[-1], architecture.widths[0], rank)
+    return bounded_rank(architecture.widths[-1], architecture.widths[0], rank)
 
 
 THEOREMS: dict[str, Callable[[Architecture], int]] = {
@@ -152,9 +145,7 @@ THEOREMS: dict[str, Callable[[Architecture], int]] = {
 
 def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[str, Any]) -> str:
     """Why the dimension is what a theorem says: its hypotheses hold, and its value is this one."""
-    name = read_object(witness, ("theorem", "hypotheses"), "witness")["theorem"]
-    if not isinstance(name, str) or name not in THEOREMS:
-        raise FormatError(f"theorem {show(name)} found; one of {', '.join(THEOREMS)} is required")
+    name = read_choice(read_object(witness, ("theorem", "hypotheses"), "witness")["theorem"], THEOREMS, "theorem")
     value = THEOREMS[name](architecture)
     require(value == dimension, f"the theorem {name} gives {value}, not {dimension}")
     return f"the hypotheses of the theorem {name} hold, and it gives {value}"

@@ -11,34 +11,19 @@ from collections.abc import Mapping
 from math import comb
 from typing import Any
 
-import numpy as np
-
-from attngeom.errors import FormatError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.architecture import Architecture
-from attngeom.network.forward import forward
 from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
-from attngeom.verification.compositions import Piece, bound_composition
-from attngeom.verification.reading import read_integer, read_object, show
+from attngeom.verification.compositions import Piece, bound_composition, bounded_rank, outputs_span
+from attngeom.verification.reading import read_choice, read_integer, read_object
 
 
 def _cubics(d: int, parallel: bool) -> int:
     """Cubics of one output row: quadratic in one token and linear in another, or of a single token."""
     return comb(d + 2, 3) if parallel else d * comb(d + 1, 2)
-
-
-def _bounded_rank(rows: int, columns: int, rank: int) -> int:
-    """The dimension of the matrices of rank at most ``rank``.
-
-    >>> _bounded_rank(3, 3, 1)
-    5
-    """
-    rank = min(rank, rows, columns)
-    return rank * (rows + columns - rank)
 
 
 def _symmetric_rank(d: int, rank: int) -> int:
@@ -81,11 +66,9 @@ def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
 def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
     """The upper bound that a witness names, recomputed, and what it rests on in words."""
     method = record.get("method") if isinstance(record, Mapping) else None
-    if method == "count":
+    if read_choice(method, ("symmetries", "count"), "upper bound by") == "count":
         read_object(record, ("method",), "upper")
         return count_upper_bound(architecture), "the counted parameters"
-    if method != "symmetries":
-        raise FormatError(f"upper bound by {show(method)} found; symmetries or count is required")
     read_object(record, ("method", "prime", "seed"), "upper")
     field = GF(read_integer(record["prime"], 2, 2**31 - 1, "prime"))
     seed = read_integer(record["seed"], 0, 2**63 - 1, "seed")
@@ -107,8 +90,8 @@ def count_upper_bound(architecture: Architecture) -> int:
         # Attention over one token is 1: the network is linear, or the identity plus a matrix of bounded rank.
         if architecture.residual:
             ranks = [layer.heads * min(layer.value_width or layer.d_out, layer.d_in) for layer in architecture.layers]
-            return _bounded_rank(*ends, sum(ranks))
-        return _bounded_rank(*ends, min(spans))
+            return bounded_rank(*ends, sum(ranks))
+        return bounded_rank(*ends, min(spans))
     widths = spans if architecture.residual else _read_widths(architecture, spans)
     parallel = architecture.tokens == 1
     masked = architecture.causal and architecture.tokens > 1
@@ -188,12 +171,12 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     layer = architecture.layers[i]
     H, alpha = layer.heads, min(layer.attention, d)
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
-    values = _bounded_rank(d_out, d, nu)
+    values = bounded_rank(d_out, d, nu)
     if not architecture.rule.is_polynomial:
-        scores = _symmetric_rank(d, 2 * alpha) if parallel else min(_bounded_rank(d, d, alpha), d * d - hidden)
+        scores = _symmetric_rank(d, 2 * alpha) if parallel else min(bounded_rank(d, d, alpha), d * d - hidden)
         return H * (scores + values)
     all_scores = (comb(d + 1, 2) if parallel else d * d) - hidden
-    scores = min(_symmetric_rank(d, 2 * alpha) if parallel else _bounded_rank(d, d, alpha), all_scores)
+    scores = min(_symmetric_rank(d, 2 * alpha) if parallel else bounded_rank(d, d, alpha), all_scores)
     free = H * (scores + values)
     stays = H
     if max(d * d_out, all_scores) >= H:
@@ -206,8 +189,8 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     cubics = _cubics(read, parallel)
     reach = min(d_out, H * nu, cubics)
     squares = d * (d + 1) // 2
-    flattened = _bounded_rank(squares, d * d_out, H * nu * alpha), _bounded_rank(d, d_out * squares, H * alpha)
-    return min(free - stays, _bounded_rank(d_out, cubics, reach) + read * (d - read), *flattened)
+    flattened = bounded_rank(squares, d * d_out, H * nu * alpha), bounded_rank(d, d_out * squares, H * alpha)
+    return min(free - stays, bounded_rank(d_out, cubics, reach) + read * (d - read), *flattened)
 
 
 def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, lost_V: int, parallel: bool) -> int:
@@ -238,7 +221,4 @@ def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:
         return d_out <= layer.heads * min(layer.value_width, d)
     tokens = min(architecture.tokens, 2)
     small = Architecture((d, d_out), min(layer.attention, d), tokens, heads=layer.heads, value_width=layer.value_width)
-    field = GF(WORD_PRIME)
-    X = field.random((d_out, d, tokens), np.random.default_rng(1))
-    outputs = forward(random_weights(small, field, seed=0), X)
-    return rank_mod_p(outputs.transpose(1, 0, 2).reshape(d_out, -1), field.p) == d_out
+    return outputs_span(small)
