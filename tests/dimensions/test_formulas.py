@@ -5,7 +5,7 @@ from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, formula, formulas, upper_bound
 from attngeom.dimensions.formulas import deep_lightning, general_widths, layers_of_heads, one_layer, softmax_layer
-from attngeom.dimensions.theorems import softmax_network
+from attngeom.dimensions.theorems import free_network
 from attngeom.network import Architecture
 from tests.effort import examples
 
@@ -59,7 +59,7 @@ def test_papers_formulas_agree_with_general_widths_on_their_hypotheses():
     for d_0 in range(2, 5):
         for delta in range(2, d_0 + 1):
             for a in (2, 3, 5):
-                for kind, paper in (("lightning", deep_lightning), ("softmax", softmax_network)):
+                for kind, paper in (("lightning", deep_lightning), ("softmax", free_network)):
                     architecture = Architecture((d_0, delta, delta, d_0 + 1), a, 3, kind)
                     claim = paper(architecture)
                     assert claim.applies and claim.value == general_widths(architecture).value
@@ -76,8 +76,8 @@ def test_hypotheses_are_reported_with_the_value():
 
 def test_softmax_is_a_theorem_at_every_depth():
     assert softmax_layer(Architecture((3, 3), 2, 2, "softmax")).status == "theorem"
-    assert softmax_network(Architecture((3, 3, 3), 2, 2, "softmax")).status == "theorem"
-    assert not softmax_network(Architecture((3, 3, 3), 2, 1, "softmax")).applies
+    assert free_network(Architecture((3, 3, 3), 2, 2, "softmax")).status == "theorem"
+    assert not free_network(Architecture((3, 3, 3), 2, 1, "softmax")).applies
 
 
 @pytest.mark.parametrize("d, heads", [(4, 1), (4, 2), (6, 2), (6, 3), (8, 2)])

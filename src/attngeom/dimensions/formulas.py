@@ -14,15 +14,12 @@ from attngeom.dimensions.statements import Condition, DimensionFormula
 from attngeom.dimensions.theorems import (
     count_head,
     count_virtual,
+    free_heads,
+    free_network,
     lightning_heads,
     lightning_network,
     reached_ranks,
-    residual_softmax,
-    sigmoid_heads,
-    sigmoid_network,
     softmax_bottleneck,
-    softmax_heads,
-    softmax_network,
 )
 from attngeom.network.architecture import Architecture, LayerShape
 
@@ -157,35 +154,26 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     )
 
 
-def _head_count(layer: LayerShape) -> tuple[int, int, int]:
-    """F = 2αd − α² + ν(d+d') − ν² and the codimensions c_A, c_V of one head."""
-    d, d_out = layer.d_in, layer.d_out
-    alpha = min(layer.attention, d)
-    nu = min(layer.value_width or d_out, d, d_out)
-    return count_head(layer), (d - alpha) ** 2, (d - nu) * (d_out - nu)
-
-
-def _layer_value(layer: LayerShape, lightning: bool) -> int:
-    F, c_A, c_V = _head_count(layer)
-    H = layer.heads
-    if not lightning:
-        return H * F
-    mix = H * max(0, H - 1 - c_A - c_V)
-    return min(_all_cubics(layer), H * F - H - mix)
+def _lightning_count(layer: LayerShape) -> int:
+    """H F − H − mix: the parameters of a lightning layer of heads, modulo scales and mixing."""
+    H, d, d_out = layer.heads, layer.d_in, layer.d_out
+    alpha, nu = min(layer.attention, d), min(layer.value_width or d_out, d, d_out)
+    return H * (count_head(layer) - 1 - max(0, H - 1 - (d - alpha) ** 2 - (d - nu) * (d_out - nu)))
 
 
 def _all_cubics(layer: LayerShape) -> int:
     return layer.d_out * layer.d_in * comb(layer.d_in + 1, 2)
 
 
+def _layer_value(layer: LayerShape, lightning: bool) -> int:
+    return min(_all_cubics(layer), _lightning_count(layer)) if lightning else layer.heads * count_head(layer)
+
+
 def _is_unsaturated(layer: LayerShape) -> bool:
-    F, c_A, c_V = _head_count(layer)
     H, d = layer.heads, layer.d_in
-    if H == 1:
-        return True
-    count = H * F - H - H * max(0, H - 1 - c_A - c_V)
     reaches = H * min(layer.value_width or layer.d_out, d) >= layer.d_out
-    return reaches and count <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
+    is_small = _lightning_count(layer) <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
+    return H == 1 or (reaches and is_small)
 
 
 def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
@@ -245,14 +233,11 @@ FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     linear_softmax,
     deep_lightning,
     softmax_layer,
-    softmax_network,
+    free_network,
     lightning_network,
-    residual_softmax,
-    softmax_heads,
+    free_heads,
     softmax_bottleneck,
     lightning_heads,
-    sigmoid_network,
-    sigmoid_heads,
     general_widths,
     layers_of_heads,
 )

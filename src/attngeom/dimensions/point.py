@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, islice, permutations
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.balls import certify_rank
-from attngeom.exact.domains import QQ, RR, Array, BalancedField, Balls
+from attngeom.exact.domains import QQ, RR, Array, BalancedField, Balls, Domain
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, primes_from
 from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.layer.coefficients import expand_matrices
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
 from attngeom.network.weights import Head, Weights, random_weights
@@ -249,51 +250,23 @@ def coefficient_jacobian(weights: Weights) -> Array:
     """The differential of all coefficients of one lightning layer, over the domain of the weights: columns are weights.
 
     Rows are the coefficients of x_2^{(k,l)} x_1^{(m)} (which determine the layer if t ≥ 2), or for one token of
-    x^{(k,l,m)}, of every output row; summed over the orderings, which does not change the rank.
+    x^{(k,l,m)}, of every output row.
     """
-    architecture, domain = weights.architecture, weights.domain
+    domain, kind = weights.domain, 0 if weights.architecture.tokens == 1 else 1
     columns = []
-    for position, heads in enumerate(weights.layers[0]):
-        A, V = heads.attention_matrix(domain), heads.value_matrix(domain)
-        for letter, tensor in heads.tensors.items():
+    for head in weights.layers[0]:
+        for letter, tensor in head.tensors.items():
             for index in np.ndindex(*tensor.shape):
                 unit = domain.zeros(tensor.shape)
-                unit[index] = domain.eye(1)[0, 0]
-                dA, dV = _head_tangent(weights, position, letter, unit)
-                change = domain.zeros((V.shape[0], *([A.shape[0]] * 3)))
-                if dA is not None:
-                    change = change + V[:, :, None, None] * dA[None, None]
-                if dV is not None:
-                    change = change + dV[:, :, None, None] * A[None, None]
-                columns.append(_symmetrise(domain.reduce(change), architecture.tokens == 1))
-    return domain.reduce(np.stack(columns, axis=1))
+                unit[index] = domain.one
+                columns.append(expand_matrices(*_varied(head, letter, unit, domain), domain)[kind].ravel())
+    return np.stack(columns, axis=1)
 
 
-def _head_tangent(weights: Weights, position: int, letter: str, unit: Array) -> tuple[Array | None, Array | None]:
-    """The derivatives of A = Kᵀ Q and of the value map along one tensor of a head."""
-    head: Head = weights.layers[0][position]
-    multiply = weights.domain.matmul
-    if letter == "Q":
-        return multiply(head.K.T, unit), None
-    if letter == "K":
-        return multiply(unit.T, head.Q), None
-    if head.O is None:
-        return None, unit
-    return None, multiply(head.O, unit) if letter == "V" else multiply(unit, head.V)
-
-
-def _symmetrise(tensor: Array, all_three: bool) -> Array:
-    """Sums over orderings of (k, l), or of (k, l, m), as a vector."""
-    d = tensor.shape[1]
-    if all_three:
-        entries = [
-            sum(tensor[:, a, b, c] for a, b, c in set(permutations(triple)))
-            for triple in combinations_with_replacement(range(d), 3)
-        ]
-    else:
-        entries = [
-            sum(tensor[:, a, b, m] for a, b in set(permutations(pair)))
-            for pair in combinations_with_replacement(range(d), 2)
-            for m in range(d)
-        ]
-    return np.concatenate(entries)
+def _varied(head: Head, letter: str, unit: Array, domain: Domain) -> tuple[Array, Array]:
+    """(Ȧ, V) or (A, V̇) along one tensor, with A = Kᵀ Q and V the value map: the other derivative is zero."""
+    if letter in "QK":
+        left, right = (head.K, unit) if letter == "Q" else (unit, head.Q)
+        return domain.matmul(left.T, right), head.value_matrix(domain)
+    varied = Head(head.Q, head.K, unit if letter == "V" else head.V, unit if letter == "O" else head.O)
+    return head.attention_matrix(domain), varied.value_matrix(domain)

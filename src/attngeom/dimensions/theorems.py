@@ -66,20 +66,19 @@ def _single_head(architecture: Architecture) -> list[Condition]:
     ]
 
 
-def softmax_network(architecture: Architecture) -> DimensionFormula | None:
-    """δ of Lemma B for softmax networks with one head, any depth and widths (Corollary C of Theorem A).
+def free_network(architecture: Architecture) -> DimensionFormula | None:
+    """δ of Lemma B for networks with one head, any depth and widths: softmax (Corollary C) and sigmoid (Theorem S).
 
-    It contains the dimension that [G] Conjecture 3.10 implies.
+    For softmax it contains the dimension that [G] Conjecture 3.10 implies.
 
-    >>> softmax_network(Architecture((3, 3, 3), 2, kind="softmax")).value
-    25
+    >>> [free_network(Architecture((3, 5, 3), 2, kind=kind)).value for kind in ("softmax", "sigmoid")]
+    [25, 25]
     """
-    if architecture.kind != "softmax":
+    sources = {"softmax": "Theorem A, Corollary C", "sigmoid": "Theorem S"}
+    if architecture.kind not in sources:
         return None
-    conditions = tuple(_single_head(architecture))
-    return DimensionFormula(
-        count_virtual(architecture), "Theorem A, Corollary C", "theorem", conditions, "softmax-network"
-    )
+    conditions, name = tuple(_single_head(architecture)), f"{architecture.kind}-network"
+    return DimensionFormula(count_virtual(architecture), sources[architecture.kind], "theorem", conditions, name)
 
 
 def lightning_network(architecture: Architecture) -> DimensionFormula | None:
@@ -100,31 +99,26 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     return DimensionFormula(value, "Theorem F, Corollary C", "theorem", conditions, "lightning-network")
 
 
-def residual_softmax(architecture: Architecture) -> DimensionFormula | None:
-    """Σ (2αd − α² + 2νd − ν²) over all heads of a residual softmax network, with or without mask (Theorem E).
+def free_heads(architecture: Architecture) -> DimensionFormula | None:
+    """Σ (2αd − α² + ν(d + d') − ν²) over all heads of a residual network or of one layer, with or without mask.
 
-    >>> residual_softmax(Architecture((4, 4, 4), 2, kind="softmax", heads=2, residual=True)).value
-    96
+    Softmax: Theorem E with skip connections, else Theorem D; sigmoid: Theorem S.
+
+    >>> [free_heads(Architecture((4, 4), 2, kind=kind, heads=2)).value for kind in ("softmax", "sigmoid")]
+    [48, 48]
     """
-    if architecture.kind != "softmax" or not architecture.residual:
+    residual = architecture.residual
+    known = {
+        "softmax": ("Theorem E", "residual-softmax") if residual else ("Theorem D", "softmax-heads"),
+        "sigmoid": ("Theorem S", "sigmoid-heads"),
+    }
+    if architecture.kind not in known or not (residual or architecture.num_layers == 1):
         return None
-    conditions = (Condition("t ≥ 2", architecture.tokens >= 2),)
-    return DimensionFormula(_sum_heads(architecture), "Theorem E", "theorem", conditions, "residual-softmax")
-
-
-def softmax_heads(architecture: Architecture) -> DimensionFormula | None:
-    """Σ (2αd − α² + ν(d + d') − ν²) over the heads of one softmax layer, with or without mask (Theorem D).
-
-    >>> softmax_heads(Architecture((4, 4), 2, kind="softmax", heads=2)).value
-    48
-    """
-    if architecture.kind != "softmax" or architecture.num_layers != 1:
-        return None
-    conditions = (
-        Condition("no skip connection", not architecture.residual),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-    )
-    return DimensionFormula(_sum_heads(architecture), "Theorem D", "theorem", conditions, "softmax-heads")
+    source, name = known[architecture.kind]
+    conditions = [Condition("t ≥ 2", architecture.tokens >= 2)]
+    if name == "softmax-heads":
+        conditions.insert(0, Condition("no skip connection", not residual))
+    return DimensionFormula(_sum_heads(architecture), source, "theorem", tuple(conditions), name)
 
 
 def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
@@ -185,27 +179,3 @@ def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
     )
     value = _sum_heads(architecture) - layer.heads
     return DimensionFormula(value, "Theorem H", "theorem", conditions, "lightning-heads")
-
-
-def sigmoid_network(architecture: Architecture) -> DimensionFormula | None:
-    """δ of Lemma B for sigmoid networks with one head, any depth and widths (Theorem S).
-
-    >>> sigmoid_network(Architecture((3, 5, 3), 2, kind="sigmoid")).value
-    25
-    """
-    if architecture.kind != "sigmoid":
-        return None
-    conditions = tuple(_single_head(architecture))
-    return DimensionFormula(count_virtual(architecture), "Theorem S", "theorem", conditions, "sigmoid-network")
-
-
-def sigmoid_heads(architecture: Architecture) -> DimensionFormula | None:
-    """Σ (2αd − α² + ν(d + d') − ν²) over the heads of one sigmoid layer, or of a residual network (Theorem S).
-
-    >>> sigmoid_heads(Architecture((4, 4, 4), 2, kind="sigmoid", heads=2, residual=True)).value
-    96
-    """
-    if architecture.kind != "sigmoid" or not (architecture.residual or architecture.num_layers == 1):
-        return None
-    conditions = (Condition("t ≥ 2", architecture.tokens >= 2),)
-    return DimensionFormula(_sum_heads(architecture), "Theorem S", "theorem", conditions, "sigmoid-heads")

@@ -10,7 +10,7 @@ from flint import fmpq
 from attngeom.certification import certify
 from attngeom.dimensions import dimension
 from attngeom.dimensions.formulas import deep_lightning
-from attngeom.dimensions.theorems import softmax_network
+from attngeom.dimensions.theorems import free_network
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR, lapack
@@ -132,7 +132,7 @@ def run_dimension_plot(work: Work) -> Checks:
     """[G] Figure 3: estimated and expected dimension for δ = 3 … 10, l = 2, t = 3, a = 2, softmax and lightning."""
     samples = work.choose(60, 250)
     data: dict[str, Any] = {}
-    for kind, formula in (("softmax", softmax_network), ("lightning", deep_lightning)):
+    for kind, formula in (("softmax", free_network), ("lightning", deep_lightning)):
         nets = [Architecture((delta,) * 3, 2, tokens=3, kind=kind) for delta in DELTAS]
         expected = [known.value for known in map(formula, nets) if known is not None]
         answers = [dimension(net, prove=True, seed=work.seed) for net in nets]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.dimensions import dimension
-from attngeom.dimensions.theorems import softmax_network
+from attngeom.dimensions.theorems import free_network
 from attngeom.exact import BLAS_PRIME, RR, lapack
 from attngeom.exact.domains import Array
 from attngeom.exact.polynomials import polynomial_ring
@@ -145,7 +145,7 @@ def _network(widths: tuple[int, ...], a: int) -> Architecture:
 
 def _expected(net: Architecture) -> int:
     """The dimension of Equation 16."""
-    known = softmax_network(net)
+    known = free_network(net)
     assert known is not None
     return known.value
 
