@@ -10,9 +10,9 @@ from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.network.attention import Attention, Lightning
 from attngeom.network.attention.lightning import CAUSAL_CHUNK, choose_order
-from attngeom.network.forward import forward_definition
 from attngeom.network.virtual import forward_recursion, forward_virtual, forward_word, word
 from tests.effort import examples
+from tests.network.definition import forward_definition
 
 from .strategies import architectures
 

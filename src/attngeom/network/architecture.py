@@ -110,18 +110,9 @@ class Architecture:
                     )
         if residual and len(set(widths)) > 1:
             raise InputError(f"residual given with widths {list(widths)}; a skip connection needs equal widths")
-        for name, value in (
-            ("widths", widths),
-            ("attention", attention),
-            ("tokens", tokens),
-            ("kind", kind),
-            ("heads", heads),
-            ("value_width", value_width),
-            ("residual", residual),
-            ("causal", causal),
-            ("temperature", temperature),
-        ):
-            object.__setattr__(self, name, value)
+        values = (widths, attention, tokens, kind, heads, value_width, residual, causal, temperature)
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @property
     def num_layers(self) -> int:

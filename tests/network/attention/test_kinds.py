@@ -13,7 +13,7 @@ from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import KINDS, Lightning, Sigmoid, Softmax
 from attngeom.network.attention.rule import swap
-from attngeom.network.forward import forward_definition
+from tests.network.definition import forward_definition
 
 TRANSCENDENTAL = [kind for kind in KINDS.values() if not kind.is_polynomial]
 RULES = [

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -207,3 +207,14 @@ class LinearFactor(GroupFactor):
             for slot, part in zip(slots, np.split(stack, widths, axis=1)):
                 moved[slot.place] = slot.restore(np.ascontiguousarray(part), tensors[slot.place])
         return found, moved
+
+
+@dataclass(frozen=True)
+class HeadFactor(LinearFactor):
+    """GL(n) of one head."""
+
+    layer: int
+    head: int
+
+    def after(self, orders: Orders) -> Self:
+        return replace(self, head=orders[self.layer][self.head])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from attngeom.network.symmetry.factor import LinearFactor, Orders, Slot, Tensors
+from attngeom.network.symmetry.factor import HeadFactor, Slot, Tensors
 
 
 @dataclass(frozen=True)
-class QueryKey(LinearFactor):
+class QueryKey(HeadFactor):
     """C ∈ GL(a) for one head; the moment is K Kᵀ − Q Qᵀ.
 
     >>> QueryKey(layer=0, head=0, size=3).count
     9
     """
 
-    layer: int
-    head: int
     size: int
     name: ClassVar[str] = "query-key"
 
@@ -26,6 +24,3 @@ class QueryKey(LinearFactor):
 
     def dual(self, tensors: Tensors) -> tuple[Slot, ...]:
         return (Slot((self.layer, self.head, "Q")),)
-
-    def after(self, orders: Orders) -> QueryKey:
-        return replace(self, head=orders[self.layer][self.head])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from attngeom.network.symmetry.factor import LinearFactor, Orders, Slot, Tensors
+from attngeom.network.symmetry.factor import HeadFactor, Slot, Tensors
 
 
 @dataclass(frozen=True)
-class Scale(LinearFactor):
+class Scale(HeadFactor):
     """λ ∈ GL(1) for one head, a 1×1 array; the moment is ‖Q‖² − ‖V‖².
 
     >>> Scale(layer=0, head=0).count
     1
     """
 
-    layer: int
-    head: int
     size: int = field(default=1, init=False)
     name: ClassVar[str] = "scale"
 
@@ -26,6 +24,3 @@ class Scale(LinearFactor):
 
     def dual(self, tensors: Tensors) -> tuple[Slot, ...]:
         return (Slot((self.layer, self.head, "V"), "entries"),)
-
-    def after(self, orders: Orders) -> Scale:
-        return replace(self, head=orders[self.layer][self.head])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from attngeom.network.symmetry.factor import LinearFactor, Orders, Slot, Tensors
+from attngeom.network.symmetry.factor import HeadFactor, Slot, Tensors
 
 
 @dataclass(frozen=True)
-class ValueOutput(LinearFactor):
+class ValueOutput(HeadFactor):
     """B ∈ GL(v) for one head; the moment is V Vᵀ − Oᵀ O.
 
     >>> ValueOutput(layer=0, head=0, size=2).count
     4
     """
 
-    layer: int
-    head: int
     size: int
     name: ClassVar[str] = "value-output"
 
@@ -26,6 +24,3 @@ class ValueOutput(LinearFactor):
 
     def dual(self, tensors: Tensors) -> tuple[Slot, ...]:
         return (Slot((self.layer, self.head, "O"), "columns"),)
-
-    def after(self, orders: Orders) -> ValueOutput:
-        return replace(self, head=orders[self.layer][self.head])
