@@ -6,10 +6,9 @@ import pytest
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import Limits, Run, implicitize
-from attngeom.equations.ideal.degrees import agrees_with_theory, choose_method
+from attngeom.equations.ideal.degrees import agrees_with_theory, choose_method, digest
 from attngeom.equations.ideal.implicitization import SECOND_PRIME
 from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.state import digest
 from attngeom.errors import FormatError, InputError
 
 METHODS = ["weights", "highest"]

@@ -32,6 +32,19 @@ class CompletenessCheck:
     seed: int
     seconds: float
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "generator_degree_bound": self.bound,
+            "checked": [{"degree": n, "modules": count} for n, count in self.checked],
+            "check_proven": self.is_proven,
+            "new": [
+                {"degree": degree, "lambda": list(lam), "mu": list(mu), "multiplicity": count}
+                for degree, (lam, mu), count in self.new
+            ],
+            "prime": self.prime,
+            "seconds": round(self.seconds, 4),
+        }
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompletenessResult(Result):
@@ -57,30 +70,25 @@ class CompletenessResult(Result):
         return self.check is None or self.check.is_proven
 
     def to_json(self) -> dict[str, Any]:
-        found = self.check
         return {
             "complete": True,
             "standing": self.standing,
             "reason": self.reason,
             "generated_in_degree": self.degree,
-            "generator_degree_bound": self.degree if found is None else found.bound,
+            "generator_degree_bound": self.degree,
             "modules": [
                 {**name_shapes(module.shapes), "degree": degree, "dimension": json_integer(module.dimension)}
                 for degree, module in self.modules
             ],
             "dimension": self.dimension,
             "degree": None if self.variety_degree is None else json_integer(self.variety_degree),
-            "checked": [] if found is None else [{"degree": n, "modules": count} for n, count in found.checked],
-            "check_proven": None if found is None else found.is_proven,
-            "new": []
-            if found is None
-            else [
-                {"degree": degree, "lambda": list(lam), "mu": list(mu), "multiplicity": count}
-                for degree, (lam, mu), count in found.new
-            ],
-            "prime": None if found is None else found.prime,
+            "checked": [],
+            "check_proven": None,
+            "new": [],
+            "prime": None,
             "seed": self.seed,
-            "seconds": 0.0 if found is None else round(found.seconds, 4),
+            "seconds": 0.0,
+            **({} if self.check is None else self.check.to_json()),
         }
 
     def rows(self) -> dict[str, str]:

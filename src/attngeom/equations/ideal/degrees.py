@@ -1,9 +1,13 @@
-"""Degree by degree: drives an engine over all weights within limits, and sums the results up."""
+"""Degree by degree: drives an engine over all weights within limits, and sums the results up.
+
+Results of single weights can be kept in a file, bound to their run by a digest, so that a later run goes on from them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from math import ceil, log2
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -14,13 +18,13 @@ from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.monomials import CODE_LIMIT
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
-from attngeom.equations.ideal.state import read_state, write_state
 from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.equations.variety import Variety
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.partitions import Weight, module_dimension, orbit_size, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.files import check_header, read_json, to_json, write_atomic
 
 Method = Literal["weights", "highest"]
 OnWeight: TypeAlias = Callable[[int, int, int], None]
@@ -230,3 +234,35 @@ def predict(variety: Variety, degree: int) -> tuple[int, int] | None:
     sizes = (variety.d, variety.a, variety.num_targets)
     modules = formulas.generator_modules(*sizes).get(degree, ())
     return formulas.hilbert_function(*sizes, degree), sum(module.dimension for module in modules)
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """SHA-256 of a record without its own digest; it tells an edited or damaged file from one that was written here.
+
+    >>> digest({"a": 1, "digest": "x"}) == digest({"a": 1})
+    True
+    """
+    content = {key: record[key] for key in sorted(record) if key != "digest"}
+    return hashlib.sha256(to_json(content).encode()).hexdigest()
+
+
+def write_state(path: Path, header: Mapping[str, Any], results: Iterable[WeightResult]) -> None:
+    """Write the results of a run that ``header`` describes."""
+    record = {"format": "attngeom/implicitization", "version": 1, **header, "results": [r.to_json() for r in results]}
+    write_atomic(path, to_json({**record, "digest": digest(record)}))
+
+
+def read_state(path: Path, header: Mapping[str, Any]) -> list[WeightResult]:
+    """The results in a state file of the same run; FormatError if it was edited, InputError if it is of another run."""
+    record = check_header(read_json(path), "implicitization", str(path))
+    for key, value in header.items():
+        if record.get(key) != value:
+            raise InputError(
+                f"{path} holds a run with {key} = {str(record.get(key))[:60]}, not {value}; give another file"
+            )
+    if record.get("digest") != digest(record):
+        raise FormatError(f"{path}: damaged or edited, its digest does not fit; remove the file and start again")
+    try:
+        return [WeightResult.from_json(data) for data in record["results"]]
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(f"{path}: damaged results; remove the file and start again") from None

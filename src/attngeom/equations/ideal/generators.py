@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import gcd
-from typing import Any
 
 import numpy as np
 from flint import fmpq_mat
@@ -18,7 +17,7 @@ from attngeom.equations.ideal.operators import operator, raising_operators, shif
 from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
 from attngeom.equations.variety import Variety
-from attngeom.exact.domains import GF, Array
+from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
 from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
@@ -116,21 +115,9 @@ def vanishes_on(variety: Variety, terms: Mapping[tuple[int, ...], int]) -> bool:
     >>> vanishes_on(Variety(2, 1), {(0, 3): 1, (1, 2): -1})
     True
     """
-    return bool(_substitute(terms, coordinates(variety).generic()) == 0)
-
-
-def _substitute(terms: Mapping[tuple[int, ...], int], images: list[Any]) -> Any:
-    """The polynomial with a polynomial put for every coordinate; common factors of the terms are shared."""
-    total: Any = 0
-    by_first: dict[int, dict[tuple[int, ...], int]] = {}
-    for factors, coefficient in terms.items():
-        if not factors:
-            total = total + coefficient
-        else:
-            by_first.setdefault(factors[0], {})[factors[1:]] = coefficient
-    for first, rest in by_first.items():
-        total = total + images[first] * _substitute(rest, images)
-    return total
+    known = coordinates(variety)
+    monomials = {tuple(factors.count(i) for i in range(len(known.names))): c for factors, c in terms.items()}
+    return bool(QQ.polynomials(known.names).from_dict(monomials).compose(*known.generic()).is_zero())
 
 
 def _primitive(row: Array) -> list[int]:

@@ -8,7 +8,7 @@ some Fischer product of f with that copy is nonzero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -254,5 +254,5 @@ def with_families(
         shapes = {vector.shapes for vector in row.unexplained}
         missing = sum(m.dimension for m in degree.modules if m.shapes in shapes)
         texts = tuple((vector.shapes, vector.to_text()) for vector in row.unexplained)
-        found.append(degree.with_families(degree.minimal_generators - missing, texts))
+        found.append(replace(degree, from_families=degree.minimal_generators - missing, unexplained=texts))
     return tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from math import log10
 from typing import Any
@@ -111,9 +111,6 @@ class DegreeSummary:
     def standing(self) -> Standing:
         """proven if dimension and generators hold over Q, else probabilistic."""
         return "proven" if self.is_dimension_proven and self.is_generation_proven else "probabilistic"
-
-    def with_families(self, count: int, unexplained: tuple[tuple[Weight, str], ...]) -> DegreeSummary:
-        return replace(self, from_families=count, unexplained=unexplained)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line contract, with the evidence beside it."""
