@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from attngeom.equations import Family, families
+from attngeom.equations.family import Family
 from attngeom.equations.ideal.answers import IdealSummary
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.export import module_spaces
@@ -23,6 +23,7 @@ from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import monomial_table, repetition_factorials
 from attngeom.equations.ideal.records import DegreeSummary
+from attngeom.equations.registry import families
 from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
