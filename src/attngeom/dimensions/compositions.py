@@ -17,7 +17,7 @@ from math import comb
 
 import numpy as np
 
-from attngeom.dimensions.effective import EffectiveLayer
+from attngeom.dimensions.effective import EffectiveLayer, bounded_rank
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
@@ -65,8 +65,7 @@ def count_part(layers: Sequence[EffectiveLayer], is_masked: bool, limit: int) ->
 
 def _count_outputs(last: EffectiveLayer, maps: int) -> int:
     """Matrices with a row of ``maps`` entries for each output, of the rank that the heads of the last layer allow."""
-    rank = min(last.d_out, last.heads * last.value_rank, maps)
-    return rank * (last.d_out + maps - rank)
+    return bounded_rank(last.d_out, maps, last.heads * last.value_rank)
 
 
 def count_on_curve(before: Sequence[EffectiveLayer], after: Sequence[EffectiveLayer]) -> int | None:
@@ -85,10 +84,8 @@ def count_on_curve(before: Sequence[EffectiveLayer], after: Sequence[EffectiveLa
 
 
 @lru_cache(maxsize=1024)
-def composition_spans(architecture: Architecture) -> bool:
+def outputs_span(architecture: Architecture) -> bool:
     """Whether the outputs of a generic network span its output space: True is a proof, at one point mod p."""
-    if architecture.num_parameters > MAX_PARAMETERS:
-        return False
     field, width = GF(WORD_PRIME), architecture.widths[-1]
     X = field.random((width, architecture.widths[0], architecture.tokens), np.random.default_rng(0))
     outputs = forward(random_weights(architecture, field, seed=1), X)[..., 0]
@@ -112,8 +109,10 @@ def count_composition(
                 second = count_on_curve(layers[i:k], layers[k:j])
                 total = best[i, k] + (best[k, j] if second is None else min(second, best[k, j]))
                 # Sums that are not below what is known need no forward pass.
-                if total - layers[k].d_in ** 2 < min(found) and composition_spans(_part(architecture, layers[i:k])):
-                    found.append(total - layers[k].d_in ** 2)
+                if total - layers[k].d_in ** 2 < min(found):
+                    first = _part(architecture, layers[i:k])
+                    if first.num_parameters <= MAX_PARAMETERS and outputs_span(first):
+                        found.append(total - layers[k].d_in ** 2)
             best[i, j] = min(found)
     return best[0, len(layers)]
 

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import comb
 from typing import Any
 
-import numpy as np
-
-from attngeom.dimensions.compositions import count_composition
-from attngeom.dimensions.effective import EffectiveLayer, cubic_dimension, effective_layers
-from attngeom.exact.domains import GF
-from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
-from attngeom.network import Architecture, forward, random_weights
+from attngeom.dimensions.compositions import count_composition, outputs_span
+from attngeom.dimensions.effective import EffectiveLayer, bounded_rank, cubic_dimension, effective_layers
+from attngeom.network import Architecture
 from attngeom.results import Result
 
 PARTS = ("query-key", "value-output", "between", "scale", "mixing", "syzygies", "unseen", "antisymmetric", "saturation")
@@ -53,13 +47,13 @@ def attention_count(layer: EffectiveLayer) -> int:
     """
     d, rho = layer.d_in, layer.attention_rank
     if layer.symmetric:
-        return min(rho * d - rho * (rho - 1) // 2, comb(d + 1, 2) - layer.unseen)
-    return min(2 * rho * d - rho**2, d * d - layer.unseen)
+        return min(rho * d - comb(rho, 2), _all_attention(layer))
+    return min(bounded_rank(d, d, rho), _all_attention(layer))
 
 
 def value_count(layer: EffectiveLayer) -> int:
     """The dimension of the d_out×d_in matrices of rank ν."""
-    return layer.value_rank * (layer.d_in + layer.d_out - layer.value_rank)
+    return bounded_rank(layer.d_out, layer.d_in, layer.value_rank)
 
 
 def attention_codimension(layer: EffectiveLayer) -> int:
@@ -136,8 +130,8 @@ def cubic_count(layer: EffectiveLayer) -> int:
     """
     q = min(layer.d_in, layer.heads * (2 * layer.attention + layer.value_rank))
     cubics = cubic_dimension(q, 1 if layer.symmetric else 2)
-    r = min(layer.d_out, layer.heads * layer.value_rank, cubics)
-    return min(q * (layer.d_in - q) + r * (layer.d_out + cubics - r), *_flattenings(layer))
+    maps = bounded_rank(layer.d_out, cubics, layer.heads * layer.value_rank)
+    return min(q * (layer.d_in - q) + maps, *_flattenings(layer))
 
 
 def _flattenings(layer: EffectiveLayer) -> tuple[int, int]:
@@ -151,8 +145,8 @@ def _flattenings(layer: EffectiveLayer) -> tuple[int, int]:
     """
     d, d_out, H = layer.d_in, layer.d_out, layer.heads
     squares = comb(d + 1, 2)
-    r, s = min(H * layer.value_rank * layer.attention, squares, d * d_out), min(H * layer.attention, d)
-    return r * (squares + d * d_out - r), s * (d + d_out * squares - s)
+    forms = bounded_rank(squares, d * d_out, H * layer.value_rank * layer.attention)
+    return forms, bounded_rank(d, d_out * squares, H * layer.attention)
 
 
 def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, int]:
@@ -185,8 +179,7 @@ def parameters_of(layer: EffectiveLayer) -> int:
     return layer.heads * (2 * layer.attention * layer.d_in + values)
 
 
-@lru_cache(maxsize=1024)
-def outputs_span(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> bool:
+def layer_spans(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> bool:
     """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
     if layer.value_width is None:
         return layer.d_out <= layer.d_in
@@ -195,11 +188,7 @@ def outputs_span(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> boo
     # token Σ w_h(z) z_h² = 0 does, because squares of variables have no linear syzygies. So all O_h V_h are reached.
     if not is_polynomial or d >= H:
         return layer.d_out <= H * v
-    field = GF(WORD_PRIME)
-    alone = Architecture((d, layer.d_out), layer.attention, min(tokens, 2), heads=H, value_width=v)
-    X = field.random((layer.d_out, d, alone.tokens), np.random.default_rng(0))
-    outputs = forward(random_weights(alone, field, seed=1), X)[..., 0]
-    return rank_mod_p(outputs, WORD_PRIME) == layer.d_out
+    return outputs_span(Architecture((d, layer.d_out), layer.attention, min(tokens, 2), heads=H, value_width=v))
 
 
 def upper_bound(architecture: Architecture) -> UpperBound:
@@ -230,7 +219,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         sizes.append(parameters_of(layer) - sum(losses.values()))
         shared.append(0)
         if not layer.is_last and not architecture.residual:
-            if outputs_span(layer, architecture.rule.is_polynomial, architecture.tokens):
+            if layer_spans(layer, architecture.rule.is_polynomial, architecture.tokens):
                 parts["between"] += layer.d_out**2
                 shared[-1] = layer.d_out**2
             else:
@@ -248,7 +237,7 @@ def _count_linear(architecture: Architecture, layers: tuple[EffectiveLayer, ...]
     """Matrices of the rank that the value maps allow; with skip connections the identity plus such a matrix."""
     d_0, d_l = architecture.widths[0], architecture.widths[-1]
     if architecture.residual:
-        rank = min(d_0, sum(layer.heads * layer.value_rank for layer in layers))
+        rank = sum(layer.heads * layer.value_rank for layer in layers)
     else:
         rank = min(min(layer.d_in, layer.d_out, layer.heads * layer.value_rank) for layer in layers)
-    return rank * (d_0 + d_l - rank)
+    return bounded_rank(d_l, d_0, rank)

@@ -50,6 +50,16 @@ class EffectiveLayer:
         return min(2 * self.attention, self.d_in) if self.symmetric else self.attention
 
 
+def bounded_rank(rows: int, columns: int, rank: int) -> int:
+    """The dimension of the rows×columns matrices of rank at most ``rank``.
+
+    >>> bounded_rank(3, 3, 1)
+    5
+    """
+    rank = min(rank, rows, columns)
+    return rank * (rows + columns - rank)
+
+
 def cubic_dimension(d_in: int, tokens: int) -> int:
     """The number of cubics that a lightning layer can have in one output row: x_2 linear, x_1 quadratic, or x_1 alone.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import comb
 
+from attngeom.dimensions.effective import bounded_rank
 from attngeom.dimensions.statements import Condition, DimensionFormula
 from attngeom.dimensions.theorems import (
     count_head,
@@ -44,25 +45,23 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
         return None
     d, d_out = architecture.widths
     a = architecture.attention[0]
-    alpha = min(a, d)
     hypotheses = [
         *_plain(architecture),
         Condition("lightning attention without mask", architecture.rule.is_polynomial and not architecture.causal),
         Condition("t ≥ 2", architecture.tokens >= 2),
         Condition("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
     ]
-    value = 2 * alpha * d - alpha**2 + d * d_out - 1
+    value = bounded_rank(d, d, a) + d * d_out - 1
     return DimensionFormula(value, "[G] Cor 3.3", "theorem", tuple(hypotheses), "lightning-network")
 
 
 def _bottleneck_value(architecture: Architecture) -> int:
     d_0, d_l = architecture.widths[0], architecture.widths[-1]
-    alphas = [min(a, d) for a, d in zip(architecture.attention, architecture.widths)]
+    scores = sum(bounded_rank(d, d, a) for a, d in zip(architecture.attention, architecture.widths))
     if architecture.num_layers == 1:
-        return 2 * alphas[0] * d_0 - alphas[0] ** 2 + d_0 * d_l
+        return scores + d_0 * d_l
     delta = architecture.widths[1]
-    later = sum(2 * alpha * delta - alpha**2 for alpha in alphas[1:])
-    return 2 * alphas[0] * d_0 - alphas[0] ** 2 + delta * (d_0 + d_l) - delta**2 + later
+    return scores + delta * (d_0 + d_l) - delta**2
 
 
 def _bottleneck(architecture: Architecture) -> list[Condition]:
@@ -144,14 +143,8 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     if not architecture.rule.is_normalised or architecture.tokens > 1 or architecture.residual:
         return None
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
-    r = min(*architecture.widths, *ranks)
-    return DimensionFormula(
-        r * (architecture.widths[0] + architecture.widths[-1] - r),
-        "linear map of bounded rank",
-        "theorem",
-        (),
-        "linear-softmax",
-    )
+    value = bounded_rank(architecture.widths[0], architecture.widths[-1], min(*architecture.widths, *ranks))
+    return DimensionFormula(value, "linear map of bounded rank", "theorem", (), "linear-softmax")
 
 
 def _lightning_count(layer: LayerShape) -> int:

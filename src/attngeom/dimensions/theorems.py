@@ -5,6 +5,7 @@ Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank 
 
 from __future__ import annotations
 
+from attngeom.dimensions.effective import bounded_rank
 from attngeom.dimensions.statements import Condition, DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
 
@@ -24,7 +25,7 @@ def count_virtual(architecture: Architecture) -> int:
     for i in range(l - 1, 0, -1):
         tau[i] = min(r[i], 2 * alpha[i] + tau[i + 1])
     flags = sum(tau[i] * (r[i - 1] - r[i]) for i in range(1, l))
-    return architecture.widths[-1] * r[l - 1] + flags + sum(2 * x * r[i] - x * x for i, x in enumerate(alpha))
+    return architecture.widths[-1] * r[l - 1] + flags + sum(bounded_rank(r[i], r[i], x) for i, x in enumerate(alpha))
 
 
 def reached_ranks(architecture: Architecture) -> tuple[list[int], list[int]]:
@@ -44,9 +45,7 @@ def count_head(layer: LayerShape) -> int:
     24
     """
     d, d_out = layer.d_in, layer.d_out
-    alpha = min(layer.attention, d)
-    nu = min(layer.value_width or d_out, d, d_out)
-    return 2 * alpha * d - alpha**2 + nu * (d + d_out) - nu**2
+    return bounded_rank(d, d, layer.attention) + bounded_rank(d_out, d, layer.value_width or d_out)
 
 
 def _sum_heads(architecture: Architecture) -> int:

@@ -52,25 +52,9 @@ class Echelon:
 def choose_method(rows: int, columns: int, p: int) -> Method:
     """The faster of FLINT and blocked elimination in float64 BLAS (p < 2^31 only) for a matrix of this shape.
 
-    CPU seconds of one core for BLAS and FLINT's multiple of them, conversion from NumPy included, from one run of
-    benchmarks/modular_rank.py beside other work on the same cores: the ratios say more than the seconds. The
-    nullspace is that of an (n+50)×n matrix. Up to the limits 80 and 110 FLINT's time is mostly the conversion of all
-    entries and that of BLAS a few calls per block: their ratio grows with the longer side, which therefore decides.
-
-    ======  ===============  ===============  ================  ================
-    n       rank, p < 2^23   rank, p < 2^31   nullspace, 2^23   nullspace, 2^31
-    ======  ===============  ===============  ================  ================
-    50      0.0009    0.52×  0.0019    0.40×  0.0010     1.09×  0.0016     0.72×
-    100     0.0016    1.23×  0.0034    0.91×  0.0019     1.76×  0.0027     1.60×
-    150     0.0024    1.90×  0.0045    1.73×  0.0024     2.70×  0.0044     1.84×
-    200     0.0033    2.57×  0.0061    2.40×  0.0035     3.21×  0.0083     2.38×
-    300     0.0104    2.45×  0.0139    2.74×  0.0058     4.67×  0.0092     3.10×
-    500     0.0191    4.12×  0.0241    3.07×  0.0130     5.84×  0.0215     3.91×
-    1000    0.0490    7.38×  0.0792    5.89×  0.0465     7.48×  0.1105     4.68×
-    2000    0.2400    8.41×  0.5347    5.54×  0.2281     8.26×  0.5476     4.10×
-    4000    1.6835    6.25×  3.6531    3.81×  1.4080     9.34×  4.3128     3.56×
-    8000    11.613    5.46×  24.816    3.29×  –                 –
-    ======  ===============  ===============  ================  ================
+    Measured by benchmarks/modular_rank.py: up to the limits 80 and 110 FLINT's time is mostly the conversion of all
+    entries and that of BLAS a few calls per block, so their ratio grows with the longer side, which therefore decides.
+    For n from 1,000 to 4,000 BLAS takes a fourth to a ninth of FLINT's time.
 
     >>> choose_method(50, 50, 101), choose_method(1000, 1000, 101)
     ('flint', 'blas')

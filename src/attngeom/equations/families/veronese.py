@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from math import comb
 from typing import ClassVar
 
@@ -21,6 +19,10 @@ from attngeom.exact.multisets import pair_index
 
 Exponent = tuple[int, ...]
 Symbol = tuple[Exponent, int, int]
+"""(α, K, L) with K and L as indices of subsets."""
+Column = tuple[Exponent, int]
+Minor = tuple[int, Exponent, Exponent, Column, Column]
+"""K, two rows β, and two columns (γ, L), of a matrix with entries D_{β+γ,K,L}."""
 
 
 @lru_cache(maxsize=64)
@@ -46,6 +48,8 @@ class Veronese(RowFamily):
     r: int
     number: ClassVar[int] = 8
     is_independent: ClassVar[bool] = False
+    words: ClassVar[str]
+    """A minor in words, with places for its sets and exponents."""
 
     @property
     def name(self) -> str:
@@ -64,17 +68,19 @@ class Veronese(RowFamily):
         return comb(self.variety.num_targets, self.r)
 
     @abstractmethod
-    def _minor(self, *index: int) -> tuple[str, Symbol, Symbol, Symbol, Symbol]:
-        """A label and the four symbols (α, K, L) of the minor D·D − D·D, with K and L as indices of subsets."""
+    def _minor(self, *index: int) -> Minor:
+        """The minor with these indices."""
 
     def row_label(self, *index: int) -> str:
-        return f"r={self.r} {self._minor(*index)[0]}"
+        k, b, c, (g, l), (h, n) = self._minor(*index)
+        (K, L), (_, N) = self._subsets(k, l), self._subsets(k, n)
+        return f"r={self.r} " + self.words.format(K=K, L=L, N=N, b=b, c=c, g=g, h=h)
 
     def _subsets(self, k: int, l: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return combination_at(self.variety.d, self.r, k), combination_at(self.variety.num_targets, self.r, l)
 
     def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
-        minors = [self._minor(*member)[1:] for member in zip(*(digit.tolist() for digit in index))]
+        minors = [_symbols(*self._minor(*member)) for member in zip(*(digit.tolist() for digit in index))]
         symbols = sorted({symbol for minor in minors for symbol in minor})
         place = {symbol: k for k, symbol in enumerate(symbols)}
         pair = pair_index(self.variety.d)
@@ -104,7 +110,10 @@ class VeroneseCatalecticant(Veronese):
     title: ClassVar[str] = "veronese-catalecticant"
     source: ClassVar[str] = "Veronese coordinates, [I] Theorem 30"
 
+    words: ClassVar[str] = "K={K} L={L} minor rows {b},{c} columns {g},{h}"
+
     def _split_sizes(self) -> list[tuple[int, int, int]]:
+        """For each s the numbers of pairs of rows and of columns."""
         sizes = [(s, comb(self.r + s - 1, s), comb(2 * self.r - s - 1, self.r - s)) for s in range(1, self.r // 2 + 1)]
         return [(s, comb(rows, 2), comb(columns, 2)) for s, rows, columns in sizes]
 
@@ -113,19 +122,17 @@ class VeroneseCatalecticant(Veronese):
         minors = sum(rows * columns for _, rows, columns in self._split_sizes())
         return self.num_contexts, self.num_target_sets, minors
 
-    def _minor(self, *index: int) -> tuple[str, Symbol, Symbol, Symbol, Symbol]:
+    def _minor(self, *index: int) -> Minor:
         k, l, rest = index
-        sizes = self._split_sizes()
-        ends = list(accumulate(rows * columns for _, rows, columns in sizes))
-        s, _, columns = sizes[bisect_right(ends, rest)]
-        rest -= sum(r * c for size, r, c in sizes if size < s)
+        splits = iter(self._split_sizes())
+        s, rows, columns = next(splits)
+        while rest >= rows * columns:
+            rest -= rows * columns
+            s, rows, columns = next(splits)
         i, j = divmod(rest, columns)
-        left, right = exponents(self.r, s), exponents(self.r, self.r - s)
-        b, c = (left[x] for x in combination_at(len(left), 2, i))
-        g, h = (right[x] for x in combination_at(len(right), 2, j))
-        K, L = self._subsets(k, l)
-        symbols = [(_sum(b, g), k, l), (_sum(c, h), k, l), (_sum(b, h), k, l), (_sum(c, g), k, l)]
-        return (f"K={K} L={L} minor rows {b},{c} columns {g},{h}", *symbols)  # type: ignore[return-value]
+        b, c = _two(exponents(self.r, s), i)
+        g, h = _two(exponents(self.r, self.r - s), j)
+        return k, b, c, (g, l), (h, l)
 
 
 @dataclass(frozen=True)
@@ -140,18 +147,18 @@ class VeroneseCrossTarget(Veronese):
     title: ClassVar[str] = "veronese-cross-target"
     source: ClassVar[str] = "two sets of targets, [I] Corollary 32"
 
+    words: ClassVar[str] = "K={K} L={L} L'={N} minor rows {b},{c}"
+
     @property
     def row_sizes(self) -> tuple[int, ...]:
         return self.num_contexts, comb(self.num_target_sets, 2), comb(comb(2 * self.r - 1, self.r), 2)
 
-    def _minor(self, *index: int) -> tuple[str, Symbol, Symbol, Symbol, Symbol]:
-        rows = exponents(self.r, self.r)
+    def _minor(self, *index: int) -> Minor:
         k, sets, i = index
         l, n = combination_at(self.num_target_sets, 2, sets)
-        a, b = (rows[x] for x in combination_at(len(rows), 2, i))
-        (K, L), (_, N) = self._subsets(k, l), self._subsets(k, n)
-        symbols = [(a, k, l), (b, k, n), (a, k, n), (b, k, l)]
-        return (f"K={K} L={L} L'={N} minor rows {a},{b}", *symbols)  # type: ignore[return-value]
+        b, c = _two(exponents(self.r, self.r), i)
+        zero = (0,) * self.r
+        return k, b, c, (zero, l), (zero, n)
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,8 @@ class VeroneseBlock(Veronese):
     title: ClassVar[str] = "veronese-block"
     source: ClassVar[str] = "block Veronese matrix, [I] Corollary 33"
 
+    words: ClassVar[str] = "K={K} minor rows {b},{c} columns {g}:L={L},{h}:L={N}"
+
     @property
     def _num_columns(self) -> int:
         return comb(2 * self.r - 2, self.r - 1) * self.num_target_sets
@@ -174,16 +183,20 @@ class VeroneseBlock(Veronese):
     def row_sizes(self) -> tuple[int, ...]:
         return self.num_contexts, comb(self.r, 2), comb(self._num_columns, 2)
 
-    def _minor(self, *index: int) -> tuple[str, Symbol, Symbol, Symbol, Symbol]:
+    def _minor(self, *index: int) -> Minor:
         k, i, j = index
-        units, rest = exponents(self.r, 1), exponents(self.r, self.r - 1)
-        b, c = (units[x] for x in combination_at(self.r, 2, i))
+        b, c = _two(exponents(self.r, 1), i)
+        rest = exponents(self.r, self.r - 1)
         (x, l), (z, n) = (divmod(u, self.num_target_sets) for u in combination_at(self._num_columns, 2, j))
-        g, h = rest[x], rest[z]
-        (K, L), (_, N) = self._subsets(k, l), self._subsets(k, n)
-        symbols = [(_sum(b, g), k, l), (_sum(c, h), k, n), (_sum(b, h), k, n), (_sum(c, g), k, l)]
-        return (f"K={K} minor rows {b},{c} columns {g}:L={L},{h}:L={N}", *symbols)  # type: ignore[return-value]
+        return k, b, c, (rest[x], l), (rest[z], n)
 
 
-def _sum(a: Exponent, b: Exponent) -> Exponent:
-    return tuple(x + z for x, z in zip(a, b))
+def _two(listed: tuple[Exponent, ...], index: int) -> tuple[Exponent, Exponent]:
+    i, j = combination_at(len(listed), 2, index)
+    return listed[i], listed[j]
+
+
+def _symbols(k: int, b: Exponent, c: Exponent, first: Column, second: Column) -> tuple[Symbol, ...]:
+    """The entries of a minor: those of the diagonal, then the others."""
+    places = ((b, first), (c, second), (b, second), (c, first))
+    return tuple((tuple(x + z for x, z in zip(row, g)), k, l) for row, (g, l) in places)
