@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, permutations
 from math import comb
 from typing import ClassVar
 
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array
-from attngeom.equations.minor_tables import block_size, points_first, points_last
+from attngeom.equations.minor_tables import blocks, points_first, points_last
 from attngeom.exact.combinations import combination_at, multiset_at
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.partitions import schur_dimension
@@ -58,54 +60,17 @@ class SlicePencil(RowFamily):
 def pencil_values(y: Array, I: Array, J: Array, K: Array, d: int, domain: Domain) -> Array:
     """The cubics (I[n], J[n], K[n]) at coordinates y (…, D, targets), shape (…, n); index arrays have shape (n, 3).
 
-    The rows I_0, I_1 get two of the slices in both orders, the row I_2 the third one: expansion along that row.
+    The coefficient of c^K is the sum of the minors with row I_i from slice K_i, over the distinct orders of K.
     """
-    values = points_last(y)
-    points = values.shape[-1]
-    out = np.empty((len(I), points), dtype=values.dtype)
-    for start in range(0, len(I), block_size(points)):
-        part = slice(start, start + block_size(points))
-        out[part] = _pencil_block(values, I[part], J[part], K[part], d, domain)
+    index, values = pair_index(d), points_last(y)
+    out = domain.zeros((len(I), values.shape[-1]))
+    for order in permutations(range(3)):
+        slices = K[:, order]
+        # Equal slices are taken in one order only.
+        exchanged = [slices[:, p] == slices[:, q] for p, q in combinations(range(3), 2) if order[p] > order[q]]
+        chosen = np.flatnonzero(~np.any([np.zeros(len(K), dtype=bool), *exchanged], axis=0))
+        for part in blocks(len(chosen), values.shape[-1]):
+            own = chosen[part]
+            entries = [[values[index[I[own, i], J[own, j]], slices[own, i]] for j in range(3)] for i in range(3)]
+            out[own] = domain.reduce(out[own] + laplace_expansion(entries, domain.reduce))
     return points_first(out, y.shape[:-2])
-
-
-def _pencil_block(y: Array, I: Array, J: Array, K: Array, d: int, domain: Domain) -> Array:
-    index = pair_index(d)
-    # Mixed 2×2 minors repeat for many members: each distinct one is computed once.
-    wanted = []
-    for last in range(3):
-        a, b = (k for k in range(3) if k != last)
-        for skipped in range(3):
-            p, q = (j for j in range(3) if j != skipped)
-            wanted.append(np.stack([I[:, 0], I[:, 1], J[:, p], J[:, q], K[:, a], K[:, b]], axis=1))
-    distinct, where = np.unique(np.concatenate(wanted), axis=0, return_inverse=True)
-    mixed = _mixed_minors(y, distinct, index, domain)
-    where = where.reshape(3, 3, len(I))
-    total = domain.zeros((len(I), y.shape[-1]))
-    for last in range(3):
-        # Equal slices in the multiset K give the same arrangement: count it for the first of them only.
-        fresh = np.ones(len(I), dtype=bool)
-        for earlier in range(last):
-            fresh &= K[:, earlier] != K[:, last]
-        chosen = np.flatnonzero(fresh)
-        for skipped in range(3):
-            entry = y[index[I[chosen, 2], J[chosen, skipped]], K[chosen, last]]
-            term = domain.reduce(entry * mixed[where[last, skipped, chosen]])
-            total[chosen] = total[chosen] + term if skipped % 2 == 0 else total[chosen] - term
-        total = domain.reduce(total)
-    return total
-
-
-def _mixed_minors(y: Array, labels: Array, index: Array, domain: Domain) -> Array:
-    """For rows i, k, columns p, q and slices a, b: the minor with i from a and k from b, plus the exchange if a ≠ b."""
-    i, k, p, q, a, b = labels.T
-
-    def minor(first: Array, second: Array) -> Array:
-        straight = domain.reduce(y[index[i, p], first] * y[index[k, q], second])
-        return domain.reduce(straight - domain.reduce(y[index[i, q], first] * y[index[k, p], second]))
-
-    value = minor(a, b)
-    both = np.flatnonzero(a != b)
-    if len(both):
-        value[both] = domain.reduce(value + minor(b, a))[both]
-    return value
