@@ -1,13 +1,17 @@
 """The commands under ``attngeom atlas``, from a sweep file to figures."""
 
+import io
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,12 +30,23 @@ degrees = [2, 3, 4]
 """
 
 
-@pytest.fixture
-def finished(tmp_path, capsys):
-    sweep, store = tmp_path / "sweep.toml", tmp_path / "atlas.db"
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A folder with a sweep and the store that a run of it filled, and what the run said."""
+    folder, printed = tmp_path_factory.mktemp("swept"), io.StringIO()
+    sweep, store = folder / "sweep.toml", folder / "atlas.db"
     sweep.write_text(SWEEP)
-    assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--workers", "1", "--json"]) == 0
-    return sweep, store, json.loads(capsys.readouterr().out)
+    with redirect_stdout(printed):
+        assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--workers", "1", "--json"]) == 0
+    return folder, json.loads(printed.getvalue())
+
+
+@pytest.fixture
+def finished(swept, tmp_path):
+    """A copy that a test may change."""
+    folder, report = swept
+    sweep, store = (Path(shutil.copy(folder / name, tmp_path)) for name in ("sweep.toml", "atlas.db"))
+    return sweep, store, report
 
 
 def test_run_show_export_verify_plot(finished, tmp_path, capsys):

@@ -2,29 +2,42 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from attngeom.atlas import Answer, Budget, Fact, FactStore, Task, local_executor, parse_sweep, run_sweep
 from attngeom.atlas import children as children_module
-from attngeom.atlas.children import run_batch, run_here
+from attngeom.atlas.children import run_batch
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.runner import WorkersLost
 from attngeom.atlas.sweep import Shard
+from attngeom.atlas.worker import answer
 from attngeom.errors import FormatError, InputError
 
 
-def run(text, path, workers=2, **options):
-    with FactStore(path) as store, local_executor(workers) as (executor, count):
-        report = run_sweep(parse_sweep(text), store, executor, count, **options)
+@pytest.fixture(scope="module")
+def thread():
+    """One thread, whose child process is reused from test to test: starting one takes longer than a small sweep."""
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+        children_module.kill_children()
+
+
+def run(text, path, executor=None, **options):
+    """Run a sweep on an executor, by default on a fresh one with one child process."""
+    with ExitStack() as stack:
+        store = stack.enter_context(FactStore(path))
+        executor = executor or stack.enter_context(local_executor(1))[0]
+        report = run_sweep(parse_sweep(text), store, executor, lambda: 1, **options)
         return report, list(store.facts()), store.failures()
 
 
@@ -35,7 +48,7 @@ def contents(facts):
 def serial_facts(text):
     """The reference: every task in this process, one after the other, without store or executor."""
     sweep = parse_sweep(text)
-    answers = {task.key: (task, run_here(task.to_line())) for task in sweep.tasks()}
+    answers = {task.key: (task, answer(task)) for task in sweep.tasks()}
     facts = {key: Fact(task, Answer(found["answer"], "proven"), 0) for key, (task, found) in answers.items()}
     sums = []
     for item in sweep.sums():
@@ -49,76 +62,76 @@ RANKS = "seed = 5\n[[toy]]\nsizes = {from = 1, to = 40}\n[[toy]]\nsizes = [3, 4]
 
 
 def test_a_sweep_gives_the_serial_facts_each_once(path):
-    report, facts, failures = run(RANKS, path)
+    with FactStore(path) as store, local_executor(2) as (executor, count):
+        report = run_sweep(parse_sweep(RANKS), store, executor, count)
+        facts, failures = list(store.facts()), store.failures()
     assert contents(facts) == serial_facts(RANKS)
     assert failures == []
     assert report.is_complete
     assert report.new == len(facts) == 42
 
 
-@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_any_executor_will_do(path, kind):
-    with FactStore(path) as store, kind(2) as executor:
+def test_any_executor_will_do(path):
+    with FactStore(path) as store, ProcessPoolExecutor(1) as executor:
         run_sweep(parse_sweep(RANKS), store, executor, lambda: 2)
         assert contents(store.facts()) == serial_facts(RANKS)
-    children_module.kill_children()
 
 
-def test_a_second_run_computes_nothing(path):
-    run(RANKS, path)
-    report, facts, _ = run(RANKS, path)
+def test_a_second_run_computes_nothing(path, thread):
+    run(RANKS, path, thread)
+    report, facts, _ = run(RANKS, path, thread)
     assert (report.new, report.known, report.cpu_seconds) == (0, 40, 0.0)
     assert len(facts) == 42
 
 
-def test_a_task_over_its_time_is_killed_and_the_rest_goes_on(path):
-    text = '[[toy]]\nsizes = [1, 2]\nact = "hang"\n' + RANKS.replace("seed = 5\n", "")
-    report, facts, failures = run(text, path, budget=Budget(seconds=0.5))
-    assert {(f.task.parameters["size"], f.reason) for f in failures} == {(1, "time"), (2, "time")}
+def test_a_task_over_its_time_is_killed_and_the_rest_goes_on(path, thread):
+    text = '[[toy]]\nsizes = 1\nact = "hang"\n' + RANKS.replace("seed = 5\n", "")
+    report, facts, failures = run(text, path, thread, budget=Budget(seconds=0.5))
+    assert {(f.task.parameters["size"], f.reason) for f in failures} == {(1, "time")}
     assert len(facts) == 42
     assert not report.is_complete
 
 
 def test_a_task_over_its_memory_fails_and_a_smaller_one_passes(path):
     text = '[[toy]]\nact = "allocate"\nsizes = [10, 2000]\n'
-    _, facts, failures = run(text, path, workers=1, budget=Budget(megabytes=300))
+    _, facts, failures = run(text, path, budget=Budget(megabytes=300))
     assert [fact.result.answer for fact in facts] == [{"sum": 10 * 2**17}]
     assert [(failure.reason, failure.task.parameters["size"]) for failure in failures] == [("memory", 2000)]
     assert "300 MB" in failures[0].detail
 
 
 def test_a_process_that_dies_is_a_crash_with_its_last_words(path):
-    _, facts, failures = run('[[toy]]\nact = "die"\nsizes = 1\n[[toy]]\nsizes = [2, 3]\n', path, workers=1)
+    _, facts, failures = run('[[toy]]\nact = "die"\nsizes = 1\n[[toy]]\nsizes = [2, 3]\n', path)
     assert len(facts) == 3
     assert [failure.reason for failure in failures] == ["crash"]
     assert "SIGKILL" in failures[0].detail and "going down" in failures[0].detail
 
 
-def test_failures_are_skipped_until_a_retry_is_asked_for(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("TOY_HEALED", str(tmp_path / "healed"))
-    text = '[[toy]]\nact = "heal"\nsizes = [1, 2]\n'
-    first, _, failures = run(text, path)
+def test_failures_are_skipped_until_a_retry_is_asked_for(path, tmp_path, thread):
+    healed = tmp_path / "healed"
+    text = f'[[toy]]\nact = "heal"\nsizes = [1, 2]\nhealed = "{healed}"\n'
+    first, _, failures = run(text, path, thread)
     assert first.failures == 2
     assert failures[0].detail.startswith("ArithmeticError: not yet")
-    (tmp_path / "healed").touch()
-    second, facts, _ = run(text, path)
+    healed.touch()
+    second, facts, _ = run(text, path, thread)
     assert (second.skipped, second.new, facts) == (2, 0, [])
-    third, facts, failures = run(text, path, retry_failed=True)
+    third, facts, failures = run(text, path, thread, retry_failed=True)
     assert (third.new, third.is_complete, failures) == (2, True, [])
     assert len(facts) == 2
 
 
-def test_a_retry_that_fails_counts_its_attempts(path):
+def test_a_retry_that_fails_counts_its_attempts(path, thread):
     text = '[[toy]]\nact = "fail"\nsizes = 2\n'
-    run(text, path)
-    _, _, failures = run(text, path, retry_failed=True)
+    run(text, path, thread)
+    _, _, failures = run(text, path, thread, retry_failed=True)
     assert [(failure.reason, failure.attempts) for failure in failures] == [("error", 2)]
     assert "size 2 is unlucky" in failures[0].detail
 
 
-def test_progress_reaches_the_total(path):
+def test_progress_reaches_the_total(path, thread):
     seen = []
-    run(RANKS, path, progress=seen.append)
+    run(RANKS, path, thread, progress=seen.append)
     assert seen[-1].done == seen[-1].total == 40
     assert seen[-1].seconds_left == pytest.approx(0.0, abs=1e-9)
     assert all(a.done <= b.done for a, b in pairwise(seen))
@@ -157,7 +170,6 @@ def test_a_batch_survives_the_death_of_an_idle_child():
     children_module._get_child().process.kill()
     (second,) = run_batch([line], None, None)
     assert first["answer"] == second["answer"] == {"rank": 2}
-    children_module.kill_children()
 
 
 class BrokenExecutor(ThreadPoolExecutor):
@@ -165,7 +177,7 @@ class BrokenExecutor(ThreadPoolExecutor):
         return super().submit(divmod, 1, 0)
 
 
-def test_a_run_stops_when_all_workers_are_broken(path, monkeypatch):
+def test_a_run_stops_when_all_workers_are_broken(path, thread, monkeypatch):
     for name in ("BATCH_SECONDS", "SECONDS_PER_WORKER"):
         monkeypatch.setattr(f"attngeom.atlas.runner.{name}", 1e-4)
     with FactStore(path) as store:
@@ -173,7 +185,7 @@ def test_a_run_stops_when_all_workers_are_broken(path, monkeypatch):
             run_sweep(parse_sweep(RANKS), store, executor, lambda: 1)
         assert {failure.reason for failure in store.failures()} == {"lost"}
         assert len(store.failures()) == 10
-    report, facts, failures = run(RANKS, path, retry_failed=True)
+    report, facts, failures = run(RANKS, path, thread, retry_failed=True)
     assert report.is_complete and failures == []
     assert contents(facts) == serial_facts(RANKS)
 
@@ -187,35 +199,34 @@ def test_a_child_that_cannot_start_is_lost_and_says_why(monkeypatch):
     assert "no such library" in outcome["detail"]
 
 
-KILLED = "seed = 1\n[[toy]]\nsizes = {from = 1, to = 150}\nsleep = 0.03\n"
+KILLED = "seed = 1\n[[toy]]\nsizes = {from = 1, to = 60}\nsleep = 0.03\n"
 
 
-def test_twenty_kills_at_random_moments_lose_nothing(path, tmp_path, monkeypatch):
-    sweep = tmp_path / "sweep.toml"
-    sweep.write_text(KILLED)
-    script = (
-        "import sys\n"
-        "from attngeom.atlas import FactStore, local_executor, read_sweep, run_sweep\n"
-        "with FactStore(sys.argv[2]) as store, local_executor(1) as (executor, count):\n"
-        "    progress = lambda seen: print(seen.done, flush=True)\n"
-        "    print('open', flush=True)\n"
-        "    run_sweep(read_sweep(sys.argv[1]), store, executor, count, progress=progress)\n"
-    )
-    moments = random.Random(11)
+def coordinate(path, told):
+    """Run the sweep until somebody kills this process; a line is told when the store is open and at every commit."""
+    with FactStore(path) as store, local_executor(1) as (executor, count):
+        told.send("open")
+        run_sweep(parse_sweep(KILLED), store, executor, count, progress=lambda seen: told.send(seen.done))
+
+
+def test_kills_at_random_moments_lose_nothing(path, monkeypatch):
+    moments, context = random.Random(11), get_context("fork")
     counts = [0]
-    for index in range(20):
-        process = subprocess.Popen([sys.executable, "-c", script, str(sweep), str(path)], stdout=subprocess.PIPE)
+    for index in range(9):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=coordinate, args=(path, theirs))
+        process.start()
         # Every third kill comes early, before anything is stored; the others just after a commit or some time later.
         for _ in range(1 + (index % 3 > 0)):
-            process.stdout.readline()
+            ours.recv()
         time.sleep(moments.choice([0.0, 0.02, moments.uniform(0.0, 0.3)]))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.kill()
+        process.join()
         with FactStore(path) as store:
             counts.append(store.count())
             store.check()
     assert counts == sorted(counts)
-    assert len(set(counts)) > 5
+    assert len(set(counts)) > 3
     report, facts, _ = run(KILLED, path)
     assert report.is_complete
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
@@ -249,19 +260,19 @@ def test_text_that_is_no_toml_is_refused():
         parse_sweep("[[toy")
 
 
-def test_shards_are_disjoint_and_their_merged_stores_make_the_whole(path, tmp_path):
+def test_shards_are_disjoint_and_their_merged_stores_make_the_whole(path, tmp_path, thread):
     text = RANKS + "[[ideal]]\nd = 2\ndegrees = [2, 3, 4]\n"
     shards = [replace(parse_sweep(text), shard=Shard.parse(f"{index}/3")) for index in (1, 2, 3)]
     keys = [{task.key for task in shard.tasks()} for shard in shards]
     assert all(keys) and sum(map(len, keys)) == len(set.union(*keys))
-    with local_executor(1) as (executor, count), FactStore(path) as whole:
+    with FactStore(path) as whole:
         for index, shard in enumerate(shards):
             with FactStore(tmp_path / f"{index}.db") as store:
-                run_sweep(shard, store, executor, count)
+                run_sweep(shard, store, thread, lambda: 1)
                 for added in whole.merge(store):
                     assert added.repeated == len(added.contradictions) == 0
         before = whole.count()
-        report = run_sweep(parse_sweep(text), whole, executor, count)
+        report = run_sweep(parse_sweep(text), whole, thread, lambda: 1)
         assert report.cpu_seconds == 0.0
         # Only sums whose parts lay in different shards were missing.
         assert report.new == whole.count() - before > 0

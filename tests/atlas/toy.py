@@ -22,9 +22,9 @@ class Rank(Question):
     name = "toy"
 
     def tasks(self, table, seed):
-        values = table_values(table, {"sizes": 1, "sleep": 0.0, "act": "rank"}, self.name)
+        values = table_values(table, {"sizes": 1, "sleep": 0.0, "act": "rank", "healed": ""}, self.name)
         for size in integers(values["sizes"], "sizes"):
-            parameters = {"size": size, "sleep": values["sleep"], "act": values["act"]}
+            parameters = {"size": size, "sleep": values["sleep"], "act": values["act"], "healed": values["healed"]}
             yield Task(self.name, {"widths": [size, size], "attention": [1]}, parameters, seed)
 
     def size(self, table):
@@ -58,8 +58,8 @@ class Rank(Question):
         raise ArithmeticError(f"size {size} is unlucky")
 
     def heal(self, size, task):
-        """Fails until the file named in TOY_HEALED exists."""
-        if not Path(os.environ["TOY_HEALED"]).exists():
+        """Fails until a file exists."""
+        if not Path(task.parameters["healed"]).exists():
             raise ArithmeticError("not yet")
         return Answer({"rank": size}, "proven")
 

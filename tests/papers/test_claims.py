@@ -1,14 +1,18 @@
-"""Every numbered result of both papers has a row, and the rows come out as recorded."""
+"""Every numbered result of both papers has a row, the rows come out as recorded, and their figures are drawn."""
 
 import importlib
+import io
 import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from attngeom.cli.app import run
 from attngeom.errors import InputError
-from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, PAPERS, find_claims
+from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, PAPERS, Store, Work, find_claims, run_claims
+from attngeom.papers.plots import DRAWINGS, draw_figure, draw_figures
 from attngeom.papers.records import outcome_label
 
 GEOMETRY = [
@@ -28,10 +32,20 @@ INVARIANTS = [
 
 
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory):
+def folder(tmp_path_factory):
+    """All claims at quick sizes, without figures or report."""
     folder = tmp_path_factory.mktemp("reproduce")
-    code = run(["reproduce", "--quick", "--workers", "1", "--out", str(folder)])
-    return code, folder
+    run_claims(CLAIMS, Work(quick=True), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answer(folder):
+    """What the command says of finished claims; it draws the figures and writes the report."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = run(["reproduce", "--quick", "--out", str(folder), "--json"])
+    return {"code": code, **json.loads(printed.getvalue())}
 
 
 def stored(folder):
@@ -61,16 +75,14 @@ def test_claims_that_need_a_correction_say_which():
             assert claim.strength == "proven", claim.id
 
 
-def test_quick_run_gives_the_recorded_outcomes(quick_run):
-    code, folder = quick_run
+def test_quick_run_gives_the_recorded_outcomes(folder):
     header, rows = stored(folder)
     assert header["quick"] is True
     assert {row["id"]: row["outcome"] for row in rows} == {claim.id: claim.expected for claim in CLAIMS}
-    assert code == 0
 
 
-def test_quick_run_shows_a_counterexample_for_every_correction(quick_run):
-    _, rows = stored(quick_run[1])
+def test_quick_run_shows_a_counterexample_for_every_correction(folder):
+    _, rows = stored(folder)
     for row in rows:
         assert row["checks"], row["id"]
         if row["outcome"] == "false as printed":
@@ -80,8 +92,15 @@ def test_quick_run_shows_a_counterexample_for_every_correction(quick_run):
             assert all(check["holds"] for check in row["checks"] if check["part"] != "printed proof"), row["id"]
 
 
-def test_quick_run_draws_all_figures(quick_run):
-    _, folder = quick_run
+def test_command_takes_up_finished_claims(folder, answer):
+    _, before = stored(folder)
+    assert answer["code"] == 0
+    assert [row["seconds"] for row in answer["claims"]] == [row["seconds"] for row in before]
+    assert answer["unexpected"] == []
+    assert {"id", "paper", "place", "outcome", "evidence", "seconds"} <= set(answer["claims"][0])
+
+
+def test_command_draws_all_figures(folder, answer):
     for name in FIGURES:
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / "figures" / f"{name}.svg").read_text()
@@ -90,14 +109,26 @@ def test_quick_run_draws_all_figures(quick_run):
     assert str(folder) not in page
 
 
-def test_second_run_takes_up_finished_claims(quick_run, capfd):
-    _, folder = quick_run
-    _, before = stored(folder)
-    assert run(["reproduce", "--quick", "--out", str(folder), "--json"]) == 0
-    answer = json.loads(capfd.readouterr().out)
-    assert [row["seconds"] for row in answer["claims"]] == [row["seconds"] for row in before]
-    assert answer["unexpected"] == []
-    assert {"id", "paper", "place", "outcome", "evidence", "seconds"} <= set(answer["claims"][0])
+def test_figures_are_drawn_the_same_twice_from_stored_data(folder, answer):
+    names = [f"figures/{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
+    first = [(folder / name).read_bytes() for name in names]
+    figures = draw_figures(Store(folder, Work(quick=True)))
+    assert [(folder / name).read_bytes() for name in names] == first
+    assert [figure.id for figure in figures] == list(FIGURES) == list(DRAWINGS)
+    for figure in figures:
+        assert figure.png.startswith(b"\x89PNG") and figure.caption
+        assert all((folder / name).stat().st_size > 1000 for name in figure.files)
+
+
+def test_figures_without_data_are_left_out(tmp_path):
+    assert draw_figures(Store(tmp_path, Work())) == []
+
+
+def test_missing_plotly_is_said_and_does_not_fail(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    figure = draw_figure("G-figure-1", Store(folder, Work(quick=True)).load_data("G-figure-1"), tmp_path)
+    assert "not installed" in figure.note
+    assert not any(name.endswith(".html") for name in figure.files)
 
 
 def test_unknown_claim_is_refused():

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from attngeom.atlas.records import Task
-from attngeom.atlas.worker import MAX_DETAIL, answer
+from attngeom.atlas.worker import MAX_DETAIL
 from attngeom.errors import InputError
 
 START_SECONDS = 120.0
@@ -190,8 +190,3 @@ def _run(line: str, budget: Budget) -> dict[str, Any]:
         # What earlier tasks left in that process may be to blame: a fresh one decides.
         outcome = _get_child().ask(line, budget)
     return outcome
-
-
-def run_here(line: str) -> dict[str, Any]:
-    """The outcome of one task in this process, without a budget: the serial reference for tests and timings."""
-    return answer(Task.from_line(line))

@@ -56,12 +56,14 @@ class Task:
         """The content hash under which the fact is stored."""
         return sha256(self.to_line())
 
-    def to_json(self) -> list[Any]:
-        return [self.question, dict(self.architecture), dict(self.parameters), self.seed]
-
     def to_line(self) -> str:
         """One line of canonical JSON: the form in which tasks are queued and sent."""
-        return canonical_json(self.to_json())
+        return canonical_json([self.question, dict(self.architecture), dict(self.parameters), self.seed])
+
+    def named(self) -> dict[str, Any]:
+        """What was asked, as the first keys of the JSON objects of facts and failures."""
+        parts = dict(self.architecture), self.question, dict(self.parameters)
+        return dict(zip(("architecture", "question", "parameters"), parts))
 
     @classmethod
     def from_line(cls, line: str) -> Task:
@@ -116,19 +118,10 @@ class Fact:
     cpu_seconds: float
     version: str = __version__
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of everything but the CPU seconds."""
-        r = self.result
-        certificate = None if r.certificate is None else canonical_json(r.certificate)
-        return seal(self.task.to_line(), canonical_json(r.answer), r.evidence, r.prime, certificate, self.version)
-
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line contract."""
         return {
-            "architecture": dict(self.task.architecture),
-            "question": self.task.question,
-            "parameters": dict(self.task.parameters),
+            **self.task.named(),
             "answer": dict(self.result.answer),
             "evidence": self.result.evidence,
             "prime": self.result.prime,
@@ -157,9 +150,7 @@ class TaskFailure:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "architecture": dict(self.task.architecture),
-            "question": self.task.question,
-            "parameters": dict(self.task.parameters),
+            **self.task.named(),
             "seed": self.task.seed,
             "reason": self.reason,
             "detail": self.detail,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attngeom.atlas.records import Fact
 from attngeom.atlas.store import FactStore
+from attngeom.atlas.tables import markdown_table
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 """The columns and the rows of a table."""
@@ -29,18 +30,8 @@ class SummaryTable:
     rows: Sequence[Sequence[object]]
 
     def to_markdown(self) -> str:
-        """The table in Markdown, under its title.
-
-        >>> print(SummaryTable("sizes", ["d", "a"], [[2, 1]]).to_markdown())
-        ### sizes
-        <BLANKLINE>
-        | d | a |
-        |---|---|
-        | 2 | 1 |
-        """
-        lines = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
-        lines += ["| " + " | ".join(map(str, row)) + " |" for row in self.rows]
-        return "\n".join(lines)
+        """The table in Markdown, under its title."""
+        return f"### {self.title}\n\n{markdown_table(self.columns, self.rows)}"
 
     def to_json(self) -> dict[str, Any]:
         """Columns and rows; integers are numbers, empty cells null.
@@ -139,14 +130,13 @@ def ideal_rows(facts: Iterable[Fact], key: str) -> Table:
     degrees = sorted({n for found in models.values() for n in found})
     table = []
     for (coordinates, rows, d, targets, a), found in sorted(models.items()):
-        cells = [
-            f"{found[n].result.answer[key]:,}{'' if found[n].result.evidence == 'proven' else '*'}"
-            if n in found
-            else ""
-            for n in degrees
-        ]
+        cells = [_starred(found[n], key) if n in found else "" for n in degrees]
         table.append(["1" if coordinates == "single" else "≥ 2", *map(str, (rows, d, targets, a)), *cells])
     return ["t", "rows", "d", "targets", "a", *(f"n = {n}" for n in degrees)], table
+
+
+def _starred(fact: Fact, key: str) -> str:
+    return f"{fact.result.answer[key]:,}{'' if fact.result.evidence == 'proven' else '*'}"
 
 
 def completeness_rows(facts: Iterable[Fact]) -> Table:

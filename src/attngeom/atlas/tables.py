@@ -6,7 +6,7 @@ import csv
 import io
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,29 +131,31 @@ def to_csv(rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown.
+
+    >>> print(markdown_table(["d", "a"], [[2, 1]]))
+    | d | a |
+    |---|---|
+    | 2 | 1 |
+    """
+    texts = [[str(cell).replace("|", "\\|") for cell in row] for row in (columns, *rows)]
+    head, *body = ("| " + " | ".join(row) + " |" for row in texts)
+    return "\n".join([head, "|" + "---|" * len(columns), *body])
+
+
 def to_markdown(facts: Iterable[Fact]) -> str:
     """One readable table for each question."""
-    return "\n".join(_markdown_lines(facts)) + "\n"
-
-
-def _markdown_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    by_question: dict[str, list[Fact]] = {}
+    tables: dict[str, list[tuple[str, ...]]] = {}
     for fact in facts:
-        by_question.setdefault(fact.task.question, []).append(fact)
-    for question, found in by_question.items():
-        yield f"## {question} ({len(found):,} facts)\n"
-        yield "| architecture | parameters | answer | evidence |"
-        yield "|---|---|---|---|"
-        for fact in found:
-            parameters = ", ".join(f"{key} {value}" for key, value in fact.task.parameters.items())
-            cells = [
-                describe_architecture(fact.task.architecture),
-                parameters,
-                summarize_answer(fact),
-                fact.result.evidence,
-            ]
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-        yield ""
+        network, task = describe_architecture(fact.task.architecture), fact.task
+        parameters = ", ".join(f"{key} {value}" for key, value in task.parameters.items())
+        tables.setdefault(task.question, []).append((network, parameters, summarize_answer(fact), fact.result.evidence))
+    columns = ("architecture", "parameters", "answer", "evidence")
+    parts = [
+        f"## {question} ({len(rows):,} facts)\n\n{markdown_table(columns, rows)}\n" for question, rows in tables.items()
+    ]
+    return "\n".join(parts) + "\n"
 
 
 def to_parquet(rows: Sequence[Row]) -> bytes:
@@ -180,11 +182,16 @@ def to_parquet(rows: Sequence[Row]) -> bytes:
 def export(selected: Sequence[tuple[Fact, Row]], path: Path) -> None:
     """Write facts in the format that the suffix names, all or nothing."""
     rows = [row for _, row in selected]
-    if path.suffix == ".csv":
-        write_atomic(path, to_csv(rows))
-    elif path.suffix == ".parquet":
-        write_atomic(path, to_parquet(rows))
-    elif path.suffix == ".md":
-        write_atomic(path, to_markdown([fact for fact, _ in selected]))
-    else:
+    makers: Mapping[str, Callable[[], str | bytes]] = {
+        ".csv": lambda: to_csv(rows),
+        ".parquet": lambda: to_parquet(rows),
+        ".md": lambda: to_markdown(fact for fact, _ in selected),
+    }
+    write_atomic(path, makers[check_format(path).suffix]())
+
+
+def check_format(path: Path) -> Path:
+    """The path, if its suffix names a format."""
+    if path.suffix not in FORMATS:
         raise InputError(f"--out {path} given; a name that ends in {', '.join(FORMATS)} is required")
+    return path

@@ -17,7 +17,7 @@ from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
-from attngeom.atlas.tables import FORMATS, Row, RowCondition, export, select, summarize_answer
+from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
 from attngeom.cli.output import print_json, print_line, print_pairs, print_table, progress
@@ -204,8 +204,7 @@ def export_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write facts, filtered and sorted, as CSV, Parquet or Markdown."""
-    if out.suffix not in FORMATS:
-        raise InputError(f"--out {out} given; a name that ends in {', '.join(FORMATS)} is required")
+    check_format(out)
     found = _selected(store, question, where, sort)
     export(found, out)
     if json:
