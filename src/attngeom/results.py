@@ -56,6 +56,10 @@ class Result(ABC):
         """Whether the answer is a theorem or rests on a witness that was checked."""
         return self.standing in ("theorem", "proven", "certified")
 
+    def select(self, *names: str) -> dict[str, Any]:
+        """The named fields, for :meth:`to_json`."""
+        return {name: getattr(self, name) for name in names}
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the command line."""

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.comparison import compare, matching
-from attngeom.comparison.cleared import clear
-from attngeom.comparison.exact_lightning import SCREEN_TOKENS
-from attngeom.comparison.matching import match_rational
+from attngeom.comparison.exact_decision import SCREEN_TOKENS
+from attngeom.comparison.matching import clear, match_rational
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import PrimeField

@@ -121,7 +121,7 @@ def certify_heads(
         seed,
     )
     if violated is not None:
-        witness = {"violated": {key: x for key, x in violated.to_json().items() if key != "label"}}
+        witness = {"violated": violated.evidence}
         reason = f"the linear relation {violated.family} ({violated.label}) has value {violated.value}, not 0"
         return question.answer("not_realizable", reason, witness=witness)
     if coefficients.t == 1:
@@ -222,7 +222,7 @@ class _HeadsQuestion:
                 return self._refuted(found, reason, argument)
             if split.status == "none":
                 violated = self._violation(found.pencil.C, idempotent[0])
-                argument["violated"] = {key: x for key, x in violated.to_json().items() if key != "label"}
+                argument["violated"] = violated.evidence
                 reason = (
                     f"summand {number} is indecomposable and no head: {violated.family} has value {violated.value[:60]}"
                 )

@@ -7,7 +7,7 @@ mod one prime; a refutation never is wrong, because its value is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,12 @@ class Violation:
     value: str
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            "label": self.label,
-            "degree": self.degree,
-            "data": self.data,
-            "value": self.value,
-        }
+        return asdict(self)
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What certificates hold: all but the label, which is made for readers."""
+        return {key: value for key, value in self.to_json().items() if key != "label"}
 
 
 @dataclass(frozen=True, eq=False)

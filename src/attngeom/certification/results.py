@@ -60,7 +60,7 @@ class Certification(Result):
             witness["field"] = self.points[0].domain.written
             witness["points"] = [point.to_json() for point in self.points]
         if self.violated is not None:
-            witness["violated"] = {key: value for key, value in self.violated.to_json().items() if key != "label"}
+            witness["violated"] = self.violated.evidence
         return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME, BIG_PRIME]})
 
     @property

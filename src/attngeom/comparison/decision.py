@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.comparison.exact_lightning import compare_lightning
-from attngeom.comparison.exact_transcendental import compare_transcendental
+from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_decision import compare_floats
 from attngeom.comparison.results import Comparison
 from attngeom.comparison.steps import Report, ignore

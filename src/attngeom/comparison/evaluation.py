@@ -8,7 +8,7 @@ from secrets import randbits
 
 import numpy as np
 
-from attngeom.comparison.cleared import ClearedNetwork, clear
+from attngeom.comparison.matching import ClearedNetwork, clear
 from attngeom.comparison.results import Separation
 from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import InputError

@@ -12,16 +12,14 @@ from secrets import randbits
 import numpy as np
 
 from attngeom.comparison.evaluation import ENTROPY_BITS, float_residues
-from attngeom.comparison.exact_lightning import compare_lightning
-from attngeom.comparison.exact_transcendental import compare_transcendental
-from attngeom.comparison.float_aligned import agree_after, agree_with_skip
-from attngeom.comparison.float_layer import head_samples, judge_layer
+from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
+from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
 from attngeom.comparison.float_outputs import OutputTest, draw_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
-from attngeom.comparison.float_virtual import FloatVerdict, judge_virtual
+from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
-from attngeom.comparison.results import Comparison, Separation
+from attngeom.comparison.results import UNTOLD, Comparison, Ruling, Separation
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.comparison.steps import Report, ignore
@@ -86,7 +84,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
 
 @dataclass(frozen=True, eq=False)
 class _Judgement:
-    verdict: FloatVerdict
+    verdict: Ruling
     outputs: OutputTest
     aligned: _Aligned | Failure | None = None
     is_exact: bool = False
@@ -103,14 +101,12 @@ def _judge(
     report("aligning", 0, None)
     if _are_exactly_equal(*given, seed):
         reason = "the weights, taken as exact numbers, give one function"
-        return _Judgement(
-            FloatVerdict(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True
-        )
+        return _Judgement(Ruling(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True)
     verdict = _by_theorem(architecture, one, two, tolerance)
     if verdict.same is False:
         return _Judgement(verdict, outputs)
     if verdict.same is None and outputs.is_far:
-        return _Judgement(FloatVerdict(False, f"{_seen(outputs, tolerance)}, which is more"), outputs)
+        return _Judgement(Ruling(False, f"{_seen(outputs, tolerance)}, which is more"), outputs)
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
@@ -122,12 +118,12 @@ def _judge(
         entropy = randbits(ENTROPY_BITS)
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance, report)
         if fresh.is_far:
-            return _Judgement(FloatVerdict(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)
+            return _Judgement(Ruling(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)
         if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
-            verdict = FloatVerdict(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
+            verdict = Ruling(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
     if verdict.same is None or outputs.excess > allowed:
         reason = verdict.reason if verdict.same is None else ""
-        verdict = FloatVerdict(None, reason or f"{_seen(outputs, tolerance)}: too close to tell")
+        verdict = Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell")
     return _Judgement(verdict, outputs, aligned, entropy=entropy)
 
 
@@ -152,14 +148,14 @@ def _are_near(outputs: OutputTest, allowed: float, fits: bool) -> bool:
     return outputs.noise <= allowed or fits or outputs.largest <= allowed / SWAMPED_LESS
 
 
-def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> FloatVerdict:
+def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
     if architecture.has_virtual_weights:
         return judge_virtual(architecture, one, two, tolerance)
     if architecture.num_layers == 1:
         return judge_layer(architecture, head_samples(one[0]), head_samples(two[0]), tolerance)
     if architecture.residual and agree_with_skip(architecture, one, two, tolerance):
-        return FloatVerdict(True, "the layers agree one by one")
-    return FloatVerdict(None, "")
+        return Ruling(True, "the layers agree one by one")
+    return UNTOLD
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,22 +187,22 @@ def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Ali
     return match if isinstance(match, Failure) else _Aligned(match, one, two)
 
 
-def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> FloatVerdict:
+def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> Ruling:
     """Same, if a symmetry carries every head to its place, in the gauge of least norm.
 
     Where errors of size τ swamp the outputs of any network of this depth, the weights as given are all there is to
     compare: then it is enough that every tensor is met to 30 τ.
     """
     if isinstance(aligned, Failure):
-        return FloatVerdict(None, "")
+        return UNTOLD
     match, points = aligned.match, (aligned.source, aligned.target)
     one, two = (draw_copies(point.weights, tolerance, seed + k) for k, point in enumerate(points))
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
         is_swamped and match.residual <= FAR * tolerance
     ):
-        return FloatVerdict(True, f"a symmetry carries the first weights to the second up to {match.residual:.1e}")
-    return FloatVerdict(None, f"aligned weights differ by {match.residual:.1e}: too close to tell")
+        return Ruling(True, f"a symmetry carries the first weights to the second up to {match.residual:.1e}")
+    return Ruling(None, f"aligned weights differ by {match.residual:.1e}: too close to tell")
 
 
 def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:

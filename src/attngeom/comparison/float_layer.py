@@ -1,4 +1,8 @@
-"""One float layer, decided without hypotheses: its coefficients (lightning), its heads by Theorem D (softmax)."""
+"""Layers of floats, decided without hypotheses: coefficients (lightning), or heads by Theorem D (softmax).
+
+Deep networks are compared layer by layer beside a skip connection, and in the coordinates in which a symmetry puts one
+onto the other.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.float_virtual import FloatVerdict
-from attngeom.comparison.samples import Relation, Sample, aligned_exponents, is_far_from_zero, is_zero, relate
-from attngeom.network import Architecture
+from attngeom.comparison.results import UNTOLD, Ruling
+from attngeom.comparison.samples import (
+    Layers,
+    Relation,
+    Sample,
+    aligned_exponents,
+    best_known,
+    is_far_from_zero,
+    is_zero,
+    relate,
+)
+from attngeom.exact import lapack
+from attngeom.exact.domains import Array
+from attngeom.network import Architecture, Symmetry
 
 MAX_TABLE = 300_000
 
@@ -44,19 +59,17 @@ def relate_layers(
     return _relate_tables(_table(one, architecture.tokens), _table(two, architecture.tokens), tolerance)
 
 
-def judge_layer(
-    architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
-) -> FloatVerdict:
+def judge_layer(architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float) -> Ruling:
     """The verdict on networks of one layer."""
     relation = relate_layers(architecture, one, two, tolerance)
     lightning = architecture.rule.is_polynomial
     what = "the coefficients of the layer" if lightning else "the heads of the layer, those with one A added up,"
     if relation == "close":
-        return FloatVerdict(True, f"{what} agree")
+        return Ruling(True, f"{what} agree")
     if relation == "far" and (lightning or architecture.rule.is_normalised):
         theorem = "" if lightning else " (Theorem D)"
-        return FloatVerdict(False, f"{what} differ beyond what the tolerance explains{theorem}")
-    return FloatVerdict(None, "")
+        return Ruling(False, f"{what} differ beyond what the tolerance explains{theorem}")
+    return UNTOLD
 
 
 def _table(heads: list[HeadSample], tokens: int) -> Sample:
@@ -152,3 +165,67 @@ def _sum(parts: list[Sample]) -> Sample:
         a, b = aligned_exponents(total, part)
         total = Sample(a.values + b.values, a.exponent).normalised()
     return total
+
+
+def agree_with_skip(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> bool:
+    """Whether the layers beside a skip connection are equal in turn; layers that add nothing are left out."""
+    sides = [
+        [heads for heads in map(head_samples, side) if not all(is_zero(head.V, tolerance) for head in heads)]
+        for side in (one, two)
+    ]
+    return len(sides[0]) == len(sides[1]) and all(
+        relate_layers(architecture, a, b, tolerance) == "close" for a, b in zip(*sides)
+    )
+
+
+def agree_after(symmetry: Symmetry, gauge: Symmetry, one: Layers, two: Layers, tolerance: float) -> bool:
+    """Whether every head of the first network is carried to its place in the second, close in (A, V).
+
+    Both are written in the coordinates of the gauge of least norm of the second, where hidden directions are of equal
+    size.
+    """
+    architecture = symmetry.architecture
+    hidden = len(symmetry.between)
+    bases = [
+        [gauge.between[i] @ symmetry.between[i] for i in range(hidden)],
+        [gauge.between[i] for i in range(hidden)],
+    ]
+    for index, layers in enumerate(zip(one, two)):
+        sides = [_in_basis(head_samples(heads), base, index) for heads, base in zip(layers, bases)]
+        places = symmetry.orders[index]
+        moved = [sides[1][place] for place in places]
+        if not all(_heads_agree(architecture, a, b, tolerance) for a, b in zip(sides[0], moved)):
+            return False
+    return True
+
+
+def _in_basis(heads: list[HeadSample], bases: list[Array], index: int) -> list[HeadSample]:
+    """The heads of a layer with input coordinates bases[index − 1] z and output coordinates bases[index] z."""
+    found = []
+    back = lapack.inv(bases[index - 1]) if bases and index > 0 else None
+    after = bases[index] if index < len(bases) else None
+    for head in heads:
+        A, V = head.A, head.V
+        if back is not None:
+            A, V = Sample(back.T @ A.values @ back, A.exponent), Sample(V.values @ back, V.exponent)
+        if after is not None:
+            V = Sample(after @ V.values, V.exponent)
+        found.append(HeadSample(A.normalised(), V.normalised()))
+    return found
+
+
+def _heads_agree(architecture: Architecture, one: HeadSample, two: HeadSample, tolerance: float) -> bool:
+    if is_zero(one.V, tolerance) and is_zero(two.V, tolerance):
+        return True
+    if not architecture.rule.has_scale:
+        return relate(one.A, two.A, tolerance) == relate(one.V, two.V, tolerance) == "close"
+    if is_zero(one.A, tolerance) and is_zero(two.A, tolerance):
+        return True
+    if not is_far_from_zero(one.A) or not is_far_from_zero(two.A):
+        return False
+    place = best_known(one.A, two.A)
+    normal = []
+    for head in (one, two):
+        pivot = head.A.values[:, place[0], place[1]][:, None, None]
+        normal.append((Sample(head.A.values / pivot), Sample(head.V.values * pivot, head.A.exponent + head.V.exponent)))
+    return all(relate(a, b, tolerance) == "close" for a, b in zip(*normal))

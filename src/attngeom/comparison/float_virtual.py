@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from attngeom.comparison.results import UNTOLD, Ruling
 from attngeom.comparison.samples import (
     AMPLIFIED,
     FAR,
@@ -20,14 +19,6 @@ from attngeom.comparison.samples import (
     relate,
 )
 from attngeom.network import Architecture
-
-
-@dataclass(frozen=True)
-class FloatVerdict:
-    """Whether two float networks are the same within the tolerance (None: not told by this test), and why."""
-
-    same: bool | None
-    reason: str
 
 
 def virtual_samples(layers: Layers) -> tuple[list[Sample], Sample]:
@@ -50,7 +41,7 @@ def symmetric(M: Sample) -> Sample:
     return Sample(M.values + np.swapaxes(M.values, -1, -2), M.exponent)
 
 
-def judge_virtual(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> FloatVerdict:
+def judge_virtual(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
     """The verdict on two networks with one head and no skip connection from their virtual weights.
 
     Equal (M, L), up to the scales of [G] Eq 13 for lightning, are one function without any hypothesis. Different ones
@@ -62,24 +53,24 @@ def judge_virtual(architecture: Architecture, one: Layers, two: Layers, toleranc
         return _judge_lightning(architecture, virtual_samples(one), virtual_samples(two), tolerance)
     (M, L), (N, K) = virtual_samples(one), virtual_samples(two)
     close = all(relate(a, b, tolerance) == "close" for a, b in zip([*M, L], [*N, K]))
-    return FloatVerdict(True, "the virtual weights (M, L) agree") if close else FloatVerdict(None, "")
+    return Ruling(True, "the virtual weights (M, L) agree") if close else UNTOLD
 
 
 Virtual = tuple[list[Sample], Sample]
 
 
-def _judge_softmax(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> FloatVerdict:
+def _judge_softmax(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> Ruling:
     (M, L), (N, K) = one, two
     tokens, causal = architecture.tokens, architecture.causal
     theorem = "Theorem A'" if causal else "Theorem A"
     total = relate(L, K, tolerance)
     if total == "far":
-        return FloatVerdict(False, f"L = V_l … V_1 differs beyond what the tolerance explains ({theorem})")
+        return Ruling(False, f"L = V_l … V_1 differs beyond what the tolerance explains ({theorem})")
     if is_zero(L, tolerance) and is_zero(K, tolerance):
-        return FloatVerdict(True, "L = V_l … V_1 is zero for both, up to rounding: both functions are zero")
+        return Ruling(True, "L = V_l … V_1 is zero for both, up to rounding: both functions are zero")
     if tokens == 1:
         same = total == "close"
-        return FloatVerdict(True if same else None, "one token attends to itself alone, and L = V_l … V_1 agrees")
+        return Ruling(True if same else None, "one token attends to itself alone, and L = V_l … V_1 agrees")
     # Nothing is seen of M unless L ≠ 0 for all copies, and nothing of M_i after a layer that may be blind.
     is_seen = is_far_from_zero(L) and is_far_from_zero(K)
     agree = total == "close"
@@ -88,26 +79,26 @@ def _judge_softmax(architecture: Architecture, one: Virtual, two: Virtual, toler
         if causal and tokens == 2:
             is_seen = is_seen and is_far_from_zero(a) and is_far_from_zero(b)
         if relation == "far" and is_seen:
-            return FloatVerdict(False, f"M_{i} differs beyond what the tolerance explains ({theorem})")
+            return Ruling(False, f"M_{i} differs beyond what the tolerance explains ({theorem})")
         agree = agree and relation == "close"
         if not causal and i < len(M):
             tests = [symmetric(x) if tokens == 2 else x for x in (a, b)]
             if agree and all(is_zero(x, tolerance) for x in tests):
-                return FloatVerdict(True, f"L and M_1 … M_{i} agree, and layer {i} is blind ({theorem})")
+                return Ruling(True, f"L and M_1 … M_{i} agree, and layer {i} is blind ({theorem})")
             is_seen = is_seen and all(is_far_from_zero(x) for x in tests)
-    return FloatVerdict(True, "the virtual weights (M, L) agree") if agree else FloatVerdict(None, "")
+    return Ruling(True, "the virtual weights (M, L) agree") if agree else UNTOLD
 
 
-def _judge_lightning(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> FloatVerdict:
+def _judge_lightning(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> Ruling:
     (M, L), (N, K) = one, two
     tokens, layers = architecture.tokens, architecture.num_layers
     sides = [[*M, L], [*N, K]]
     blunt = _sees_symmetric_parts(architecture)
     sides = [[symmetric(x) if i in blunt else x for i, x in enumerate(side)] for side in sides]
     if all(any(is_zero(x, tolerance) for x in side) for side in sides):
-        return FloatVerdict(True, "a factor M_i or L is zero for both, up to rounding: both functions are zero")
+        return Ruling(True, "a factor M_i or L is zero for both, up to rounding: both functions are zero")
     if not all(is_far_from_zero(x) for side in sides for x in side):
-        return FloatVerdict(None, "a factor M_i or L is not told from zero")
+        return Ruling(None, "a factor M_i or L is not told from zero")
     relations: list[Relation] = []
     logs = np.zeros(len(L.values))
     sign = 1.0
@@ -124,15 +115,15 @@ def _judge_lightning(architecture: Architecture, one: Virtual, two: Virtual, tol
     relations.append(_relate_scale(Sample(logs), sign, powers, tolerance))
     if all(relation == "close" for relation in relations):
         seen = "their symmetric parts where only these are seen" if blunt else "up to the scales of [G] Eq 13"
-        return FloatVerdict(True, f"the virtual weights (M, L) agree, {seen}")
+        return Ruling(True, f"the virtual weights (M, L) agree, {seen}")
     # Functions that differ by a factor alone differ if they are not zero, as at one token x ≠ 0 with xᵀM_ix ≠ 0.
     by_scale = relations[-1] == "far" and set(relations[:-1]) == {"close"}
     is_nonzero = by_scale and all(is_far_from_zero(symmetric(x)) for x in M)
     if "far" in relations and (is_nonzero or any(_has_known_fiber(tokens, side) for side in sides)):
         names = [*(f"M_{i + 1}" for i in range(layers)), "L", "the scale"]
         name = names[relations.index("far")]
-        return FloatVerdict(False, f"{name} differs beyond what the tolerance explains (Theorem F)")
-    return FloatVerdict(None, "")
+        return Ruling(False, f"{name} differs beyond what the tolerance explains (Theorem F)")
+    return UNTOLD
 
 
 def _sees_symmetric_parts(architecture: Architecture) -> set[int]:

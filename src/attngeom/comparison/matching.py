@@ -2,25 +2,27 @@
 
 With D_0 = I, the heads of layer i of the second network, pulled back by D_{i-1}, must have attention matrices
 proportional to those of the first in some order: that gives the order and the scales. The stacked value maps then give
-D_i, and the factors of each head give its own groups. D_l must be the identity: this is [G] Eq 13.
+D_i, and the factors of each head give its own groups. D_l must be the identity: this is [G] Eq 13. All matrices are
+integers over one denominator for each tensor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import islice, permutations, product
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import fmpq, fmpz, fmpz_mat
 
-from attngeom.comparison.cleared import ClearedHead, ClearedNetwork
 from attngeom.comparison.gauges import solve_gauge, solve_left
+from attngeom.errors import DomainError
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
-from attngeom.network import Symmetry
+from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
 from attngeom.results import Failure
@@ -31,6 +33,47 @@ UNDETERMINED = "the stacked value maps lack full row rank, so the basis after th
 Mark = tuple[fmpq, ...]
 Found = tuple[dict[GroupFactor, Any], ClearedMatrix | None]
 """The elements of the head symmetries of one layer, and the change of basis after it."""
+
+
+class ClearedHead(NamedTuple):
+    """The matrices of one head."""
+
+    Q: ClearedMatrix
+    K: ClearedMatrix
+    V: ClearedMatrix
+    O: ClearedMatrix | None = None
+
+    def values(self) -> ClearedMatrix:
+        """The d_out×d_in value map: V, or O V."""
+        return self.V if self.O is None else (self.O * self.V).reduced()
+
+
+@dataclass(frozen=True, eq=False)
+class ClearedNetwork:
+    """Rational weights, converted once for all steps of a comparison."""
+
+    weights: Weights
+    layers: tuple[tuple[ClearedHead, ...], ...]
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.weights.architecture
+
+    def tensors(self) -> Iterator[ClearedMatrix]:
+        return (tensor for heads in self.layers for head in heads for tensor in head if tensor is not None)
+
+
+def clear(weights: Weights) -> ClearedNetwork:
+    """The tensors of rational weights over one denominator each.
+
+    >>> from attngeom.network import random_weights
+    >>> clear(random_weights(Architecture((2, 1), 1), QQ, seed=0)).layers[0][0].K.denominator
+    1
+    """
+    if weights.domain != QQ:
+        raise DomainError(f"weights over {weights.domain.name} given; rational weights are required")
+    layers = (tuple(ClearedHead(*map(QQ.clear, head.tensors.values())) for head in heads) for heads in weights.layers)
+    return ClearedNetwork(weights, tuple(layers))
 
 
 def no_match(layer: int, reason: str) -> Failure:
@@ -45,7 +88,6 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
     the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
     compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K.
 
-    >>> from attngeom.comparison.cleared import clear
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
     >>> moved = w.act(random_symmetry(w.architecture, QQ, seed=1))

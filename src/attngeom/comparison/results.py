@@ -41,6 +41,17 @@ class Separation:
         return record
 
 
+@dataclass(frozen=True)
+class Ruling:
+    """Whether two networks are one function (None: not told by this test), and why."""
+
+    same: bool | None
+    reason: str = ""
+
+
+UNTOLD = Ruling(None)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison(Result):
     """The answer to "same function?": True, False or None (cannot be told), and what it rests on.
@@ -67,6 +78,11 @@ class Comparison(Result):
     difference: float | None = None
     noise: float | None = None
     tolerance: float | None = None
+
+    @classmethod
+    def proven(cls, same: bool, reason: str, **found: Any) -> Comparison:
+        """An answer that rests on a witness or on an exact computation."""
+        return cls(same_function=same, standing="proven", reason=reason, **found)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object that ``attngeom compare`` prints."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd
 
 from flint import fmpq
 
 from attngeom.comparison.gauges import ratio
+from attngeom.comparison.results import Ruling
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array, Domain
 from attngeom.exact.primes import WORD_PRIME
@@ -90,15 +90,7 @@ def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
     return [*M, virtual.L]
 
 
-@dataclass(frozen=True)
-class VirtualVerdict:
-    """Whether two networks are one function (None: no theorem tells), and the theorem behind it."""
-
-    same: bool | None
-    reason: str
-
-
-def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
+def compare_virtual(first: Weights, second: Weights) -> Ruling:
     """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
     Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
@@ -125,60 +117,58 @@ def compare_virtual(first: Weights, second: Weights) -> VirtualVerdict:
     return _decide(first.virtual(), second.virtual(), tokens)
 
 
-def _decide(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
+def _decide(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
     """What the theorem of the kind says; without one, equal (M, L) are one function."""
     theorem = THEOREMS.get(one.rule.name)
     if theorem is not None:
         return theorem(one, two, tokens)
     equal = all(map(one.domain.equal, (*one.M, one.L), (*two.M, two.L)))
-    return VirtualVerdict(True if equal else None, "the virtual weights (M, L) are equal" if equal else "")
+    return Ruling(True if equal else None, "the virtual weights (M, L) are equal" if equal else "")
 
 
-def _theorem_s(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
+def _theorem_s(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
     domain = one.domain
     if not domain.equal(one.L, two.L):
-        return VirtualVerdict(False, "L = V_l … V_1 differs (Theorem S)")
+        return Ruling(False, "L = V_l … V_1 differs (Theorem S)")
     if domain.is_zero(one.L):
-        return VirtualVerdict(True, "L = V_l … V_1 = 0 for both: both functions are zero")
+        return Ruling(True, "L = V_l … V_1 = 0 for both: both functions are zero")
     sides = _factors(one, tokens)[:-1], _factors(two, tokens)[:-1]
     if all(map(domain.equal, *sides)):
         seen = "symmetric parts of M, which one token sees, and L" if tokens == 1 else "virtual weights (M, L)"
-        return VirtualVerdict(True, f"the {seen} are equal")
+        return Ruling(True, f"the {seen} are equal")
     if len(one.M) > 1 and (tokens == 1 or one.rule.causal):
         why = "one token" if tokens == 1 else "a causal mask"
-        return VirtualVerdict(None, f"M differs, and Theorem S does not cover several layers with {why}")
+        return Ruling(None, f"M differs, and Theorem S does not cover several layers with {why}")
     for i, (a, b) in enumerate(zip(*sides), start=1):
         if not domain.equal(a, b):
-            return VirtualVerdict(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs (Theorem S)")
+            return Ruling(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs (Theorem S)")
         if domain.is_zero(a):
             break
     later = [domain.reduce(a - b) for a, b in zip(one.M[i:], two.M[i:])]
     if all(domain.is_zero(domain.reduce(x + x.T)) for x in later):
         reason = f"M_{i} = 0 makes all tokens equal, and the symmetric parts of later M, which they see, are equal"
-        return VirtualVerdict(True, reason)
-    return VirtualVerdict(None, f"M_{i} = 0 makes all tokens equal, and Theorem S does not cover what is seen then")
+        return Ruling(True, reason)
+    return Ruling(None, f"M_{i} = 0 makes all tokens equal, and Theorem S does not cover what is seen then")
 
 
-def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int) -> VirtualVerdict:
+def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
     domain, causal = one.domain, one.rule.causal
     theorem = "Theorem A'" if causal else "Theorem A"
     if not domain.equal(one.L, two.L):
-        return VirtualVerdict(False, f"L = V_l … V_1 differs ({theorem})")
+        return Ruling(False, f"L = V_l … V_1 differs ({theorem})")
     if domain.is_zero(one.L):
-        return VirtualVerdict(True, "L = V_l … V_1 = 0 for both: both functions are zero")
+        return Ruling(True, "L = V_l … V_1 = 0 for both: both functions are zero")
     if tokens == 1:
-        return VirtualVerdict(True, "one token attends to itself alone, and L = V_l … V_1 is equal")
+        return Ruling(True, "one token attends to itself alone, and L = V_l … V_1 is equal")
     for i, (a, b) in enumerate(zip(one.M, two.M), start=1):
         if not domain.equal(a, b):
             if causal and tokens == 2 and (domain.is_zero(a) or domain.is_zero(b)):
-                return VirtualVerdict(
-                    None, f"one of M_{i}, M'_{i} is zero, and Theorem A' does not cover that for t = 2"
-                )
-            return VirtualVerdict(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs ({theorem})")
+                return Ruling(None, f"one of M_{i}, M'_{i} is zero, and Theorem A' does not cover that for t = 2")
+            return Ruling(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs ({theorem})")
         if not causal and i < len(one.M) and _is_blind(a, tokens, domain):
             reason = f"L and M_1 … M_{i} are equal, and layer {i} is blind: nothing later is seen ({theorem})"
-            return VirtualVerdict(True, reason)
-    return VirtualVerdict(True, "the virtual weights (M, L) are equal")
+            return Ruling(True, reason)
+    return Ruling(True, "the virtual weights (M, L) are equal")
 
 
 def _is_blind(M: Array, tokens: int, domain: Domain) -> bool:
@@ -186,7 +176,7 @@ def _is_blind(M: Array, tokens: int, domain: Domain) -> bool:
     return domain.is_zero(domain.reduce(M + M.T) if tokens == 2 else M)
 
 
-THEOREMS: dict[str, Callable[[VirtualWeights, VirtualWeights, int], VirtualVerdict]] = {
+THEOREMS: dict[str, Callable[[VirtualWeights, VirtualWeights, int], Ruling]] = {
     Softmax.name: _theorem_a,
     Sigmoid.name: _theorem_s,
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,16 @@ from attngeom.results import Failure, Standing
 
 LARGEST_MISFIT = 1e-2
 """Relative misfit beyond which heads are not given, however noisy the input is said to be."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The number of heads and Σ v, Σ a, where they are known, the accuracy of float input, and the seed."""
+
+    heads: int | None
+    totals: tuple[int, int] | None
+    noise: float
+    seed: int
 
 
 def find_heads(
@@ -51,12 +62,13 @@ def find_heads(
     heads, totals = _expected(heads, sizes)
     if not 0 <= noise < 1:
         raise InputError(f"noise = {noise} given; a relative accuracy from 0 to below 1 is required")
+    search = _Search(heads, totals, noise, seed)
     if isinstance(source, Weights):
-        found = _from_weights(source, heads, totals, noise, seed)
+        found = _from_weights(source, search)
     elif isinstance(source, Coefficients):
-        found = _from_coefficients(source, heads, totals, noise, seed)
+        found = _from_coefficients(source, search)
     elif callable(source):
-        found = _from_box(source, architecture, heads, totals, noise, seed)
+        found = _from_box(source, architecture, search)
     else:
         raise InputError(f"{type(source).__name__} given; weights, coefficients or a function are required")
     return _check_expected(found, heads, sizes)
@@ -102,9 +114,7 @@ def _undecided(reason: str, seed: int, ranks: tuple[int, int] | None = None) -> 
     return Heads(standing="undecided", reason=reason, seed=seed, outcome="undecided", ranks=ranks)
 
 
-def _from_weights(
-    weights: Weights, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
-) -> Heads:
+def _from_weights(weights: Weights, search: _Search) -> Heads:
     architecture, domain = weights.architecture, weights.domain
     _check_architecture(architecture)
     if domain.rounds:
@@ -113,10 +123,10 @@ def _from_weights(
         unit, exponents = unit_heads(weights)
         largest = max(exponents)
         scales = [float(np.ldexp(1.0, max(exponent - largest, -1074))) for exponent in exponents]
-        found = _scaled(_in_floats(WeightSlices(unit, scales), heads, totals, noise, seed), largest)
+        found = _scaled(_in_floats(WeightSlices(unit, scales), search), largest)
     elif domain == QQ:
         check_exact_size(*architecture.widths)
-        found = _exactly(layer_table(weights), seed)
+        found = _exactly(layer_table(weights), search.seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
     if not architecture.rule.is_normalised:
@@ -135,33 +145,24 @@ def _check_architecture(architecture: Architecture) -> None:
         raise InputError("one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
 
 
-def _from_coefficients(
-    coefficients: Coefficients, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int
-) -> Heads:
+def _from_coefficients(coefficients: Coefficients, search: _Search) -> Heads:
     if coefficients.t < 2:
         raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
     domain = coefficients.domain
-    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * noise))
+    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * search.noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
-        return Heads(standing=standing, reason=obstacle.reason, seed=seed, outcome="none")
+        return Heads(standing=standing, reason=obstacle.reason, seed=search.seed, outcome="none")
     if domain.rounds:
         unit, exponent = split_scale(np.ascontiguousarray(coefficients.table))
-        return _scaled(_in_floats(TableSlices(unit), heads, totals, noise, seed), exponent)
+        return _scaled(_in_floats(TableSlices(unit), search), exponent)
     if domain != QQ:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
     check_exact_size(coefficients.d, coefficients.d_out)
-    return _exactly(coefficients.table, seed)
+    return _exactly(coefficients.table, search.seed)
 
 
-def _from_box(
-    box: Callable[[Array], Array],
-    architecture: Architecture | None,
-    heads: int | None,
-    totals: tuple[int, int] | None,
-    noise: float,
-    seed: int,
-) -> Heads:
+def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, search: _Search) -> Heads:
     if architecture is None:
         raise InputError("a black box without an architecture was given; its widths, tokens and kind are required")
     _check_architecture(architecture)
@@ -169,11 +170,12 @@ def _from_box(
         raise InputError("a black box with a skip connection was given; subtract its input from its output")
     if architecture.rule.is_normalised:
         table, total, accuracy = softmax_table(box, architecture)
-        found = _in_floats(TableSlices(table), heads, totals, max(noise, accuracy), seed)
+        found = _in_floats(TableSlices(table), replace(search, noise=max(search.noise, accuracy)))
         return scale_heads(found, total)
     d, d_out = architecture.widths
-    values = interpolate(box, d, d_out, architecture.tokens, RR, seed, tolerance=max(RECOVERED, 10 * noise))
-    return _from_coefficients(values.coefficients, heads, totals, noise, seed)
+    tolerance = max(RECOVERED, 10 * search.noise)
+    values = interpolate(box, d, d_out, architecture.tokens, RR, search.seed, tolerance=tolerance)
+    return _from_coefficients(values.coefficients, search)
 
 
 def _scaled(found: Heads, exponent: int) -> Heads:
@@ -184,36 +186,24 @@ def _scaled(found: Heads, exponent: int) -> Heads:
     return replace(found, blocks=blocks)
 
 
-def _in_floats(source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int) -> Heads:
+def _in_floats(source: Slices, search: _Search) -> Heads:
     """The heads as an estimate: nothing is proven, and nothing is given unless the sum of the heads fits."""
-    result = find_float_heads(source, heads, totals, noise, seed)
+    noise, seed = search.noise, search.seed
+    result = find_float_heads(source, search.heads, search.totals, noise, seed)
     if isinstance(result, Failure):
         return _undecided(result.reason, seed)
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
     tolerance = min(max(RECOVERED, 100 * noise * max(blocks.amplification, 1.0)), LARGEST_MISFIT)
-    if any(head is None for head in result.heads) or not result.misfit <= tolerance:
+    known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "residual": result.misfit}
+    known["amplification"] = blocks.amplification
+    heads = [head for head in result.heads if head is not None]
+    if len(heads) < len(result.heads) or not result.misfit <= tolerance:
         reason = f"the best {len(result.heads)} blocks miss the function by {result.misfit:.1e}, or are no heads"
-        return Heads(
-            standing="undecided", reason=reason, seed=seed, outcome="undecided", ranks=ranks, gap=blocks.gap,
-            residual=result.misfit, amplification=blocks.amplification,
-        )  # fmt: skip
-    found = []
-    for head, (v, a) in zip(result.heads, blocks.sizes):
-        assert head is not None
-        A, V = balanced(*head)
-        found.append(FoundHead(A, V, RR, a, v))
-    return Heads(
-        standing="estimate",
-        reason=f"{len(found)} heads fit the function to {result.misfit:.1e}",
-        seed=seed,
-        outcome="found",
-        blocks=tuple(found),
-        ranks=ranks,
-        gap=blocks.gap,
-        residual=result.misfit,
-        amplification=blocks.amplification,
-    )
+        return Heads(standing="undecided", reason=reason, outcome="undecided", **known)
+    found = tuple(FoundHead(*balanced(*head), RR, a, v) for head, (v, a) in zip(heads, blocks.sizes))
+    reason = f"{len(found)} heads fit the function to {result.misfit:.1e}"
+    return Heads(standing="estimate", reason=reason, outcome="found", blocks=found, **known)
 
 
 def _exactly(table: Array, seed: int) -> Heads:

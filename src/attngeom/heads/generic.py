@@ -47,18 +47,8 @@ class GenericHeads(Result):
     prime: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "unique": self.unique,
-            "reason": self.reason,
-            "standing": self.standing,
-            "theorem": self.theorem,
-            "contact": self.contact,
-            "tangent_rank": self.tangent_rank,
-            "expected": self.expected,
-            "contact_rank": self.contact_rank,
-            "prime": self.prime,
-            "seed": self.seed,
-        }
+        claim = self.select("unique", "reason", "standing", "theorem", "contact")
+        return claim | self.select("tangent_rank", "expected", "contact_rank", "prime", "seed")
 
     def rows(self) -> Mapping[str, Any]:
         lines: dict[str, Any] = {"generic heads": "unique" if self.unique else "not proven", "reason": self.reason}

@@ -54,16 +54,11 @@ class Heads(Result):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "standing": self.standing,
+            **self.select("outcome", "reason", "standing"),
             "num_heads": len(self.blocks) if self.blocks else None,
             "unique": self.unique,
             "ranks": None if self.ranks is None else list(self.ranks),
-            "commutant": self.commutant,
-            "gap": self.gap,
-            "residual": self.residual,
-            "amplification": self.amplification,
+            **self.select("commutant", "gap", "residual", "amplification"),
             "heads": [block.to_json() for block in self.blocks],
             "seed": self.seed,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ class Hypothesis:
     holds: bool | None
 
     def to_json(self) -> dict[str, Any]:
-        return {"theorem": self.theorem, "statement": self.statement, "holds": self.holds}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

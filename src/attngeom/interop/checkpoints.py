@@ -20,7 +20,7 @@ from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
 from attngeom.interop.tensors import as_float64, open_tensors
-from attngeom.network import Architecture, Weights
+from attngeom.network import Architecture, Head, Weights
 from attngeom.network.attention import find_kind
 
 ROTARY = "rotary position embedding"
@@ -167,7 +167,7 @@ def _import(
         block = found[index]
         parts.append(block.layout.load(block.prefix, load))
         used |= set(block.names)
-    tensors, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
+    layers, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
     widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
     causal = _is_causal(config) if causal is None else causal
     residual = "model_type" in config if residual is None else residual
@@ -183,7 +183,7 @@ def _import(
             " model, or --idealised for its attention weights alone"
         )
     names = tuple(found[index].prefix for index in chosen)
-    return CheckpointImport(Weights.from_tensors(architecture, tensors, RR), names, unmodelled)
+    return CheckpointImport(Weights(architecture, RR, layers), names, unmodelled)
 
 
 def _is_causal(config: Mapping[str, Any]) -> bool:
@@ -212,11 +212,10 @@ def score_scale(kind: str, width: int) -> float:
 
 def _cut_heads(
     parts: Sequence[Projections], heads: int, key_value_heads: int | None, kind: str
-) -> tuple[dict[str, Array], list[int], int]:
+) -> tuple[tuple[tuple[Head, ...], ...], list[int], int]:
     """Cut the projections of each block into heads, repeating shared keys and values."""
-    tensors: dict[str, Array] = {}
-    attention, value_widths = [], set()
-    for index, part in enumerate(parts):
+    layers, attention, value_widths = [], [], set()
+    for part in parts:
         if part.Q.shape[0] % heads or part.O.shape[1] % heads:
             raise InputError(f"{heads} heads given for {part.Q.shape[0]} query rows; the heads must divide them")
         width, value_width = part.Q.shape[0] // heads, part.O.shape[1] // heads
@@ -229,17 +228,12 @@ def _cut_heads(
             )
         attention.append(width)
         value_widths.add(value_width)
-        scale = score_scale(kind, width)
-        for head in range(heads):
-            group = head * groups // heads
-            prefix = f"layers.{index}.heads.{head}"
-            tensors[f"{prefix}.Q"] = part.Q[head * width : (head + 1) * width] * scale
-            tensors[f"{prefix}.K"] = part.K[group * width : (group + 1) * width]
-            tensors[f"{prefix}.V"] = part.V[group * value_width : (group + 1) * value_width]
-            tensors[f"{prefix}.O"] = part.O[:, head * value_width : (head + 1) * value_width]
+        queries, outputs = np.split(part.Q * score_scale(kind, width), heads), np.split(part.O, heads, axis=1)
+        keys, values = (np.repeat(np.split(x, groups), heads // groups, axis=0) for x in (part.K, part.V))
+        layers.append(tuple(map(Head, queries, keys, values, outputs)))
     if len(value_widths) > 1:
         raise InputError(f"value widths {sorted(value_widths)} found; all blocks of one network need the same")
-    return tensors, attention, value_widths.pop()
+    return tuple(layers), attention, value_widths.pop()
 
 
 def _reason(name: str) -> str:

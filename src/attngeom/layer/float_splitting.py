@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from attngeom.exact import lapack
@@ -13,29 +10,14 @@ from attngeom.exact.precise import null_vector
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import symmetric_matrix
-from attngeom.layer.splitting import check_table
+from attngeom.layer.splitting import LayerSplitting, Status, check_table
 from attngeom.layer.tolerances import RECOVERED
 
 SWEEPS = 30
-
-FloatStatus = Literal["zero", "real", "complex", "none"]
-
-
-@dataclass(frozen=True, eq=False)
-class FloatSplitting:
-    """Points (A, V) whose table is closest to the given one, and the relative ``residual`` ‖T − T(A, V)‖ / ‖T‖.
-
-    ``separation`` tells how well A and V are determined (near 0: not at all). ``status`` "complex": the closest real
-    symmetric form is definite, so that only complex weights give this table.
-    """
-
-    status: FloatStatus
-    points: tuple[LayerMatrices, ...]
-    residual: float
-    separation: float
+COMPLEX = "the quadrics have definite common factors: only complex weights give them"
 
 
-def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> FloatSplitting:
+def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> LayerSplitting:
     """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative residual exceeds ``tolerance``.
 
     V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if
@@ -48,7 +30,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     check_table(table)
     size = float(np.linalg.norm(table))
     if size == 0:
-        return FloatSplitting("zero", (), 0.0, 0.0)
+        return LayerSplitting("zero", RR, (), 0, 0)
     candidates = [_from_directions(table, seed), *_rank_one(table)]
     scored = []
     for separation, A, V in candidates:
@@ -60,15 +42,19 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     scored.sort(key=lambda entry: 0.0 if entry[0] <= max(10 * least, 1e-13) else entry[0])
     best, separation, A, V = scored[0]
     if not best <= tolerance:
-        status: FloatStatus = "complex" if _is_definite(table, tolerance) else "none"
-        return FloatSplitting(status, (), best, separation)
+        status: Status = "complex" if _is_definite(table, tolerance) else "none"
+        reason = f"the closest layer misses the coefficients by {best:.1e}, more than {tolerance:.0e}"
+        reason = COMPLEX if status == "complex" else reason
+        return LayerSplitting(status, RR, (), 0, 0, (), reason, best, separation)
     points = [_normalised(A, V)]
     for residual, _, other_A, other_V in scored[1:]:
         # A second point of the fiber fits as well and has another A.
         if residual <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
             points.append(_normalised(other_A, other_V))
             break
-    return FloatSplitting("real", tuple(points), best, separation)
+    spectra = lapack.svdvals(points[0].A), lapack.svdvals(points[0].V)
+    rank_A, rank_V = (int(np.sum(values > max(1e-10, 100 * best) * values[0])) for values in spectra)
+    return LayerSplitting("real", RR, tuple(points), rank_A, rank_V, residual=best, separation=separation)
 
 
 def _angle(a: Array, b: Array) -> float:

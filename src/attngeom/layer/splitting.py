@@ -53,6 +53,8 @@ class LayerSplitting:
     "complex" (over Q(√D), D < 0: no real weights, but a limit point of the Zariski closure), "none" (no factorization
     over any field; ``obstructions`` has one entry for each choice of factors of the anchor quadric).
     ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero entry of V is 1.
+    ``reason`` says why there are no real weights. Floats are fitted by least squares, with ranks of the fit:
+    ``residual`` is ‖T − T(A, V)‖ / ‖T‖, and ``separation`` tells how well A and V are determined (near 0: not at all).
     """
 
     status: Status
@@ -61,6 +63,13 @@ class LayerSplitting:
     rank_A: int
     rank_V: int
     obstructions: tuple[Obstruction, ...] = ()
+    reason: str = ""
+    residual: float | None = None
+    separation: float | None = None
+
+    @classmethod
+    def none(cls, domain: Domain, *obstructions: Obstruction) -> LayerSplitting:
+        return cls("none", domain, (), 0, 0, obstructions, obstructions[0].reason)
 
 
 def split_layer(table: Array, domain: Domain) -> LayerSplitting:
@@ -84,7 +93,7 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     n, m = anchor
     split = split_quadric(table[n, m], d, domain)
     if split is None:
-        return LayerSplitting("none", domain, (), 0, 0, (_obstruction("product", table, domain, anchor, anchor),))
+        return LayerSplitting.none(domain, _obstruction("product", table, domain, anchor, anchor))
     factors = split.linear_factors(domain)
     if factors is None:
         return _split_irrational(table, domain, anchor, split)
@@ -92,7 +101,7 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     found = [_divide_table(table, domain, anchor, nu) for _, nu in choices]
     points = tuple(point for point in found if isinstance(point, LayerMatrices))
     if not points:
-        return LayerSplitting("none", domain, (), 0, 0, tuple(x for x in found if isinstance(x, Obstruction)))
+        return LayerSplitting.none(domain, *(x for x in found if isinstance(x, Obstruction)))
     return LayerSplitting("rational", domain, points, domain.rank(points[0].A), domain.rank(points[0].V))
 
 
@@ -166,8 +175,7 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         expected = domain.reduce(domain.reduce(q * h[row])[:, None] * base)
         failed = _first_difference(table[row], expected, domain)
         if failed is not None:
-            found = _obstruction("division", table, domain, (row, failed), anchor)
-            return LayerSplitting("none", domain, (), 0, 0, (found,))
+            return LayerSplitting.none(domain, _obstruction("division", table, domain, (row, failed), anchor))
     if domain.characteristic or split.square is None:
         raise DomainError(
             f"a table over {domain.name} whose quadrics have irrational factors was given; use Q or another prime"
@@ -184,4 +192,5 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         A = (k * (lead * scale))[:, None] * q[None, :]
         V = h[:, None] * (v * lead.inverse())[None, :]
         points.append(LayerMatrices(A, V, field))
-    return LayerSplitting("real" if D > 0 else "complex", field, tuple(points), 1, 1)
+    reason = "" if D > 0 else f"the factors are conjugate over {field.label}: there are no real weights"
+    return LayerSplitting("real" if D > 0 else "complex", field, tuple(points), 1, 1, reason=reason)

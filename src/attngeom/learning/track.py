@@ -7,7 +7,7 @@ laws) is proven elsewhere and only compared with.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class BlockRank:
         return self.gap is None or self.gap >= CLEAR_GAP
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "rank": self.rank, "full": self.full, "gap": self.gap, "distance": self.distance}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

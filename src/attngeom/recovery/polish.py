@@ -13,6 +13,7 @@ from attngeom.network import Weights, forward
 from attngeom.network.tangent import jacobian
 
 Moved = TypeVar("Moved")
+STEPS = 40
 
 
 def relative_residual(weights: Weights, X: Array, Y: Array) -> Array:
@@ -46,7 +47,7 @@ def damped_step(
     return None
 
 
-def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
+def polish(weights: Weights, X: Array, Y: Array) -> Weights:
     """Levenberg–Marquardt steps that fit φ(X) to Y, relative to the size of each Y; never worse than the start.
 
     Steps are measured relative to the norm of each tensor, so that it does not matter where the scale of the function
@@ -66,7 +67,7 @@ def polish(weights: Weights, X: Array, Y: Array, steps: int = 40) -> Weights:
     error = relative_residual(weights, X, Y)
     damping = 1e-4
     quiet = 0
-    for _ in range(steps):
+    for _ in range(STEPS):
         units, size = _tensor_norms(weights), np.linalg.norm(error)
 
         def move(step: Array, start: Weights = weights, units: Array = units) -> tuple[Array, Weights]:

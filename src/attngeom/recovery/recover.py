@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.exact import lapack
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import RR, Array
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.scaling import scale_to_one
-from attngeom.layer.splitting import split_layer
+from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox
@@ -98,84 +97,52 @@ def _recover_unit(
     coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float, causal: bool
 ) -> Recovery:
     domain = coefficients.domain
-    known: dict[str, Any] = {"standing": _standing(domain), "seed": seed, "domain": domain}
     if coefficients.t < 2:
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
         failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
         return Recovery.stopped(failure, seed=seed, domain=domain)
+    known: dict[str, Any] = {"standing": "proven" if domain.is_exact else "estimate", "seed": seed, "domain": domain}
     causal = architecture.causal if architecture is not None else causal or looks_causal(coefficients)
-    table = coefficients.table
     obstacle = check_copies(coefficients, causal, tolerance)
     if obstacle is not None:
         return Recovery.stopped(obstacle, **known)
-    if domain.rounds:
-        floats = split_layer_floats(np.ascontiguousarray(table), tolerance, seed)
-        if floats.status == "zero":
-            return _zero(coefficients, architecture, causal, seed)
-        known |= {"error_estimate": floats.residual, "separation": floats.separation}
-        if floats.status == "complex":
-            reason = "the quadrics have definite common factors: only complex weights give them"
-            return Recovery(outcome="closure_only", reason=reason, stage="splitting", **known)
-        if floats.status == "none":
-            reason = f"the closest layer misses the coefficients by {floats.residual:.1e}, more than {tolerance:.0e}"
-            return Recovery.stopped(Failure(stage="splitting", reason=reason), **known)
-        return _build(coefficients, architecture, causal, RR, floats.points, floats.residual, seed, floats.separation)
-    split = split_layer(table, domain)
-    if split.status == "zero":
-        return _zero(coefficients, architecture, causal, seed)
-    if split.status == "none":
-        return Recovery.stopped(Failure(stage="splitting", reason=split.obstructions[0].reason), **known)
+    table = np.ascontiguousarray(coefficients.table)
+    split = split_layer_floats(table, tolerance, seed) if domain.rounds else split_layer(table, domain)
+    known |= {"domain": split.domain, "error_estimate": split.residual, "separation": split.separation}
     if split.status == "complex":
-        reason = f"the factors are conjugate over {split.domain.label}: there are no real weights"
-        return Recovery(outcome="closure_only", reason=reason, stage="splitting", **known | {"domain": split.domain})
-    return _build(coefficients, architecture, causal, split.domain, split.points, 0.0, seed, None, split.rank_A)
-
-
-def _zero(coefficients: Coefficients, architecture: Architecture | None, causal: bool, seed: int) -> Recovery:
-    domain = coefficients.domain
-    point = LayerMatrices.zero(coefficients.d, coefficients.d_out, domain)
-    built = _build(coefficients, architecture, causal, domain, (point,), 0.0, seed, None, 0)
-    reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
-    return replace(built, reason=reason)
+        return Recovery(outcome="closure_only", reason=split.reason, stage="splitting", **known)
+    if split.status == "none":
+        return Recovery.stopped(Failure(stage="splitting", reason=split.reason), **known)
+    return _build(coefficients, architecture, causal, split, known | {"error_estimate": split.residual or 0.0})
 
 
 def _build(
     coefficients: Coefficients,
     architecture: Architecture | None,
     causal: bool,
-    domain: Domain,
-    points: tuple[LayerMatrices, ...],
-    error: float,
-    seed: int,
-    separation: float | None,
-    rank_A: int | None = None,
+    split: LayerSplitting,
+    known: dict[str, Any],
 ) -> Recovery:
     """The record with weights for each point, if the attention width allows it."""
     d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
-    if rank_A is None:
-        values = lapack.svdvals(points[0].A)
-        rank_A = int(np.sum(values > max(1e-10, 100 * error) * values[0]))
     if architecture is None:
-        architecture = Architecture((d, d_out), max(1, rank_A), tokens=t, causal=causal)
+        architecture = Architecture((d, d_out), max(1, split.rank_A), tokens=t, causal=causal)
     if architecture.widths != (d, d_out) or architecture.tokens != t or architecture.is_factored:
         raise InputError(
             f"coefficients of a map {d}×{t} → {d_out}×{t} given; one unfactored layer of that size is required"
         )
-    known: dict[str, Any] = {"standing": _standing(domain), "seed": seed, "domain": domain}
-    known |= {"error_estimate": error, "separation": separation}
-    if rank_A > architecture.attention[0]:
-        reason = f"A has rank {rank_A}, attention width {architecture.attention[0]} is too small"
+    if split.rank_A > architecture.attention[0]:
+        reason = f"A has rank {split.rank_A}, attention width {architecture.attention[0]} is too small"
         return Recovery.stopped(Failure(stage="attention width", reason=reason), **known)
-    weights = tuple(_weights(architecture, point, domain) for point in points)
-    count = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
-    return Recovery(outcome="recovered", reason=count, weights=weights, **known)
+    points = split.points or (LayerMatrices.zero(d, d_out, split.domain),)
+    weights = tuple(_weights(architecture, point) for point in points)
+    reason = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
+    if split.status == "zero":
+        reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
+    return Recovery(outcome="recovered", reason=reason, weights=weights, **known)
 
 
-def _standing(domain: Domain) -> Standing:
-    return "proven" if domain.is_exact else "estimate"
-
-
-def _weights(architecture: Architecture, point: LayerMatrices, domain: Domain) -> Weights:
-    if domain.rounds:
-        return lift_virtual(VirtualWeights((point.A,), point.V, domain, architecture.rule), architecture)
-    return weights_from_matrices(architecture, [point.A], [point.V], domain)
+def _weights(architecture: Architecture, point: LayerMatrices) -> Weights:
+    if point.domain.rounds:
+        return lift_virtual(VirtualWeights((point.A,), point.V, point.domain, architecture.rule), architecture)
+    return weights_from_matrices(architecture, [point.A], [point.V], point.domain)

@@ -77,16 +77,11 @@ class Recovery(Result):
 
     def to_json(self) -> dict[str, Any]:
         record = {
-            "outcome": self.outcome,
-            "reason": self.reason,
+            **self.select("outcome", "reason"),
             "num_points": len(self.weights),
             "exact": self.is_exact,
             "domain": self.domain.name,
-            "error_estimate": self.error_estimate,
-            "queries": self.queries,
-            "precision": self.precision,
-            "separation": self.separation,
-            "seed": self.seed,
+            **self.select("error_estimate", "queries", "precision", "separation", "seed"),
         }
         if self.weights and self.weights[0].architecture.num_layers == 1:
             record["points"] = [

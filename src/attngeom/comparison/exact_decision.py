@@ -1,0 +1,140 @@
+"""Rational networks compared: a symmetry, equal layers, theorems on virtual weights, or inputs that separate them.
+
+Lightning networks are evaluated modulo primes, where that is all that is left; softmax and sigmoid ones in balls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attngeom.comparison.evaluation import NEGLIGIBLE, present_separation, separate_exact
+from attngeom.comparison.layerwise import fits_table, layerwise_equality
+from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
+from attngeom.comparison.results import UNTOLD, Comparison, Ruling, Separation
+from attngeom.comparison.separation import separate_balls, separate_consensus
+from attngeom.comparison.steps import Report, ignore
+from attngeom.comparison.virtual import compare_virtual, virtual_scales
+from attngeom.errors import InputError
+from attngeom.exact.domains import GF, QQ
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.inspection.fibers import virtual_fiber
+from attngeom.inspection.hypotheses import check_hypotheses, failed
+from attngeom.network import Symmetry, Weights, forward
+
+SCREEN_TOKENS = 8
+CARRIED = "a symmetry carries the first weights to the second"
+
+
+def compare_lightning(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
+    """The verdict on two rational lightning networks; without a proof of equality, equality modulo random primes."""
+    one, two = clear(first), clear(second)
+    separation = screen(one, two, seed)
+    if separation is not None:
+        return _differ(separation, seed)
+    report("aligning", 0, None)
+    found = match_rational(one, two)
+    if isinstance(found, Symmetry):
+        return Comparison.proven(True, CARRIED, seed=seed, symmetry=found)
+    hypotheses = failed(check_hypotheses(first))
+    why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
+    if virtual_scales(first, second) is not None:
+        reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
+        return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses)
+    equality = layerwise_equality(first, second)
+    if equality is not None:
+        reason = f"the layers have equal coefficients up to a change of basis; {why}"
+        mixings = equality.mixings if any(G is not None and len(G) > 1 for G in equality.mixings) else ()
+        return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses, mixings=mixings)
+    result = separate_exact(first, second, report=report)
+    if isinstance(result, Separation):
+        return _differ(result, seed)
+    if first.architecture.num_layers == 1 and fits_table(first):
+        reason = f"the coefficients of the layer differ, at no input that was tried; {why}"
+        return Comparison.proven(False, reason, seed=seed)
+    reason = f"equal outputs at {result.evaluations} random inputs mod {len(result.primes)} random primes; {why}"
+    certain = result.error_probability <= NEGLIGIBLE
+    return Comparison(
+        same_function=True if certain else None,
+        standing="probabilistic" if certain else "undecided",
+        reason=reason,
+        seed=seed,
+        error_probability=result.error_probability,
+        primes=result.primes,
+        entropy=result.entropy,
+        failed_hypotheses=hypotheses,
+    )
+
+
+def _differ(separation: Separation, seed: int) -> Comparison:
+    p = separation.domain.characteristic
+    where = f" (their residues mod {p} differ)" if p else ""
+    reason = f"the outputs at the separating input differ{where}"
+    return Comparison.proven(False, reason, seed=seed, separation=separation)
+
+
+def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separation | None:
+    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero.
+
+    A difference is a proof; agreement says nothing, for the prime is known to everybody.
+    """
+    width, tokens = first.architecture.widths[0], first.architecture.tokens
+    X = np.zeros((width, tokens), dtype=np.int64)
+    visible = min(tokens, SCREEN_TOKENS)
+    X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
+    field = GF(WORD_PRIME)
+    try:
+        one, two = (forward(network.weights.to(field), field.convert(X[:, :visible])) for network in (first, second))
+    except InputError:
+        return None
+    if field.equal(one, two):
+        return None
+    # The other tokens are zero, and so are their outputs.
+    outputs = tuple(np.pad(output, ((0, 0), (0, tokens - visible))) for output in (one, two))
+    return present_separation(first, second, QQ.convert(X), (outputs[0], outputs[1]), field)
+
+
+def compare_transcendental(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
+    """The verdict on two rational softmax or sigmoid networks.
+
+    Decided without exception for one layer of heads (Theorems D and S); for softmax with one head and no skip
+    connection (Theorem A; causal: Theorem A', which leaves a case open for t = 2), and for one token; for sigmoid
+    with one head, neither skip connection nor mask, and no M_i = 0 before the last (Theorem S).
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1, kind="softmax"), QQ, seed=0)
+    >>> compare_transcendental(w, w, 0).standing
+    'proven'
+    """
+    architecture = first.architecture
+    known: dict[str, Any] = {"seed": seed, "fiber": virtual_fiber(first)}
+    report("aligning", 0, None)
+    found = match_rational(clear(first), clear(second))
+    if isinstance(found, Symmetry):
+        return Comparison.proven(True, CARRIED, symmetry=found, **known)
+    hypotheses = failed(check_hypotheses(first))
+    verdict = UNTOLD
+    if architecture.has_virtual_weights:
+        verdict = compare_virtual(first, second)
+    elif layerwise_equality(first, second) is not None:
+        verdict = Ruling(True, "the layers are equal up to a change of basis")
+    elif architecture.num_layers == 1 and architecture.rule.head_theorem is not None:
+        theorem = architecture.rule.head_theorem
+        verdict = Ruling(False, f"the heads differ after those with one A are added up ({theorem})")
+    if verdict.same:
+        return Comparison.proven(True, verdict.reason, failed_hypotheses=hypotheses, **known)
+    separation = separate_balls(first, second, seed, report)
+    if separation is not None:
+        reason = "the outputs at the separating input differ, enclosed by disjoint balls"
+        return Comparison.proven(False, reason, separation=separation, **known)
+    separation = separate_consensus(first, second) if architecture.rule.is_normalised else None
+    if separation is not None:
+        reason = "the outputs at the separating input, whose tokens are equal, differ"
+        return Comparison.proven(False, reason, separation=separation, **known)
+    if verdict.same is False:
+        return Comparison(same_function=False, standing="theorem", reason=verdict.reason, **known)
+    reason = verdict.reason or f"no symmetry was found ({found.stage}: {found.reason})"
+    reason = f"{reason}; the outputs agree to 256 bits at random inputs"
+    return Comparison(same_function=None, standing="undecided", reason=reason, failed_hypotheses=hypotheses, **known)
