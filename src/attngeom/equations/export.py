@@ -52,14 +52,8 @@ def _members(family: Family, stop: int | None) -> Iterator[Invariant]:
 
 
 def _as_lines(members: Iterable[Invariant], form: str) -> Iterator[str]:
-    for invariant in members:
-        polynomial = WRITERS[form](invariant.polynomial())
-        if form == "latex":
-            yield f"% {invariant.label}\n\\[ {polynomial} \\]"
-        elif form == "sympy":
-            yield f"{polynomial}  # {invariant.label}"
-        else:
-            yield f"{invariant.label}: {polynomial}"
+    line = {"latex": "% {0}\n\\[ {1} \\]", "sympy": "{1}  # {0}"}.get(form, "{0}: {1}")
+    return (line.format(invariant.label, WRITERS[form](invariant.polynomial())) for invariant in members)
 
 
 def member_record(invariant: Invariant) -> dict[str, object]:
