@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations
-from math import comb
 
 import numpy as np
 
@@ -53,40 +52,29 @@ def format_square(square: Square) -> str:
 
 
 @lru_cache(maxsize=64)
-def _square_places(m: int) -> tuple[Array, Array]:
-    """The basis of S_22 U as places of 2-subsets: products (n, 2), then sums of two products (n', 4)."""
+def _square_places(m: int) -> Array:
+    """The basis of S_22 U as places of 2-subsets: two for each product, −1 where there is no second product."""
     place = {pair: k for k, pair in enumerate(combinations(range(m), 2))}
     rows = [[place[b] for factors in square for b in factors] for square in target_squares(m)]
-    single = [row for row in rows if len(row) == 2]
-    return np.array(single, dtype=np.int64).reshape(-1, 2), np.array(rows[len(single) :], dtype=np.int64).reshape(-1, 4)
+    return np.array([[*row, -1, -1][:4] for row in rows], dtype=np.int64).reshape(-1, 4)
 
 
 def used_pairs(m: int, squares: Array | None) -> Array:
     """The places of the 2-subsets of targets that occur in these elements of the basis of S_22 U, by default in all."""
-    if squares is None:
-        return np.arange(comb(m, 2))
-    single, double = _square_places(m)
-    first, second = _choose(single, double, squares)
-    return np.unique(np.concatenate([first.ravel(), second.ravel()]))
-
-
-def _choose(single: Array, double: Array, squares: Array) -> tuple[Array, Array]:
-    """The chosen elements of the basis among its products and among its sums."""
-    number = len(single)
-    return single[squares[squares < number]], double[squares[squares >= number] - number]
+    places = np.unique(_square_places(m) if squares is None else _square_places(m)[squares])
+    return places[places >= 0]
 
 
 def on_target_squares(
     product: Callable[[Array, Array], Array], m: int, domain: Domain, squares: Array | None = None
 ) -> Array:
-    """A symmetric bilinear function of 2-subsets of targets on the basis of S_22 U, or on these increasing elements.
+    """A symmetric bilinear function of 2-subsets of targets on the basis of S_22 U, or on these elements.
 
     ``product`` takes places of 2-subsets and returns its values along the first axis.
     """
-    single, double = _square_places(m)
-    if squares is not None:
-        single, double = _choose(single, double, squares)
-    parts = [product(single[:, 0], single[:, 1])] if len(single) else []
-    if len(double):
-        parts.append(domain.reduce(product(double[:, 0], double[:, 1]) + product(double[:, 2], double[:, 3])))
-    return np.concatenate(parts)
+    rows = _square_places(m) if squares is None else _square_places(m)[squares]
+    values = product(rows[:, 0], rows[:, 1])
+    sums = np.flatnonzero(rows[:, 2] >= 0)
+    if len(sums):
+        values[sums] = domain.reduce(values[sums] + product(rows[sums, 2], rows[sums, 3]))
+    return values
