@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
@@ -234,24 +234,14 @@ def dimension(
         else:
             standing = "undecided"
             reason = f"proven to be between {lower.value} and {upper.value}; the lower bound is given"
-    return Dimension(
+    return replace(
+        _by_formula(architecture, known, upper, seed, started),
         standing=standing,
         reason=reason,
-        seed=seed,
-        architecture=architecture,
         dimension=value,
-        upper=upper,
-        formula=known or _closest(architecture),
         lower=lower,
         error_probability=probability,
-        seconds=time.perf_counter() - started,
     )
-
-
-def _closest(architecture: Architecture) -> DimensionFormula | None:
-    """A formula that has a value here although its hypotheses fail; its record says so."""
-    candidates = formulas(architecture)
-    return candidates[-1] if candidates else None
 
 
 def _by_formula(
@@ -266,6 +256,8 @@ def _by_formula(
     if known is not None:
         standing = "theorem" if known.status == "theorem" else "estimate"
         reason = f"{known.source}: {words[known.status]}"
+    # A formula whose hypotheses fail may have a value all the same; its record says so.
+    closest = next(reversed(formulas(architecture)), None)
     return Dimension(
         standing=standing,
         reason=reason,
@@ -273,7 +265,7 @@ def _by_formula(
         architecture=architecture,
         dimension=None if known is None else known.value,
         upper=upper,
-        formula=known or _closest(architecture),
+        formula=known or closest,
         seconds=time.perf_counter() - started,
     )
 

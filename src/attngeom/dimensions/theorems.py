@@ -86,7 +86,7 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     >>> lightning_network(Architecture((3, 5, 3), 2)).value
     23
     """
-    if architecture.kind != "lightning":
+    if not architecture.rule.is_polynomial:
         return None
     r, alpha = reached_ranks(architecture)
     conditions = (
@@ -164,7 +164,7 @@ def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
     >>> lightning_heads(Architecture((4, 4), 2, heads=2)).value
     46
     """
-    if architecture.kind != "lightning" or architecture.num_layers != 1 or architecture.heads < 2:
+    if not architecture.rule.is_polynomial or architecture.num_layers != 1 or architecture.heads < 2:
         return None
     layer = architecture.layer(0)
     v = layer.value_width or 0

@@ -90,15 +90,12 @@ class Weights:
                 raise InputError(
                     f"tensor {str(name)[:60]!r} given; the architecture has {', '.join(list(shapes)[:4])} …"
                 )
-        arrays = {}
-        for name, shape in shapes.items():
+        arrays = []
+        for name in shapes:
             if name not in tensors:
                 raise InputError(f"tensor {name!r} is missing; {len(shapes)} tensors are required")
-            array = domain.convert(tensors[name])
-            if array.shape != shape:
-                raise InputError(f"tensor {name} of shape {array.shape} given; shape {shape} is required")
-            arrays[name] = array
-        return cls(architecture, domain, _group(architecture, list(arrays.values())))
+            arrays.append(domain.convert(tensors[name]))
+        return cls(architecture, domain, _group(architecture, arrays))
 
     @classmethod
     def from_vector(cls, architecture: Architecture, vector: Array, domain: Domain) -> Weights:

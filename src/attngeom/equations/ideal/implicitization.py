@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from attngeom.equations.ideal.answers import CompletenessResult, IdealSummary
+from attngeom.equations.ideal.answers import IdealSummary
 from attngeom.equations.ideal.completeness import check_complete, check_reach
 from attngeom.equations.ideal.completeness import complete as complete_by_theorem
 from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.limits import Limits, OverBudget
-from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
@@ -56,7 +54,16 @@ def implicitize(
     if complete and check:
         check_reach(variety.d, variety.a, variety.num_targets)
     degrees = run.degrees()
-    summary = _summary(run, degrees, run.stopped)
+    summary = IdealSummary(
+        standing="undecided",
+        reason="",
+        seed=run.seed,
+        variety=variety,
+        method=run.method,
+        primes=(run.prime,),
+        degrees=degrees,
+        stopped=run.stopped,
+    )
     if check is not False and run.stopped is None:
         summary = _repeat(summary, method, limits, progress)
     try:
@@ -65,22 +72,11 @@ def implicitize(
     except OverBudget as reason:
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
     if complete:
-        summary = replace(summary, completeness=_complete(variety, run, bool(check), limits, progress))
+        sizes = (variety.d, variety.a, variety.num_targets)
+        checked = check_complete(*sizes, limits=limits, progress=progress, run=run) if check else None
+        summary = replace(summary, completeness=checked or complete_by_theorem(*sizes))
     standing = _standing(summary)
     return replace(summary, standing=standing, reason=_reason(summary, standing))
-
-
-def _summary(run: Run, degrees: Iterable[DegreeSummary], stopped: str | None) -> IdealSummary:
-    return IdealSummary(
-        standing="undecided",
-        reason="",
-        seed=run.seed,
-        variety=run.variety,
-        method=run.method,
-        primes=(run.prime,),
-        degrees=tuple(degrees),
-        stopped=stopped,
-    )
 
 
 def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progress: OnWeight | None) -> IdealSummary:
@@ -111,13 +107,6 @@ def _with_generators(summary: IdealSummary, families: bool, vectors: bool, prove
     if vectors or prove:
         summary = replace(summary, degrees=prove_dimensions(summary.degrees, found))
     return summary
-
-
-def _complete(variety: Variety, run: Run, check: bool, limits: Limits, progress: OnWeight | None) -> CompletenessResult:
-    sizes = (variety.d, variety.a, variety.num_targets)
-    if not check:
-        return complete_by_theorem(*sizes)
-    return check_complete(*sizes, limits=limits, progress=progress, run=run)
 
 
 def _standing(summary: IdealSummary) -> Standing:
