@@ -24,7 +24,7 @@ from tests.certification.cases import (
     random_layer,
     table,
 )
-from tests.effort import repeat
+from tests.effort import choose, repeat, thorough
 
 
 def checked(coefficients: Coefficients, attention: int | None = None) -> Certification:
@@ -166,10 +166,10 @@ def test_term_outside_the_support_is_refuted() -> None:
     assert (result.violated.family, result.violated.value) == ("support", "3/7")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_large_layers_are_decided(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "d"), [(0, 6), *thorough((0, 9), (1, 9))])
+def test_large_layers_are_decided(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
-    coefficients = from_matrices(QQ.random((9, 9), rng), QQ.random((7, 9), rng), 2)
+    coefficients = from_matrices(QQ.random((d, d), rng), QQ.random((d - 2, d), rng), 2)
     assert checked(coefficients).verdict == "realizable"
     assert checked(change_table(coefficients, rng)).verdict == "not_realizable"
     assert checked(coefficients, 4).verdict == "not_realizable"
@@ -241,7 +241,7 @@ def test_float_layers_are_recognised_at_every_scale() -> None:
 
 def test_float_layers_far_from_attention_are_refused() -> None:
     rng = np.random.default_rng(7)
-    for _ in range(8):
+    for _ in range(choose(4, 8)):
         d, d_out = int(rng.integers(2, 5)), int(rng.integers(1, 4))
         cross = rng.standard_normal((d_out, d * (d + 1) // 2, d))
         result = certify(from_table(cross, 2, RR))

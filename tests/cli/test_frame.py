@@ -12,6 +12,7 @@ import pytest
 from attngeom.cli import app
 from attngeom.cli.encoding import to_plain
 from attngeom.verification import Certificate
+from tests.effort import choose, thorough
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = {
@@ -107,7 +108,7 @@ def test_closed_pipe_exits_like_other_tools():
 ENCODINGS = ("ascii", "cp1252", "latin-1", "utf-8")
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ENCODINGS[: choose(2, 4)])
 def test_any_encoding_of_stdout(encoding):
     dim = ["dim", "--widths", "2,2", "--attention", "1"]
     done = program(*dim, env={"PYTHONIOENCODING": encoding}, capture_output=True)
@@ -223,7 +224,7 @@ def test_absurd_numbers_are_one_line(arguments, capfd):
     [
         ("bash", "attngeom imp", "implicitize"),
         ("zsh", "attngeom dim --pro", "--prove"),
-        ("fish", "attngeom dim --pro", "--prove"),
+        *thorough(("fish", "attngeom dim --pro", "--prove")),
     ],
 )
 def test_completion(shell, line, found):

@@ -11,6 +11,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, triple_index
+from tests.effort import choose
 from tests.exact.expressions import as_sympy
 
 VARIETIES = [
@@ -125,7 +126,7 @@ def test_members_written_out_by_hand() -> None:
     assert same("veronese-catalecticant-2", 0, D[2, 0] * D[0, 2] - D[1, 1] ** 2, square)
 
 
-SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.span is not None and f.count < 250]
+SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.span is not None and f.count < choose(100, 250)]
 
 
 @pytest.mark.parametrize(("variety", "name"), SMALL, ids=str)

@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
+from tests.effort import choose
 from tests.models.cases import DATA, FAMILIES
 
 
@@ -130,7 +131,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_proof(capsys: pytest.CaptureFixture[str]) -> None:
-    code, record = call(capsys, "inspect", str(DATA / "llama" / "config.json"), "--prove")
+    code, record = call(capsys, "inspect", str(DATA / choose("qwen3", "llama") / "config.json"), "--prove")
     assert code == 0 and record["proven"] == "rank mod p" and record["proof"]["standing"] == "proven"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from math import comb
 
 from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult
@@ -144,6 +145,7 @@ def complete(d: int, a: int, targets: int) -> CompletenessResult:
     )
 
 
+@cache
 def check_theorem() -> int:
     """Recompute the finite part of Theorem 6 that all sizes share: Tor of M(x), and the bound that follows.
 
