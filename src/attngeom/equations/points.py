@@ -12,8 +12,9 @@ import numpy as np
 from attngeom.equations.variety import Variety, cross_name, single_name
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
-from attngeom.exact.multisets import pair_index, pairs, triples
-from attngeom.layer.coefficients import Coefficients
+from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
+from attngeom.layer.coefficients import Coefficients, divide, quadric_table, symmetrize
+from attngeom.network.attention.rule import swap
 
 MAX_VARIABLES = 5000
 """Variables of a polynomial ring in all coordinates; each monomial stores as many exponents."""
@@ -89,18 +90,13 @@ def cross_coordinates(A: Array, V: Array, domain: Domain) -> Array:
     >>> cross_coordinates(QQ.convert([[3], [4]]), QQ.convert([[1, 2]]), QQ).tolist()
     [[[3], [5], [8]]]
     """
-    k, l = np.array(pairs(A.shape[-2])).T
-    left = domain.times(V[..., k, None], A[..., None, l, :])
-    right = domain.times(V[..., l, None], A[..., None, k, :])
-    return np.asarray(domain.times(domain.reduce(left + right), domain.convert(["1/2"])))
+    return divide(swap(quadric_table(A, V, domain)), pair_orbits(A.shape[-2])[:, None], domain)
 
 
 def single_coordinates(cross: Array, d: int, domain: Domain) -> Array:
     """y_R, the mean of y_{S,m} over the choice of the target m among the three indices R, from (…, D, d)."""
-    index = pair_index(d)
-    k, l, m = np.array(triples(d)).T
-    total = domain.reduce(cross[..., index[k, l], m] + cross[..., index[k, m], l])
-    return np.asarray(domain.times(domain.reduce(total + cross[..., index[l, m], k]), domain.convert(["1/3"])))
+    ordinary = domain.times(cross, domain.convert(pair_orbits(d))[:, None])
+    return divide(symmetrize(ordinary, d, domain), triple_orbits(d), domain)
 
 
 def place(A: Array, V: Array, variety: Variety, domain: Domain) -> Points:

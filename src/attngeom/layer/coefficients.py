@@ -80,12 +80,12 @@ class Coefficients:
     @property
     def scaled_single(self) -> Array:
         """y_R = c(R) / |orbit of R|."""
-        return _divide(self.single, triple_orbits(self.d), self.domain)
+        return divide(self.single, triple_orbits(self.d), self.domain)
 
     @property
     def scaled_cross(self) -> Array:
         """y_{S,m} = c(S, m) / |orbit of S|."""
-        return _divide(self.cross, pair_orbits(self.d)[:, None], self.domain)
+        return divide(self.cross, pair_orbits(self.d)[:, None], self.domain)
 
     def evaluate(self, X: Array) -> Array:
         """F(X), of shape (..., d_out, t), for X of shape (..., d, t)."""
@@ -186,7 +186,8 @@ def locate(output: Entry, monomial: Monomial, d: int) -> tuple[str, tuple[int, .
     return "cross", (i, j, n - (n > j), int(pair_index(d)[context[0][0], context[1][0]]), targets[0])
 
 
-def _divide(a: Array, orbits: Array, domain: Domain) -> Array:
+def divide(a: Array, orbits: Array, domain: Domain) -> Array:
+    """Ordinary coefficients, over the sizes of the orbits of their labels: the scaled ones."""
     inverses = domain.convert([[f"1/{n}"] for n in orbits.ravel()]).reshape(orbits.shape)
     return domain.reduce(a * inverses)
 

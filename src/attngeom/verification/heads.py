@@ -16,7 +16,7 @@ from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.layer.coefficients import Coefficients, array_shapes, expand_matrices, symmetrize
+from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.layer import check_violated, read_coefficients
@@ -205,9 +205,7 @@ def _coefficients(part: Array, d: int) -> Coefficients:
     n, m, S = part.shape
     cross = QQ.zeros((n, S, d))
     cross[:, :, :m] = np.swapaxes(part, 1, 2)
-    shapes = array_shapes(d, n, 2)
-    single = np.broadcast_to(symmetrize(cross, d, QQ)[:, None], shapes[0])
-    return Coefficients(d, n, 2, single, np.broadcast_to(cross[:, None, None], shapes[1]), QQ)
+    return Coefficients.of_cross(cross, 2, QQ)
 
 
 def _read_pairs(value: Any, n: int, m: int) -> list[Pair]:

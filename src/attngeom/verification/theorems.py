@@ -30,7 +30,7 @@ def _flags(architecture: Architecture) -> int:
     seen = r[last]
     for i in range(last - 1, 0, -1):
         seen = min(r[i], 2 * alpha[i] + seen)
-        total += (r[i] - (r[i] - seen)) * (r[i - 1] - r[i])
+        total += seen * (r[i - 1] - r[i])
     return total
 
 
