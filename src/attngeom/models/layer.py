@@ -7,7 +7,7 @@ whether the file has a place for it is said by the `TransformerBlock` that descr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -165,6 +165,15 @@ class LayerWeights:
 def pick_columns(matrix: Array, order: Array) -> Array:
     """matrix[:, order], by rows of the transpose where that is how the matrix lies in memory."""
     return matrix.T[order].T if matrix.flags.f_contiguous else np.take(matrix, order, axis=1)
+
+
+BLOCK = 2**17
+
+
+def row_blocks(array: Array) -> Iterator[slice]:
+    """Slices of the first axis of about `BLOCK` entries each, for passes that stay in the cache."""
+    step = max(1, BLOCK * len(array) // max(array.size, 1))
+    return (slice(start, start + step) for start in range(0, len(array), step))
 
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:

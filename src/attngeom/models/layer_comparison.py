@@ -82,7 +82,7 @@ def compare_layers(
         folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
-    found = recover(block, folded[0], folded[1], ordered=bool(stack.relative_buckets))
+    found = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
     misfits = layer_misfits(block, folded[0], found, unit, noise)
     comparison = _judge(layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, found.condition)
     if comparison.same is False:

@@ -8,6 +8,7 @@ digits by folding (cancellation of mean directions and of constants).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,11 +17,19 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import (
+    Affine,
+    AttentionWeights,
+    ExpertsWeights,
+    LayerWeights,
+    MLPWeights,
+    NormWeights,
+    row_blocks,
+)
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
-from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput
+from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput, Units
 
 FLOOR = 1e-12
 """In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
@@ -29,7 +38,6 @@ PLAIN = 1.4
 ROUNDING = 0.42
 """Root mean square of the relative error of rounding to nearest, in units of the roundoff."""
 MARGIN = 1.6
-BLOCK = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +95,21 @@ def layer_misfits(
         if len(values):
             result.append(Misfits(part=part, values=values, expected=limits * max(unit, FLOOR)))
 
-    _add_attention(
-        add, "", target.attention, found.moved.attention, _growth("attention", target.attention, found, noise)
-    )
-    if target.cross is not None and found.moved.cross is not None:
+    other = found.aligned
+    _add_attention(add, "", target.attention, other.attention, _growth("attention", target.attention, found, noise))
+    if target.cross is not None and other.cross is not None:
         growth = _growth("cross", target.cross, found, noise)
-        _add_attention(add, "cross.", target.cross, found.moved.cross, growth)
-    _add_mlp(add, "", target.mlp, found.moved.mlp)
+        _add_attention(add, "cross.", target.cross, other.cross, growth)
+    _add_mlp(add, target.mlp, other.mlp, found.units)
     for name, norm in target.norms.items():
-        other = found.moved.norms[name]
-        add(f"norm {name}", _whole(norm.gain, other.gain))
-        if np.any(norm.bias) or np.any(other.bias):
-            add(f"norm bias {name}", _whole(norm.bias, other.bias))
+        _add_norm(add, name, norm, other.norms[name])
     return result
+
+
+def _add_norm(add: Add, name: str, norm: NormWeights, other: NormWeights) -> None:
+    add(f"norm {name}", _whole(norm.gain, other.gain))
+    if np.any(norm.bias) or np.any(other.bias):
+        add(f"norm bias {name}", _whole(norm.bias, other.bias))
 
 
 def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
@@ -145,20 +155,30 @@ def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[
     if not a:
         return np.zeros(groups), np.zeros(len(outer))
     back = lapack.inv(matrices)
-    source = back @ inner
-    # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it.
-    variances = (noise * ROUNDING) ** 2 * (inner**2 + matrices**2 @ source**2)
-    spread = lapack.pinv(inner @ inner.transpose(0, 2, 1), rcond=1e-13, hermitian=True) @ inner
-    shift = variances @ (spread**2).transpose(0, 2, 1)
+    source, own, mixed = (back @ inner) ** 2, inner**2, matrices**2
+    # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it:
+    # own + mixed source, of which only the sum and the product with the squares of inner⁺ are needed.
+    columns = ((_inverse(inner @ inner.transpose(0, 2, 1)) @ inner) ** 2).sum(axis=1)[..., None]
+    shift = (own @ columns + mixed @ (source @ columns))[..., 0] * (noise * ROUNDING) ** 2
+    sizes_in = own.sum(axis=(1, 2))
+    variance = sizes_in + (mixed.sum(axis=1) * source.sum(axis=2)).sum(axis=1)
     share = len(outer) // groups
-    squares = (outer**2).sum(axis=1)
-    moved = (squares * np.repeat(shift.sum(axis=2), share, axis=0)).sum(axis=1)
-    carried = ((outer @ np.repeat(matrices, share, axis=0)) ** 2).sum(axis=1)
-    own = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
-    left = variances.sum(axis=(1, 2)) * max(1 - a / width, 1 / width)
-    sizes_in, sizes_out = (inner**2).sum(axis=(1, 2)), squares.sum(axis=1)
+    squares = np.einsum("hda,hda->ha", outer, outer)
+    moved = (squares * np.repeat(shift, share, axis=0)).sum(axis=1)
+    carried = outer @ np.repeat(matrices, share, axis=0)
+    carried = np.einsum("hda,hda->ha", carried, carried)
+    rounded = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
+    left = (noise * ROUNDING) ** 2 * variance * max(1 - a / width, 1 / width)
+    sizes_out = squares.sum(axis=1)
     safe_in, safe_out = np.where(sizes_in > 0, sizes_in, 1.0), np.where(sizes_out > 0, sizes_out, 1.0)
-    return np.sqrt(left / safe_in), np.sqrt((moved + ROUNDING**2 * own) / safe_out)
+    return np.sqrt(left / safe_in), np.sqrt((moved + ROUNDING**2 * rounded) / safe_out)
+
+
+def _inverse(grams: Array) -> Array:
+    """Inverses of Gram matrices, pseudoinverses where one has none."""
+    if np.all(lapack.cond_one(grams) < 1e12):
+        return lapack.inv(grams)
+    return lapack.pinv(grams, rcond=1e-13, hermitian=True)
 
 
 def _norms(array: Array) -> Array:
@@ -168,39 +188,45 @@ def _norms(array: Array) -> Array:
 
 def _squares(array: Array, other: Array | None = None) -> Array:
     """Sum of squares of every entry of the first axis, of the difference if another array is given, block by block."""
-    count = len(array)
-    found = np.empty(count)
-    step = max(1, BLOCK * count // max(array.size, 1))
-    for start in range(0, count, step):
-        rows = array[start : start + step]
-        rows = rows if other is None else rows - other[start : start + step]
+    found = np.empty(len(array))
+    for part in row_blocks(array):
+        rows = array[part] if other is None else array[part] - other[part]
         rows = rows.reshape(len(rows), -1)
         if np.iscomplexobj(rows):
-            rows = np.concatenate([rows.real, rows.imag], axis=1)
-        found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+            rows = np.ascontiguousarray(rows).view(rows.real.dtype)
+        found[part] = np.einsum("ij,ij->i", rows, rows)
     return found
 
 
 def relative(a: Array, b: Array) -> Array:
     """‖a_i − b_i‖ / ‖a_i‖ per entry of the first axis; 0 where both vanish, 1 where only a vanishes."""
-    if a is b or (a.flags.c_contiguous and np.array_equal(a, b)):
-        return np.zeros(len(a))
-    sizes, gaps = _norms(a), np.sqrt(_squares(a, b))
-    return np.where(sizes > 0, gaps / np.where(sizes > 0, sizes, 1.0), np.where(gaps > 0, 1.0, 0.0))
+    return np.zeros(len(a)) if a is b else _ratio(_squares(a, b), _squares(a))
 
 
-def _columns(a: Array, b: Array) -> Array:
-    """The same per column, without transposing what lies by rows."""
-    if a.T.flags.c_contiguous:
-        return relative(a.T, b.T)
-    step = max(1, BLOCK // max(a.shape[1], 1))
-    sizes, gaps = np.zeros(a.shape[1]), np.zeros(a.shape[1])
-    for start in range(0, len(a), step):
-        rows, gap = a[start : start + step], a[start : start + step] - b[start : start + step]
-        sizes += np.einsum("ij,ij->j", rows, rows)
-        gaps += np.einsum("ij,ij->j", gap, gap)
-    safe = np.where(sizes > 0, sizes, 1.0)
-    return np.where(sizes > 0, np.sqrt(gaps / safe), np.where(gaps > 0, 1.0, 0.0))
+def _ratio(gaps: Array, sizes: Array) -> Array:
+    """Roots of gaps over sizes; for size 0 it is 1, or 0 without a gap."""
+    return np.where(sizes > 0, np.sqrt(gaps / np.where(sizes > 0, sizes, 1.0)), np.where(gaps > 0, 1.0, 0.0))
+
+
+def _gathered(a: Array, b: Array, order: Array, factors: Array) -> Array:
+    """The same for rows order[i] of b times factors[i], made block by block; by columns if a lies so in memory."""
+    by_columns = a.flags.f_contiguous and not a.flags.c_contiguous
+    left, right = (a.T, b.T) if by_columns else (a, b)
+    scales, plain = factors.astype(b.dtype), bool(np.all(factors == 1))
+    sizes, gaps = np.zeros(len(a)), np.zeros(len(a))
+    for part in row_blocks(left):
+        rows = left[part]
+        if by_columns:
+            other = np.take(right[part], order, axis=1)
+            gap = np.subtract(rows, other if plain else np.multiply(other, scales, out=other), out=other)
+            sizes += np.einsum("ij,ij->j", rows, rows)
+            gaps += np.einsum("ij,ij->j", gap, gap)
+        else:
+            other = right[order[part]]
+            gap = np.subtract(rows, other if plain else np.multiply(other, scales[part, None], out=other), out=other)
+            sizes[part] = np.einsum("ij,ij->i", rows, rows)
+            gaps[part] = np.einsum("ij,ij->i", gap, gap)
+    return _ratio(gaps, sizes)
 
 
 def _shared(a: Array, b: Array) -> Array:
@@ -215,7 +241,7 @@ def _whole(a: Array, b: Array) -> Array:
 
 
 def _stacked(turned: Array, plain: Array) -> Array:
-    return np.concatenate([turned.real, turned.imag, plain], axis=1)
+    return np.concatenate([turned.real, turned.imag, plain], axis=1) if turned.shape[1] else plain
 
 
 def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeights, growth: dict[str, Array]) -> None:
@@ -249,26 +275,34 @@ def _bias_side(a: AttentionWeights, b: AttentionWeights, side: str) -> Array:
     return _shared(left, right)
 
 
-def _add_mlp(add: Add, prefix: str, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:
+def _add_mlp(
+    add: Add, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights, units: Mapping[int, Units]
+) -> None:
     if isinstance(a, MLPWeights):
         assert isinstance(b, MLPWeights)
-        if a.gate is not None and b.gate is not None:
-            add(f"{prefix}gate", relative(a.gate.weight, b.gate.weight))
-            add(f"{prefix}gate_bias", _shared(a.gate.bias[:, None], b.gate.bias[:, None]))
-        add(f"{prefix}up", relative(a.up.weight, b.up.weight))
-        add(f"{prefix}up_bias", _shared(a.up.bias[:, None], b.up.bias[:, None]))
-        add(f"{prefix}down", _columns(a.down, b.down))
-        add(f"{prefix}down_bias", _whole(a.down_bias, b.down_bias))
-        return
+        return _add_units(add, "", a, b, units[-1])
     assert isinstance(b, ExpertsWeights)
-    add(f"{prefix}router", relative(a.router.weight, b.router.weight))
-    add(f"{prefix}router_bias", _shared(a.router.bias[:, None], b.router.bias[:, None]))
+    add("router", relative(a.router.weight, b.router.weight))
+    add("router_bias", _shared(a.router.bias[:, None], b.router.bias[:, None]))
     if a.correction is not None and b.correction is not None:
-        add(f"{prefix}correction", _whole(a.correction, b.correction))
+        add("correction", _whole(a.correction, b.correction))
     for e, (one, other) in enumerate(zip(a.experts, b.experts)):
-        _add_mlp(add, f"experts.{e}.", one, other)
+        _add_units(add, f"experts.{e}.", one, other, units[e])
     if a.shared is not None and b.shared is not None:
-        _add_mlp(add, "shared.", a.shared, b.shared)
+        _add_units(add, "shared.", a.shared, b.shared, units[-2])
+    return None
+
+
+def _add_units(add: Add, prefix: str, a: MLPWeights, b: MLPWeights, units: Units) -> None:
+    """Misfits of one MLP, the units of b taken in order and scaled as they are read."""
+    order, scales = units.order, units.scales
+    if a.gate is not None and b.gate is not None:
+        add(f"{prefix}gate", _gathered(a.gate.weight, b.gate.weight, order, np.ones(len(order))))
+        add(f"{prefix}gate_bias", _shared(a.gate.bias[:, None], b.gate.bias[order, None]))
+    add(f"{prefix}up", _gathered(a.up.weight, b.up.weight, order, scales))
+    add(f"{prefix}up_bias", _shared(a.up.bias[:, None], (b.up.bias[order] * scales)[:, None]))
+    add(f"{prefix}down", _gathered(a.down.T, b.down.T, order, 1 / scales))
+    add(f"{prefix}down_bias", _whole(a.down_bias, b.down_bias))
 
 
 def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
@@ -296,17 +330,17 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
             left = after[prefix + reader]
             if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
                 return affine
-            squares = affine.weight.real**2
-            if np.iscomplexobj(affine.weight):
-                squares += affine.weight.imag**2
-            dtype = squares.dtype
+            squares = _column_squares(affine.weight)
             if norm.kind == "layer":
-                note(part, float(np.sqrt((squares @ weights.gain.astype(dtype) ** 2).sum())), _size(left.weight))
+                note(part, float(np.sqrt(squares @ weights.gain**2)), _size(left.weight))
             if np.any(weights.bias) or np.any(affine.bias):
-                spread = squares @ weights.bias.astype(dtype) ** 2 + np.abs(affine.bias) ** 2
-                note(f"{part}_bias", float(np.sqrt(spread.sum())), _size(left.bias))
+                note(
+                    f"{part}_bias",
+                    float(np.hypot(np.sqrt(squares @ weights.bias**2), _size(affine.bias))),
+                    _size(left.bias),
+                )
                 if reader == "value":
-                    constants[prefix] = np.sqrt(spread)
+                    constants[prefix] = np.sqrt(affine.weight**2 @ weights.bias**2 + affine.bias**2)
             return affine
 
         map_readers(block, folded, name, keep)
@@ -332,6 +366,13 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
                     "down_bias", float(np.hypot(_size(shift), _size(stored.mlp.down_bias))), _size(folded.mlp.down_bias)
                 )
     return noise
+
+
+def _column_squares(weight: Array) -> Array:
+    """Σ over all rows of |w|², per column, without a copy of the weight."""
+    rows = weight.reshape(-1, weight.shape[-1])
+    parts = (rows.real, rows.imag) if np.iscomplexobj(rows) else (rows,)
+    return np.sum([np.einsum("ij,ij->j", part, part) for part in parts], axis=0, dtype=np.float64)
 
 
 def _size(array: Array) -> float:

@@ -102,7 +102,9 @@ def _is_finite(array: Array) -> bool:
     if exponents is not None:
         bits, mask = flat.view(np.uint16), np.uint16(exponents)
         return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
-    return all(bool(np.isfinite(flat[i : i + step]).all()) for i in range(0, flat.size, step))
+    # A sum of squares is finite only if every term is; it may overflow, so that otherwise each entry is looked at.
+    blocks = (flat[i : i + step] for i in range(0, flat.size, step))
+    return all(bool(np.isfinite(block @ block)) or bool(np.isfinite(block).all()) for block in blocks)
 
 
 def _widened(array: Array) -> Array:

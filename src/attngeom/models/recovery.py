@@ -6,13 +6,15 @@ condition numbers of the matrices say how far rounding in the files may show.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, row_blocks
 from attngeom.models.matching import assign_points, match_heads, match_units
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
@@ -36,11 +38,22 @@ SMALL = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """The symmetry, the moved layer, and the largest condition number of its matrices."""
+    """The symmetry, and the largest condition number of its matrices.
 
+    ``aligned`` is the source after all parts but those of hidden units, which are most of a layer: who only measures
+    takes ``units`` (by expert, −1 for a dense layer) and reads unit by unit, who writes takes `moved`.
+    """
+
+    block: TransformerBlock
     symmetry: Symmetry
-    moved: LayerWeights
+    aligned: LayerWeights
+    units: Mapping[int, Units]
     condition: float
+
+    @cached_property
+    def moved(self) -> LayerWeights:
+        """The source after the whole symmetry."""
+        return act(self.block, self.aligned, list(self.units.values()))
 
 
 def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights, *, ordered: bool = False) -> Recovered:
@@ -48,17 +61,18 @@ def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights,
     symmetry: list[Part] = []
     condition = 1.0
     moved = source
+    del source  # its arrays go as they are moved
+
+    def take(part: Part) -> None:
+        nonlocal moved
+        symmetry.append(part)
+        moved = part.act(block, moved)
+
     sublayers: list[tuple[Which, GroupedAttention | None]] = [("attention", block.attention), ("cross", block.cross)]
     for which, spec in sublayers:
         goal: AttentionWeights | None = getattr(target, which)
         if spec is None or goal is None:
             continue
-
-        def take(part: Part) -> None:
-            nonlocal moved
-            symmetry.append(part)
-            moved = part.act(block, moved)
-
         if goal.key_latent is not None:
             take(_latent_part(goal, getattr(moved, which)))
         if not (spec.alibi or (ordered and which == "attention")):
@@ -70,8 +84,10 @@ def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights,
             condition = max(condition, _condition(symmetry[-1].plain))  # type: ignore[attr-defined]
         take(_value_part(goal, getattr(moved, which), which))
         condition = max(condition, _condition(symmetry[-1].matrices))  # type: ignore[attr-defined]
+    if isinstance(block.mlp, Experts):
+        take(_expert_order(block.mlp, target.mlp, moved.mlp))
     units = _unit_parts(block, target, moved)
-    return Recovered((*symmetry, *units), act(block, moved, units), condition)
+    return Recovered(block, (*symmetry, *units.values()), moved, units, condition)
 
 
 def _condition(matrices: Array) -> float:
@@ -82,24 +98,22 @@ def _condition(matrices: Array) -> float:
 
 
 def _map_rows(goal: Array, rows: Array) -> Array:
-    """C with C rows ≈ goal in least squares, batched; the identity where rows has no full rank."""
+    """C with C rows ≈ goal in least squares, batched; the identity where rows or C has no full rank."""
     gram = rows @ rows.transpose(0, 2, 1)
-    mixed = goal @ rows.transpose(0, 2, 1)
     found = np.empty_like(gram)
     # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
-    singular = ~((lapack.cond_one(gram) < SINGULAR) & (lapack.cond_one(mixed) < SINGULAR))
-    for g in np.flatnonzero(singular):
+    regular = np.asarray(lapack.cond_one(gram) < SINGULAR)
+    if regular.any():
+        # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
+        own, wanted = (rows, goal) if regular.all() else (rows[regular], goal[regular])
+        inverse = lapack.inv(gram[regular])
+        first = (wanted @ own.transpose(0, 2, 1)) @ inverse
+        found[regular] = first + (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
+        regular[regular] = lapack.cond_one(found[regular]) < SINGULAR
+    for g in np.flatnonzero(~regular):
         solution = lapack.lstsq(rows[g].T, goal[g].T).T
         usable = lapack.matrix_rank(solution) == len(solution)
         found[g] = solution if usable else np.eye(len(solution))
-    regular = np.flatnonzero(~singular)
-    if len(regular):
-        # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
-        whole = len(regular) == len(gram)
-        own, wanted, products = (rows, goal, gram) if whole else (rows[regular], goal[regular], gram[regular])
-        first = lapack.solve(products, mixed[regular].transpose(0, 2, 1)).transpose(0, 2, 1)
-        rest = (wanted - first @ own) @ own.transpose(0, 2, 1)
-        found[regular] = first + lapack.solve(products, rest.transpose(0, 2, 1)).transpose(0, 2, 1)
     return found
 
 
@@ -176,28 +190,36 @@ def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Uni
     order = match_units(spec, goal, mlp)
     if not has_unit_scale(spec):
         return Units(order, np.ones(mlp.units), expert)
-    rows, bias = mlp.up.weight[order], mlp.up.bias[order]
-    inner = np.einsum("ij,ij->i", rows, goal.up.weight, dtype=np.float64) + bias * goal.up.bias
-    size = np.einsum("ij,ij->i", rows, rows, dtype=np.float64) + bias**2
+    bias = mlp.up.bias[order].astype(np.float64)
+    inner, size = bias * goal.up.bias, bias**2
+    for part in row_blocks(mlp.up.weight):
+        rows = mlp.up.weight[order[part]]
+        inner[part] += np.einsum("ij,ij->i", rows, goal.up.weight[part], dtype=np.float64)
+        size[part] += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     good = (size > 0) & ((inner > 0) | ((inner != 0) & spec.gated))
     return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), expert)
 
 
-def _unit_parts(block: TransformerBlock, target: LayerWeights, layer: LayerWeights) -> list[Part]:
-    if isinstance(layer.mlp, MLPWeights):
-        assert isinstance(block.mlp, MLP) and isinstance(target.mlp, MLPWeights)
-        return [_unit_part(block.mlp, target.mlp, layer.mlp, -1)]
-    assert isinstance(block.mlp, Experts) and isinstance(target.mlp, ExpertsWeights)
-    spec, goal, mlp = block.mlp, target.mlp, layer.mlp
+def _expert_order(spec: Experts, goal: MLPWeights | ExpertsWeights, mlp: MLPWeights | ExpertsWeights) -> ExpertOrder:
+    """Experts by the rows of their router, inside their groups."""
+    assert isinstance(goal, ExpertsWeights) and isinstance(mlp, ExpertsWeights)
     left = np.concatenate([goal.router.weight, goal.router.bias[:, None]], axis=1)
     right = np.concatenate([mlp.router.weight, mlp.router.bias[:, None]], axis=1)
     order = assign_points(left, right)
     size = spec.count // spec.expert_groups
     if spec.expert_groups > 1 and any(len(set(order[g : g + size] // size)) > 1 for g in range(0, spec.count, size)):
         order = np.arange(spec.count)
-    found: list[Part] = [ExpertOrder(order, np.zeros(left.shape[1] - 1), 0.0)]
-    for e, old in enumerate(order):
-        found.append(_unit_part(spec.expert, goal.experts[e], mlp.experts[old], e))
+    return ExpertOrder(order, np.zeros(left.shape[1] - 1), 0.0)
+
+
+def _unit_parts(block: TransformerBlock, target: LayerWeights, layer: LayerWeights) -> dict[int, Units]:
+    """Order and scales of the units of every MLP, experts being in order."""
+    if isinstance(layer.mlp, MLPWeights):
+        assert isinstance(block.mlp, MLP) and isinstance(target.mlp, MLPWeights)
+        return {-1: _unit_part(block.mlp, target.mlp, layer.mlp, -1)}
+    assert isinstance(block.mlp, Experts) and isinstance(target.mlp, ExpertsWeights)
+    spec, goal, mlp = block.mlp, target.mlp, layer.mlp
+    found = {e: _unit_part(spec.expert, goal.experts[e], mlp.experts[e], e) for e in range(spec.count)}
     if spec.shared is not None and goal.shared is not None and mlp.shared is not None:
-        found.append(_unit_part(spec.shared, goal.shared, mlp.shared, -2))
+        found[-2] = _unit_part(spec.shared, goal.shared, mlp.shared, -2)
     return found
