@@ -99,7 +99,7 @@ def test_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
         ["compare", str(DATA / "llama"), "nowhere"],
         ["compare", str(DATA / "llama"), str(DATA / "llama"), "--level", "odd"],
         ["canonicalize", str(DATA / "llama"), "--out", "{out}", "--gauge", "odd"],
-        ["canonicalize", str(DATA / "gpt2"), "--out", "{out}", "--scope", "model"],
+        ["canonicalize", str(DATA / "gemma2"), "--out", "{out}", "--scope", "model"],
         ["teleport", str(DATA / "llama"), "--out", "{out}", "--parts", "odd"],
         ["teleport", str(DATA / "llama"), "--out", "{out}", "--condition", "0.5"],
         ["teleport", str(DATA / "llama"), "--out", str(DATA / "llama")],

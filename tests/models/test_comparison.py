@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.models import compare, open_model, teleport
+from attngeom.models import Model, align, compare, open_model, teleport
 from attngeom.models.comparison import ModelComparison
 from attngeom.models.sampling import PARTS
-from tests.models.cases import FAMILIES, ROTATABLE, changed, in_type, reference, state_of
+from tests.models.cases import FAMILIES, ROTATABLE, changed, expected, in_type, outputs, reference, relative, state_of
 
 TYPES = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 Q, K, V, O = (f"model.layers.1.self_attn.{name}_proj.weight" for name in "qkvo")
@@ -284,3 +284,32 @@ def test_misfits_of_all_heads_are_there():
     count = model.config["num_attention_heads"]
     assert [len(row) for row in heads] == [count] * model.layers
     assert max(heads[0]) < 1 and heads[1][0] > 10 and max(heads[1][1:]) < 1
+
+
+def test_heads_of_a_stack_with_a_relative_table_share_their_order() -> None:
+    """T5: one order for all layers and the table is a symmetry; in one layer alone it is none."""
+    model = reference("t5")
+    state = state_of(model)
+    heads, order = 3, np.array([2, 0, 1])
+
+    def reordered(layers: tuple[int, ...], table: bool) -> Model:
+        moved = dict(state)
+        for layer in layers:
+            for part, axis in (("q", 0), ("k", 0), ("v", 0), ("o", 1)):
+                name = f"encoder.block.{layer}.layer.0.SelfAttention.{part}.weight"
+                shape = state[name].shape
+                split = (heads, -1, shape[1]) if axis == 0 else (shape[0], heads, -1)
+                moved[name] = np.take(state[name].reshape(split), order, axis=axis).reshape(shape)
+        name = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        if table:
+            moved[name] = np.ascontiguousarray(state[name][:, order])
+        return open_model(moved, model.config)
+
+    good, bad = reordered((0, 1), True), reordered((0,), True)
+    assert relative(outputs("t5", good), expected("t5")) < 1e-13 < relative(outputs("t5", bad), expected("t5"))
+    assert compare(model, good).level == "exact" and compare(model, good).same_function is True
+    assert compare(model, good, level="rounding").same_function is True
+    assert compare(model, bad).same_function is False
+    assert compare(model, reordered((0, 1), False)).same_function is False
+    aligned = align(model, good).moved()
+    assert max(np.abs(aligned.tensors.raw(n) - tensor).max() for n, tensor in state.items()) < 1e-11

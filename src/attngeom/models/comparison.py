@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from attngeom.errors import InputError
-from attngeom.exact.arrays import Array
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF
+from attngeom.models.residual import residual_rotation
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
-from attngeom.models.views import ModelView, can_flatten, residual_rotation
+from attngeom.models.views import ModelView, can_flatten, head_orders
 from attngeom.results import Standing, card
 
 Level = Literal["auto", "exact", "rounding"]
@@ -172,11 +172,11 @@ def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
-    left, right = ModelView(one), ModelView(other)
+    heads = head_orders(one, other)
+    left, right = ModelView(one), ModelView(other, heads=heads)
     if scope == "model":
         flat = can_flatten(one.spec)
-        turned = _rotation_if_free(one, other)
-        left, right = ModelView(one, flat=flat), ModelView(other, turned, flat)
+        left, right = ModelView(one, flat=flat), ModelView(other, residual_rotation(one, other), flat, heads)
     layers: list[LayerComparison] = []
     symmetries: list[Symmetry] = []
     for layer in range(one.layers):
@@ -201,13 +201,6 @@ def _compare_rounded(
         same_function=same, level="rounding", unit=unit, layers=tuple(layers), config_differences=listed,
         reason=reason, symmetry=tuple(symmetries), seed=seed,
     )  # fmt: skip
-
-
-def _rotation_if_free(one: Model, other: Model) -> Array | None:
-    """The turn of the residual stream, or None where the architecture has none (tied heads under LayerNorm)."""
-    if one.spec.head is not None and one.spec.head.tied and can_flatten(one.spec):
-        return None
-    return residual_rotation(one, other)
 
 
 def _reason(same: bool | None, layers: list[LayerComparison]) -> str:

@@ -105,7 +105,7 @@ def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
         if encoder.final_norm is not None and norm is not None:
             memory = (encoder.final_norm, norm)
     evaluator = LayerEvaluator(
-        model.block(layer), model.layer(layer), Vectors(seed), memory=memory, ordered=bool(stack.relative_buckets)
+        model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack)
     )
     heads, units, rest = evaluator.heads(), evaluator.units(), evaluator.constants()
     settings = digest_of(block_settings(model.block(layer)))
@@ -163,17 +163,34 @@ def _stack_values(model: Model, stack: Stack, x: Array, seed: int, *, is_last: b
     norm = model.embedding_norm(stack)
     if norm is not None:
         values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
-    table = model.relative(stack)
-    if table is not None:
-        attention = stack.block(0).attention
-        used = np.ones(len(table), bool)
-        if attention is not None and not attention.causal:
-            # The bucket of a positive distance zero is never asked for.
-            used[len(table) // 2] = False
-        rows = integers(table)[used]
-        values.append([[int((a - b) % P) for a, b in zip(row, rows[0])] for row in rows[1:]])
+    columns = _relative_columns(model, stack)
+    if columns is not None:
+        values.append(sorted(columns))
     values += _final_values(model, stack, seed, is_last)
     return values
+
+
+def _relative_columns(model: Model, stack: Stack) -> list[list[int]] | None:
+    """Per head its relative positions, less those of the first bucket: softmax does not see a common shift."""
+    table = model.relative(stack)
+    if table is None:
+        return None
+    attention = stack.block(0).attention
+    used = np.ones(len(table), bool)
+    if attention is not None and not attention.causal:
+        # The bucket of a positive distance zero is never asked for.
+        used[len(table) // 2] = False
+    rows = integers(table)[used]
+    return [[int(value) for value in (column[1:] - column[0]) % P] for column in rows.T]
+
+
+def _places_of_heads(model: Model, stack: Stack) -> list[int] | None:
+    """The place of every head among the sorted columns of the table: one order of heads for all layers of a stack."""
+    columns = _relative_columns(model, stack)
+    if columns is None:
+        return None
+    known = sorted(columns)
+    return [known.index(column) for column in columns]
 
 
 def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[Any]:

@@ -6,6 +6,7 @@ arithmetic is mod p = 2^61 − 1 on the exact values of the stored floats.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -101,11 +102,12 @@ class LayerEvaluator:
         vectors: Vectors,
         *,
         memory: tuple[Norm, NormWeights] | None,
-        ordered: bool,
+        order: Sequence[int] | None,
     ) -> None:
+        """``order`` says which place each head has where heads have places (tables of relative positions)."""
         self.block, self.layer, self.vectors = block, layer, vectors
         assert block.attention is not None
-        self.ordered = ordered or block.attention.alibi
+        self.order = range(block.attention.heads) if block.attention.alibi else order
         self.width = layer.attention.output.shape[1]
         self.memory = memory
         self.is_generic = True
@@ -166,7 +168,8 @@ class LayerEvaluator:
             ov = dot(outputs[h], values[h, :, 1])
             if not ov:
                 self.is_generic = False
-            row: list[Any] = [name, h if self.ordered and name == "self" else -1, qk[h], ov]
+            place = self.order[h] if self.order is not None and name == "self" else -1
+            row: list[Any] = [name, place, qk[h], ov]
             if not value_bias_is_constant(spec):
                 row.append(dot(outputs[h], values[h, :, 0]))
             if weights.sinks is not None:

@@ -92,7 +92,7 @@ def compare_layers(
         if all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places):
             # What differs lies in heads or units that the function does not determine.
             comparison = replace(comparison, same=None)
-    return comparison, found.symmetry
+    return comparison, (*right.order_part(layer), *found.symmetry)
 
 
 def _judge(
@@ -154,11 +154,11 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         tables = left.positions(stack), right.positions(twin)
         if tables[0] is not None and tables[1] is not None:
             add(f"{stack.name} positions", tables[0], tables[1], one.places.positions[stack.name])
-        relative_tables = one.relative(stack), other.relative(twin)
+        relative_tables = left.relative(stack), right.relative(twin)
         if relative_tables[0] is not None and relative_tables[1] is not None:
             centred = [table - table[:1] for table in relative_tables if table is not None]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
-        _add_norms(add, one, other, stack, twin)
+        _add_norms(add, left, right, stack, twin)
     tied = _is_tied(one) and _is_tied(other)
     heads = (None, None) if tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
@@ -172,12 +172,13 @@ def _is_tied(model: Model) -> bool:
     return model.spec.head is not None and model.spec.head.tied
 
 
-def _add_norms(add: Callable[..., None], one: Model, other: Model, stack: Any, twin: Any) -> None:
+def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stack: Any, twin: Any) -> None:
     """Norms outside the layers that no reader takes up: of embeddings, and the final one unless a head reads it."""
+    one, other = left.model, right.model
     pairs = [(one.embedding_norm(stack), other.embedding_norm(twin), one.places.embedding_norm)]
     is_last = stack is one.spec.stacks[-1]
     if is_last and (one.spec.head is None or (_is_tied(one) and _is_tied(other))):
-        pairs.append((one.final_norm(stack), other.final_norm(twin), one.places.final_norm.get(stack.name, "")))
+        pairs.append((left.final_norm(stack), right.final_norm(twin), one.places.final_norm.get(stack.name, "")))
     for a, b, name in pairs:
         if a is not None and b is not None:
             add(f"norm {name}", a.gain[None], b.gain[None], f"{name}.weight")

@@ -372,7 +372,7 @@ def _column_squares(weight: Array) -> Array:
     """Σ over all rows of |w|², per column, without a copy of the weight."""
     rows = weight.reshape(-1, weight.shape[-1])
     parts = (rows.real, rows.imag) if np.iscomplexobj(rows) else (rows,)
-    return np.sum([np.einsum("ij,ij->j", part, part) for part in parts], axis=0, dtype=np.float64)
+    return np.asarray(np.sum([np.einsum("ij,ij->j", part, part) for part in parts], axis=0, dtype=np.float64))
 
 
 def _size(array: Array) -> float:

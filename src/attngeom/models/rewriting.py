@@ -20,11 +20,12 @@ from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
 from attngeom.models.readers import map_cross_memory
 from attngeom.models.recovery import recover
+from attngeom.models.residual import canonical_rotation, random_rotation, residual_rotation
 from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
 from attngeom.models.symmetry import act
 from attngeom.models.unfolding import unfold_like
-from attngeom.models.views import ModelView, canonical_rotation, random_rotation, residual_rotation
+from attngeom.models.views import ModelView, can_flatten, head_orders, is_tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +96,24 @@ def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
 
 
 def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
-    """Embedding and positions in a turned stream."""
+    """Tables of ordered heads; in a turned stream the embedding, positions, and the final norm before a tied head."""
+    found: dict[str, Array] = {}
+    for stack in model.spec.stacks:
+        ordered = view.relative(stack)
+        if ordered is not None and stack.name in view.heads:
+            found[model.places.relative[stack.name]] = ordered
     if view.rotation is None:
-        return {}
-    found = {model.places.tokens: view.embedding() / model.spec.embedding_scale}
+        return found
+    found |= {model.places.tokens: view.embedding() / model.spec.embedding_scale}
+    last, final = model.spec.stack, view.final_norm(model.spec.stack)
+    if is_tied(model.spec) and last.final_norm is not None and final is not None:
+        found |= write_norm(last.final_norm, model.places.final_norm[last.name], final)
     for stack in model.spec.stacks:
         table = model.positions(stack)
         if table is not None:
             name = model.places.positions[stack.name]
             full = model.load(name, (stack.positions, model.spec.width))
-            found[name] = full @ view.rotation.T
+            found[name] = view.write(full, view.flat)
     return found
 
 
@@ -117,7 +126,7 @@ class Canonical(Rewrite):
 
     @property
     def view(self) -> ModelView:
-        return ModelView(self.model, self.rotation)
+        return ModelView(self.model, self.rotation, self.rotation is not None and can_flatten(self.model.spec))
 
     @property
     def scope(self) -> str:
@@ -175,7 +184,8 @@ class Teleported(Rewrite):
         sampler = self._sampler(layer)
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
-        scale = self._scale(2**20)
+        # In a turned stream the final norm of the encoder is plain already.
+        scale = self._scale(2**20) if self.rotation is None else None
         if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
@@ -219,6 +229,10 @@ class Aligned(Rewrite):
     rotation: Array | None = None
 
     @property
+    def view(self) -> ModelView:
+        return ModelView(self.model, self.rotation, heads=head_orders(self.target, self.model))
+
+    @property
     def scope(self) -> str:
         return "layer" if self.rotation is None else "model"
 
@@ -227,16 +241,13 @@ class Aligned(Rewrite):
         block = self.target.block(layer)
         near = ModelView(self.target)
         pattern = near.layer(layer)
-        found = recover(
-            block, pattern, ModelView(self.model, self.rotation).layer(layer), ordered=bool(stack.relative_buckets)
-        )
+        found = recover(block, pattern, self.view.layer(layer), ordered=bool(stack.relative_buckets))
         memory = near.memory() if block.cross is not None else None
         return unfold_like(block, found.moved, self.target.layer(layer), pattern, memory)
 
     def outside(self) -> dict[str, Array]:
-        view = ModelView(self.model, self.rotation)
+        view, spec, places = self.view, self.model.spec, self.model.places
         found = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
-        spec, places = self.model.spec, self.model.places
         goal = ModelView(self.target).memory()
         if goal is not None:
             found |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])

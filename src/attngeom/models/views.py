@@ -1,17 +1,16 @@
 """A model as comparisons and canonical forms see it: folded layers, scale and amplitude in the queries, maybe rotated.
 
-With ``scope`` model, the residual stream may be turned (RMSNorm, untied head: O(d)) and what is written along 1 is
-dropped where every reader is a LayerNorm. `residual_rotation` finds the turn between two models.
+With ``scope`` model, the residual stream may be changed (`residual` has the free changes) and what is written along 1
+is dropped where every reader is a LayerNorm.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from attngeom.errors import InputError
-from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import fold, reader_change
 from attngeom.models.layer import (
@@ -22,9 +21,11 @@ from attngeom.models.layer import (
     MLPWeights,
     NormWeights,
 )
+from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
-from attngeom.models.readers import map_attention, map_cross_queries, map_mlp
+from attngeom.models.readers import map_attention, map_cross_memory, map_cross_queries, map_mlp
 from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerSpec
+from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,18 @@ class ModelView:
     model: Model
     rotation: Array | None = None
     flat: bool = False
+    heads: Mapping[str, Array] = field(default_factory=dict)
+    """An order of the heads of all layers of a stack, by its name: a table of relative positions ties them."""
+
+    def relative(self, stack: Stack) -> Array | None:
+        """The table of relative positions, its heads in order."""
+        table = self.model.relative(stack)
+        return table[:, self.heads[stack.name]] if table is not None and stack.name in self.heads else table
+
+    def order_part(self, layer: int) -> Symmetry:
+        """The common order of heads as a symmetry of one layer."""
+        order = self.heads.get(self.model.place(layer)[0].name)
+        return () if order is None else (GroupedHeadOrder(order, order),)
 
     def memory(self) -> tuple[Norm, NormWeights] | None:
         """The final norm of the encoder that cross-attention reads through."""
@@ -51,7 +64,7 @@ class ModelView:
         """The folded form of a layer that was read already."""
         block = self.model.block(layer)
         memory = self.memory() if block.cross is not None else None
-        folded = fold(block, stored, memory)
+        folded = act(block, fold(block, stored, memory), self.order_part(layer))
         if self.flat:
             folded = _flatten_writers(folded)
         return folded if self.rotation is None else rotate_layer(folded, self.rotation)
@@ -59,20 +72,28 @@ class ModelView:
     def embedding(self) -> Array:
         table, scale = self.model.embedding(), self.model.spec.embedding_scale
         table = table if scale == 1.0 else table * scale
-        return self._write(table, self.flat and not _is_tied(self.model.spec))
+        return self.write(table, self.flat and not is_tied(self.model.spec))
 
     def positions(self, stack: Stack) -> Array | None:
         table = self.model.positions(stack)
-        return None if table is None else self._write(table, self.flat)
+        return None if table is None else self.write(table, self.flat)
 
-    def _write(self, table: Array, flat: bool) -> Array:
+    def write(self, table: Array, flat: bool) -> Array:
+        """Rows that are added to the stream, in the turned stream, without their means if ``flat``."""
         if flat:
             table = table - table.mean(axis=1, keepdims=True)
         return table if self.rotation is None else table @ self.rotation.T.astype(table.dtype)
 
+    def final_norm(self, stack: Stack) -> NormWeights | None:
+        """The final norm of a stack; a tied head leaves only orders and signs, which its gain follows."""
+        norm = self.model.final_norm(stack)
+        if norm is None or self.rotation is None or not is_tied(self.model.spec):
+            return norm
+        return norm.changed(np.abs(self.rotation) @ norm.gain, self.rotation @ norm.bias)
+
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
-        return None if _is_tied(self.model.spec) else self.reader()
+        return None if is_tied(self.model.spec) else self.reader()
 
     def reader(self) -> Affine | None:
         """The head, tied or not, as a reader of n; None where the function is the hidden states."""
@@ -92,7 +113,8 @@ class ModelView:
         )
 
 
-def _is_tied(spec: TransformerSpec) -> bool:
+def is_tied(spec: TransformerSpec) -> bool:
+    """Whether the head is the embedding."""
     return spec.head is not None and spec.head.tied
 
 
@@ -110,26 +132,6 @@ def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> 
         turned_query=Affine(turned.weight * (spec.scale * amplitude), turned.bias * (spec.scale * amplitude)),
         query=Affine(plain.weight * spec.scale, plain.bias * spec.scale),
     )
-
-
-def check_rotation(spec: TransformerSpec) -> Norm:
-    """The kind of norm whose stream may be turned; InputError if the architecture fixes the stream."""
-    norms: set[Norm] = set()
-    for stack in spec.stacks:
-        for block in stack.kinds:
-            for part in (block.attention_norms, block.mlp_norms):
-                if part.output is not None or part.stream is not None:
-                    raise InputError(f"{spec.family} has norms behind its sublayers, which fix the residual stream")
-                if part.input is not None:
-                    norms.add(part.input)
-    if len(spec.stacks) > 1:
-        raise InputError(f"{spec.family} has an encoder and a decoder; --scope model is known for one stack only")
-    if _is_tied(spec) or spec.head is None or not norms:
-        raise InputError(f"{spec.family} ties its head to the embedding or has none; no rotation of the stream is free")
-    final = spec.stack.final_norm
-    if final is None or spec.stack.embedding_norm is not None or len({norm.kind for norm in norms | {final}}) > 1:
-        raise InputError(f"{spec.family} has a norm on its embedding or no final norm; the residual stream is fixed")
-    return final
 
 
 def can_flatten(spec: TransformerSpec) -> bool:
@@ -152,7 +154,9 @@ def rotate_layer(layer: LayerWeights, rotation: Array) -> LayerWeights:
     attention = map_attention(layer.attention, change)
     layer = layer.with_(attention=_rotate_output(attention, rotation), mlp=map_mlp(layer.mlp, change))
     if layer.cross is not None:
-        layer = layer.with_(cross=_rotate_output(map_cross_queries(layer.cross, change), rotation))
+        # Both stacks begin with the same table, so that their streams turn together.
+        crossed = map_cross_memory(map_cross_queries(layer.cross, change), change)
+        layer = layer.with_(cross=_rotate_output(crossed, rotation))
     return layer.with_(mlp=_map_writers(layer.mlp, lambda down: rotation.astype(down.dtype) @ down))
 
 
@@ -182,52 +186,6 @@ def _flatten_writers(layer: LayerWeights) -> LayerWeights:
     return layer.with_(attention=attention(layer.attention), cross=crossed, mlp=_map_writers(layer.mlp, flat))
 
 
-def _stream_tables(view: ModelView) -> Array:
-    """Rows that turn with the stream: the embedding, and the head with the final norm folded in, of equal weight."""
-    head = view.head()
-    assert head is not None
-    tables = [np.asarray(table, dtype=np.float64) for table in (view.embedding(), head.weight)]
-    return np.concatenate([table / np.linalg.norm(table) for table in tables])
-
-
-def residual_rotation(one: Model, other: Model) -> Array:
-    """R with other's tables times Rᵀ nearest to one's (orthogonal Procrustes); R 1 = 1 under LayerNorm."""
-    norm = check_rotation(one.spec)
-    left, right = (_stream_tables(ModelView(model, flat=norm.kind == "layer")) for model in (one, other))
-    return _polar(left.T @ right, norm)
-
-
-def canonical_rotation(model: Model) -> Array:
-    """The turn that makes the Gram matrix of embedding and head diagonal, decreasing, signs by the largest entries."""
-    norm = check_rotation(model.spec)
-    if norm.kind == "layer":
-        raise InputError("a LayerNorm model given; its canonical residual stream is not known, use --scope layer")
-    table = _stream_tables(ModelView(model))
-    vectors = lapack.eigh(table.T @ table)[1][:, ::-1]
-    columns = table @ vectors
-    places = np.abs(columns).argmax(axis=0)
-    signs = np.where(columns[places, np.arange(len(places))] < 0, -1.0, 1.0)
-    return np.asarray((vectors * signs).T)
-
-
-def random_rotation(model: Model, rng: np.random.Generator) -> Array:
-    """A random turn of the residual stream, fixing 1 under LayerNorm."""
-    norm = check_rotation(model.spec)
-    return _polar(rng.normal(size=(model.spec.width, model.spec.width)), norm)
-
-
-def _polar(matrix: Array, norm: Norm) -> Array:
-    """The orthogonal factor; under LayerNorm that of the matrix on the complement of 1, and 1 is fixed."""
-    d = len(matrix)
-    if norm.kind == "rms":
-        u, _, w = lapack.svd(matrix)
-        return np.asarray(u @ w)
-    ones = np.full((d, 1), d**-0.5)
-    rest = lapack.qr(np.concatenate([ones, np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
-    u, _, w = lapack.svd(rest.T @ matrix @ rest)
-    return np.asarray(ones @ ones.T + rest @ u @ w @ rest.T)
-
-
 def expanded(weights: AttentionWeights) -> AttentionWeights:
     """Keys and values repeated for every query head, for comparison with a model that stores them so."""
     heads = weights.heads
@@ -241,3 +199,13 @@ def expanded(weights: AttentionWeights) -> AttentionWeights:
     return replace(
         weights, turned_key=every(weights.turned_key), key=every(weights.key), value=every(weights.value), key_gain=gain
     )
+
+
+def head_orders(one: Model, other: Model) -> dict[str, Array]:
+    """Per stack with a table of relative positions the order of other's heads that brings its table next to one's."""
+    found: dict[str, Array] = {}
+    for stack, twin in zip(one.spec.stacks, other.spec.stacks):
+        left, right = one.relative(stack), other.relative(twin)
+        if left is not None and right is not None:
+            found[stack.name] = assign_points((left - left[:1]).T, (right - right[:1]).T)
+    return found
