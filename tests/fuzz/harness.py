@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +57,12 @@ class Trial:
         words = {"file": str(path), "source": str(source), "out": str(folder), "suffix": source.suffix}
         line = draw.choice(target.commands)
         arguments = [word.format(**words) for word in shlex.split(line)]
-        known = {item.name for item in INPUTS.iterdir()}
-        return [str(INPUTS / word) if word in known else word for word in arguments] + ["--json"]
+        return [str(INPUTS / word) if word in _names_of_inputs() else word for word in arguments] + ["--json"]
+
+
+@cache
+def _names_of_inputs() -> frozenset[str]:
+    return frozenset(item.name for item in INPUTS.iterdir())
 
 
 @dataclass
@@ -138,7 +143,19 @@ def _bad_file(path: Path) -> str | None:
     return None
 
 
+def build_once() -> None:
+    """Read the options of all commands once for this process: that takes longer than most refusals."""
+    from typer.main import get_command
+
+    from attngeom.cli import app
+
+    names = {shlex.split(line)[0] for target in TARGETS for line in target.commands}
+    built = {name: get_command(app.build_command(name)) for name in names}
+    app.build_command = built.__getitem__  # type: ignore[assignment]
+
+
 def _work(connection: multiprocessing.connection.Connection) -> None:  # type: ignore[name-defined]
+    build_once()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     while (trial := connection.recv()) is not None:
         # The signal ends the process, also inside a library.

@@ -203,7 +203,7 @@ def mutate_tensors(data: bytes, draw: random.Random) -> bytes:
 
 
 def mutate_scales(data: bytes, draw: random.Random) -> bytes:
-    """Tensors of a safetensors file, each times a number between 1e-300 and 1e300, or all times one."""
+    """Tensors of a safetensors file, each, or each row, times a number between 1e-320 and 1e300, or all times one."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     width, common = draw.choice((10, 100, 300)), draw.random() < 0.3
@@ -211,8 +211,11 @@ def mutate_scales(data: bytes, draw: random.Random) -> bytes:
     tensors = {}
     with np.errstate(all="ignore"):
         for name, array in load(data).items():
-            factor = 10.0 ** (exponent if common else draw.uniform(-width, width))
-            tensors[name] = np.nan_to_num(array.astype(np.float64) * factor)
+            rows = len(array) if draw.random() < 0.2 else 1
+            powers = [exponent if common else draw.uniform(-1.06 * width, width) for _ in range(rows)]
+            # A power below the smallest float is applied in two steps.
+            factors = [10.0 ** (np.array(powers) / 2).reshape(-1, *(1,) * (array.ndim - 1))] * 2
+            tensors[name] = np.nan_to_num(array.astype(np.float64) * factors[0] * factors[1])
     return bytes(save(tensors, metadata=header.get("__metadata__")))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.fuzz.mutations import (
@@ -34,7 +35,12 @@ class Target:
     mutations: tuple[Mutation, ...]
 
     def files(self) -> list[Path]:
-        return sorted(INPUTS.glob(self.sources))
+        return _glob(self.sources)
+
+
+@cache
+def _glob(pattern: str) -> list[Path]:
+    return sorted(INPUTS.glob(pattern))
 
 
 WEIGHTS = (
@@ -44,11 +50,13 @@ WEIGHTS = (
     "compare {source} {file}",
     "canonicalize {file} --out {out}/w{suffix}",
     "canonicalize {file} --compact --out {out}/w{suffix}",
+    "canonicalize {file} --gauge balanced --out {out}/w.safetensors",
     "teleport {file} --seed 1 --out {out}/w{suffix}",
     "teleport {file} --objective norm --out {out}/w.safetensors",
     "coefficients {file} --out {out}/c.json",
     "dim --from-checkpoint {file}",
     "lambda {file}",
+    "track {source} {file}",
 )
 COEFFICIENTS = (
     "certify {file}",
