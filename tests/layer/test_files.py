@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attngeom
-from attngeom.errors import AttnGeomError, DomainError, FormatError, SizeError
+from attngeom.errors import AttnGeomError, DomainError, FormatError, InputError, SizeError
 from attngeom.exact import GF, QQ, RR
 from attngeom.files import parse_json
 from attngeom.layer.coefficients import Coefficients, Term
@@ -107,6 +108,20 @@ def test_repeated_terms_are_refused():
 def test_absurd_sizes_are_refused_before_memory_is_taken():
     with pytest.raises(SizeError):
         coefficients_from_json(change(["d"], 10**6))
+
+
+def test_coefficients_beyond_the_range_of_floats_are_not_written(tmp_path):
+    one = sample(RR)
+    found = replace(one, single=np.full(one.single.shape, np.inf))
+    with pytest.raises(InputError, match="overflows"):
+        write_coefficients(found, tmp_path / "c.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_short_file_of_many_tokens_is_read_at_once():
+    """Millions of zeros of one exact number: made one by one they take half a minute."""
+    found = coefficients_from_json(change(["t"], 500) | {"terms": []})
+    assert found.cross.flat[0] is found.cross.flat[-1] and QQ.is_zero(found.cross[0, 0, 0, 0])
 
 
 def test_coefficients_mod_p_are_not_written():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -14,6 +13,7 @@ from flint import fmpq
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, as_fmpq
 from attngeom.exact.multisets import pair_index, pairs, triple_places, triples
+from attngeom.files import to_json
 from attngeom.layer.coefficients import Coefficients, Entry, Monomial, Term, array_shapes
 from attngeom.streams import Irregular, LongArray
 
@@ -57,7 +57,7 @@ class Terms(LongArray):
         for start in range(0, len(self), PIECE):
             rows = self.rows[start : start + PIECE, order].tolist()
             values = self.values[start : start + PIECE]
-            written = [f'"{x}"' if type(x) is fmpq else json.dumps(x, allow_nan=False) for x in values]
+            written = [f'"{x}"' if type(x) is fmpq else to_json(x) for x in values]
             yield comma.join([text % (*row, value) for row, value in zip(rows, written)])
 
 

@@ -75,7 +75,11 @@ class Domain(ABC):
         """Coerce nested lists or an array over any other, exactly where entries are exact."""
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
-        return self.convert(np.zeros(shape, dtype=np.int64))
+        zero = self.convert(np.zeros(1, dtype=np.int64))
+        found = np.empty(shape, dtype=zero.dtype)
+        # Numbers are not changed in place: one zero stands at all places, which large arrays need.
+        found.fill(zero[0])
+        return found
 
     def eye(self, n: int) -> Array:
         return self.convert(np.eye(n, dtype=np.int64))
