@@ -52,6 +52,7 @@ AsTable = Annotated[bool, flag("--table", "One row for each architecture of a gr
 Checkpoint = Annotated[
     str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
 ]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Threads of the matrix-free proof.")]
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
 ]
@@ -151,6 +152,7 @@ def register(app: typer.Typer) -> None:
         table: AsTable = False,
         from_checkpoint: Checkpoint = None,
         certificate: CertificateFile = None,
+        workers: Workers = 1,
         json: Json = False,
         seed: Seed = 0,
     ) -> int:
@@ -176,6 +178,7 @@ def register(app: typer.Typer) -> None:
                     method=how,  # type: ignore[arg-type]
                     seed=seed,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
+                    workers=workers,
                 )
 
         if table:

@@ -192,11 +192,13 @@ def dimension(
     method: Request = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    workers: int = 1,
 ) -> Dimension:
     """The dimension of the set of functions phi_W: by a theorem at once, by computed bounds, or by a formula.
 
     Small networks are always computed, and held to the theorem that covers them. Larger ones are answered by theorem
-    where there is one; else, if ``prove`` is given, bounds are computed. ``method`` asks for one way.
+    where there is one; else, if ``prove`` is given, bounds are computed. ``method`` asks for one way; ``workers``
+    threads serve the matrix-free one.
 
     >>> answer = dimension(Architecture((3, 3, 3), 2), prove=True)
     >>> answer.dimension, answer.is_proven
@@ -214,7 +216,7 @@ def dimension(
     small = upper.value <= (SMALL if known is None else INSTANT)
     if method == "theorem" or (method == "auto" and not small and (theorem is not None or not prove)):
         return _by_formula(architecture, known, upper, seed, started)
-    lower = find_lower_bound(architecture, upper.value, method, seed, progress)
+    lower = find_lower_bound(architecture, upper.value, method, seed, progress, workers)
     if theorem is not None and lower.value > theorem.value:
         raise ArithmeticError(f"rank {lower.value} exceeds {theorem.value} of {theorem.source} for {architecture}")
     value, probability = lower.value, None
@@ -286,15 +288,16 @@ def find_lower_bound(
     method: Request = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    workers: int = 1,
 ) -> LowerBound:
     """The best of a few attempts at the target: other seeds, a larger prime, more tokens or samples."""
     if method == "balls":
         return balls_lower_bound(architecture, target + SPARE_ROWS, seed)
     chosen = choose_method(architecture, target) if method == "auto" else method
-    best = _attempt(architecture, target, chosen, seed, progress)
+    best = _attempt(architecture, target, chosen, seed, progress, workers)
     if method == "auto" and chosen == "schur" and best.value == 0 < target:
         # The features of the last map satisfy a linear relation, so that nothing can be cleared.
-        best = _attempt(architecture, target, choose_whole(architecture, target), seed, progress)
+        best = _attempt(architecture, target, choose_whole(architecture, target), seed, progress, workers)
     return best
 
 
@@ -304,14 +307,17 @@ def _attempt(
     method: Request,
     seed: int,
     progress: Callable[[int, int], None] | None,
+    workers: int,
 ) -> LowerBound:
     best: LowerBound | None = None
     # A point mod a small prime is degenerate now and then, but costs half as much.
-    primes = (SMALL_PRIME, BLAS_PRIME, WORD_PRIME) if method == "schur" else (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
+    primes = {"schur": (SMALL_PRIME, BLAS_PRIME, WORD_PRIME), "krylov": (SMALL_PRIME, SMALL_PRIME, BLAS_PRIME)}.get(
+        method, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
+    )
     for attempt, prime in enumerate(primes):
         tokens = sample_tokens(architecture, 3 + 3 * attempt)
         if method == "krylov":
-            found = krylov_lower_bound(architecture, seed + attempt, more=2**attempt, progress=progress)
+            found = krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers)
         elif method == "schur":
             found = schur_lower_bound(architecture, target, tokens, seed + attempt, prime)
         else:

@@ -49,12 +49,15 @@ def _sum(domain: Domain, terms: Sequence[Array | None]) -> Array | None:
     total = None
     for term in terms:
         if term is not None:
-            total = term if total is None else domain.reduce(total + term)
+            total = term if total is None else domain.add(total, term)
     return total
 
 
-def _product(domain: Domain, a: Array | None, b: Array | None) -> Array | None:
-    return None if a is None or b is None else domain.matmul(a, b)
+def _two_products(domain: Domain, a: Array | None, b: Array, c: Array, d: Array | None) -> Array | None:
+    """a b + c d, where None stands for zero."""
+    if a is None:
+        return None if d is None else domain.matmul(c, d)
+    return domain.matmul(a, b) if d is None else domain.add_products(a, b, c, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +106,9 @@ class Layer:
         for trace in self.traces:
             head = trace.head
             dq, dk, dv = (self._derivative(self.X, dX, matrix, next(directions)) for matrix in (head.Q, head.K, head.V))
-            dS = _sum(
-                domain,
-                [_product(domain, dk, swap(trace.q)), _product(domain, trace.k, None if dq is None else swap(dq))],
-            )
+            dS = _two_products(domain, dk, swap(trace.q), trace.k, None if dq is None else swap(dq))
             dP = None if dS is None else swap(self.rule.push(trace.P, dS, domain))
-            mixed = _sum(domain, [_product(domain, dP, trace.v), _product(domain, swap(trace.P), dv)])
+            mixed = _two_products(domain, dP, trace.v, swap(trace.P), dv)
             parts.append(mixed if head.O is None else self._derivative(trace.mixed, mixed, head.O, next(directions)))
         return _sum(domain, parts)
 

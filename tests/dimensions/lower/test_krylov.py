@@ -1,20 +1,16 @@
-"""Matrix-free bounds: the recurrence length is a Hankel rank, and the Krylov bound is the dimension."""
+"""Matrix-free bounds: the block Krylov bound is the dimension, and never exceeds a rank."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
 from attngeom.dimensions.jacobian import jacobian, random_samples
-from attngeom.dimensions.lower.krylov import FoldedJacobian
-from attngeom.dimensions.lower.recurrence import linear_complexity
-from attngeom.errors import InputError, SizeError
-from attngeom.exact import BLAS_PRIME, WORD_PRIME
+from attngeom.dimensions.lower.krylov import ClearedJacobian
+from attngeom.dimensions.slices import random_slice
+from attngeom.errors import SizeError
+from attngeom.exact import BLAS_PRIME, SMALL_PRIME
 from attngeom.exact.elimination import Elimination
-from attngeom.exact.modular import rank_mod_p
 from attngeom.network import Architecture
-from tests.effort import examples
 
 KINDS = [
     Architecture((4, 3, 5), 2, 3),
@@ -26,48 +22,20 @@ KINDS = [
 ]
 
 
-@examples(150)
-@given(st.lists(st.integers(-50, 50), min_size=1, max_size=14))
-def test_hankel_matrix_of_the_recurrence_length_is_nonsingular(sequence):
-    p = 101
-    L = linear_complexity(np.array(sequence, dtype=np.float64), p)
-    assert len(sequence) >= 2 * L
-    if L:
-        hankel = np.array([[sequence[i + j] for j in range(L)] for i in range(L)])
-        assert rank_mod_p(hankel, p) == L
-
-
-@examples(50)
-@given(st.integers(1, 8), st.integers(0, 1000))
-def test_recurrence_of_known_length_is_found(length, seed):
-    p = 10007
-    rng = np.random.default_rng(seed)
-    rule, sequence = rng.integers(1, p, length), list(rng.integers(1, p, length))
-    while len(sequence) < 4 * length:
-        sequence.append(int(sum(int(c) * int(s) for c, s in zip(rule, sequence[-length:])) % p))
-    hankel = np.array([[sequence[i + j] for j in range(length)] for i in range(length)])
-    balanced = np.array([s - p if 2 * s > p else s for s in sequence], dtype=np.float64)
-    assert linear_complexity(balanced, p) == rank_mod_p(hankel, p)
-
-
-def test_large_moduli_are_refused():
-    with pytest.raises(InputError, match="64 bits"):
-        linear_complexity(np.ones(4), WORD_PRIME)
-
-
 def test_networks_that_would_take_weeks_are_refused():
     with pytest.raises(SizeError, match="formula"):
         krylov_lower_bound(Architecture((768,) * 3, 64, heads=12))
 
 
+@pytest.mark.parametrize("p", [SMALL_PRIME, BLAS_PRIME])
 @pytest.mark.parametrize("architecture", KINDS, ids=str)
-def test_krylov_bound_is_the_dimension(architecture):
-    assert krylov_lower_bound(architecture, seed=1).value == upper_bound(architecture).value
+def test_krylov_bound_is_the_dimension(architecture, p):
+    assert krylov_lower_bound(architecture, 2, p).value == upper_bound(architecture).value
 
 
 @pytest.mark.parametrize("architecture", KINDS, ids=str)
 def test_forward_and_reverse_derivatives_agree(architecture):
-    operator = FoldedJacobian(architecture, BLAS_PRIME, seed=2)
+    operator = ClearedJacobian(architecture, BLAS_PRIME, 2, samples=5)
     network, field = operator.network, operator.field
     samples = random_samples(network, operator.samples, operator.tokens, seed=3)
     matrix = jacobian(network, samples)
@@ -80,18 +48,44 @@ def test_forward_and_reverse_derivatives_agree(architecture):
 
 @pytest.mark.parametrize("architecture", KINDS, ids=str)
 def test_a_stack_of_directions_is_pushed_at_once(architecture):
-    operator = FoldedJacobian(architecture, BLAS_PRIME, seed=2)
+    operator = ClearedJacobian(architecture, BLAS_PRIME, 2, samples=5)
     vectors = operator.field.random((3, operator.size), np.random.default_rng(5))
-    alone = np.stack([operator.apply(vector) for vector in vectors])
+    alone = np.concatenate([operator.apply(vector[None]) for vector in vectors])
     assert operator.field.is_zero(operator.apply(vectors) - alone)
 
 
-def test_krylov_bound_never_exceeds_the_rank_of_a_singular_operator():
+@pytest.mark.parametrize("architecture", KINDS, ids=str)
+def test_what_is_cleared_by_hand_has_its_rank(architecture):
+    """rank J of all outputs at the samples is the cleared part plus the rank of what is left."""
+    operator = ClearedJacobian(architecture, BLAS_PRIME, 2, samples=9)
+    whole = random_slice(architecture, BLAS_PRIME, 2)
+    assert operator.cleared == whole.num_columns - operator.size > 0
+    units = np.eye(whole.num_columns)
+    outputs = operator.passes.push(list(whole.directions(units))).reshape(len(units), -1)
+    left = np.concatenate([operator.apply(unit[None]) for unit in np.eye(operator.size)])
+    ranks = [Elimination(matrix, BLAS_PRIME).run().rank for matrix in (outputs.copy(), left)]
+    assert ranks[0] == operator.cleared + ranks[1]
+
+
+@pytest.mark.parametrize("p", [SMALL_PRIME, BLAS_PRIME])
+def test_krylov_bound_never_exceeds_the_rank_of_a_singular_operator(p):
     architecture = Architecture((3, 3), 3, tokens=1)
-    operator = FoldedJacobian(architecture, BLAS_PRIME, seed=0)
-    columns = np.stack([operator.apply(unit) for unit in np.eye(operator.size)], axis=1)
-    rank = Elimination(columns, BLAS_PRIME).run().rank
-    assert rank < operator.size and krylov_lower_bound(architecture).value <= rank
+    operator = ClearedJacobian(architecture, p, 0, samples=9)
+    columns = np.concatenate([operator.apply(unit[None]) for unit in operator.field.eye(operator.size)])
+    rank = operator.cleared + Elimination(columns, p).run().rank
+    assert rank < operator.size + operator.cleared and krylov_lower_bound(architecture, 0, p, 6).value <= rank
+
+
+def test_dependent_features_are_not_cleared():
+    architecture = Architecture((2, 3, 3), 1, tokens=2)
+    answer = krylov_lower_bound(architecture, 0, BLAS_PRIME)
+    assert answer.value <= upper_bound(architecture).value
+    assert answer.value == krylov_lower_bound(architecture, 1, BLAS_PRIME, 3).value
+
+
+def test_workers_change_nothing():
+    found = {krylov_lower_bound(KINDS[0], 3, workers=workers).reason for workers in (1, 2)}
+    assert len(found) == 1
 
 
 def test_short_krylov_bounds_are_tried_again_with_more_samples():

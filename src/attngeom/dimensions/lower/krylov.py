@@ -1,15 +1,22 @@
-"""A proven lower bound for the rank of a Jacobian that is never formed, by a Krylov sequence mod p.
+"""A proven lower bound for the rank of a Jacobian that is never formed, by a block Krylov sequence mod p.
 
-Let J be the Jacobian of all outputs at N samples against the n free entries of the gauge slice, F a sparse random n×R
-matrix that folds the R outputs into n numbers, Δ a random diagonal matrix, and B = F J Δ. For vectors u, v the Hankel
-matrix (uᵀ B^{i+j+1} v)_{i,j<L} = (uᵀB^i)_i · B · (B^j v)_j has rank at most rank B ≤ rank J. So a nonsingular one
-proves rank J ≥ L over GF(p), hence over Q, whatever the random choices were. Memory: a few copies of the activations,
-the weights and the sequence; one product costs one derivative of the forward pass.
+Let J be the Jacobian of all outputs at N samples against the free entries of the gauge slice. The last linear map is
+eliminated by hand, as in :mod:`attngeom.dimensions.lower.schur`: the output at a token is W b, so r tokens with an
+invertible matrix of vectors b clear all others, and rank J ≥ r d_l + rank M, where M is what is left in the n columns
+of the other maps. Let F be a sparse random matrix that folds the rows of M into n numbers, Δ a random diagonal matrix
+without zeros, and B = F M Δ. For U of k columns and V of l columns the block Hankel matrix
+
+    (Uᵀ B^{i+j+1} V)_{i, j} = (Uᵀ B^i)_i · B · (B^j V)_j
+
+has rank at most rank B ≤ rank M: its rank is a proof over GF(p), hence over Q, whatever the random choices were. About
+n (1 + l/k) derivatives of the forward pass are needed, and U is cheap: its columns are unit vectors, k = 8 l. Blocks
+allow p < 2^8, where single vectors would fail, and there products in float32 are exact and more than twice as fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 
 import numpy as np
@@ -17,89 +24,151 @@ import numpy as np
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import random_samples
 from attngeom.dimensions.lower.bound import LowerBound
-from attngeom.dimensions.lower.recurrence import linear_complexity
+from attngeom.dimensions.lower.schur import hold_last_map
 from attngeom.dimensions.slices import count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, BalancedField
-from attngeom.exact.primes import BLAS_PRIME
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.hankel import hankel_rank
+from attngeom.exact.primes import SMALL_PRIME
 from attngeom.network.architecture import Architecture
+from attngeom.network.attention.rule import swap
+from attngeom.network.layer import Passes
 
 MAX_TOKENS = 256
 """More tokens per sample make products cheaper up to about the width; beyond that they only cost memory."""
 
 MAX_COLUMNS = 300_000
-"""Beyond this a proof takes weeks: products cost about D² / t each, and 2D of them are needed."""
+"""Beyond this a proof takes days: products cost about D² / t each, and D of them are needed."""
+
+RIGHT, LEFT = 16, 128
+"""Columns of V and of U: more of V make the Hankel matrix cheaper, fewer in relation to U the products."""
+
+FEW = 4
+"""So many samples of which all outputs count were enough in every case tried; the next attempt has more of them."""
+
+STACK = 2
+"""Vectors that are pushed forward together: few, so that all of their activations stay in cache."""
 
 
 def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
     """Samples with all their outputs so that nothing limits the rank below the number of columns.
 
     Without skip connection a sample X shows the network only through a t×t matrix Z in L X Z of rank at most every α_i
-    (t(t−1) free entries for softmax, about half if causal), so at most t·min(t, α) of its outputs count. One sample
-    is added.
+    (t(t−1) free entries for softmax, about half if causal), so at most t·min(t, α) of its outputs count. One sample is
+    added where that is the limit, for it may not be reached, and where there are few: from two samples of one layer
+    nobody can tell A from N A if N commutes with (X_1 X_1ᵀ)⁻¹ X_2 X_2ᵀ.
 
-    >>> count_samples(Architecture((4, 3, 5), 2, tokens=3), 36, 3)
-    7
+    >>> count_samples(Architecture((4, 3, 5), 2, tokens=3), 36, 3), count_samples(Architecture((3, 3), 3), 17, 3)
+    (7, 3)
     """
-    counted = tokens * architecture.widths[-1]
+    outputs = counted = tokens * architecture.widths[-1]
     if not architecture.residual:
         ranks = [layer.heads * layer.attention for layer in effective_layers(architecture)]
         rule = architecture.rule
         visible = tokens * (min(tokens, *ranks) if rule.is_polynomial else tokens - int(rule.is_normalised))
         counted = min(counted, max(visible // 2, 1) if architecture.causal else max(visible, 1))
-    return 1 + ceil(columns / counted)
+    least = ceil(columns / counted)
+    return least + int(counted < outputs or least < FEW)
 
 
-class FoldedJacobian:
-    """The n×n operator B = F J Δ at random weights and samples; see the module docstring."""
+def token_features(passes: Passes) -> Array:
+    """The vectors b of all tokens of all samples, (N·t, r): the output at a token is W b, plus its input if any."""
+    last = passes.layers[-1]
+    parts = [last.domain.matmul(swap(x.P), last.X) if x.head.O is None else x.mixed for x in last.traces]
+    found = np.concatenate(parts, axis=-1)
+    return found.reshape(-1, found.shape[-1])
 
-    def __init__(self, architecture: Architecture, p: int, seed: int, more: int = 1) -> None:
-        self.field = BalancedField(p)
-        self.network = random_slice(architecture, p, seed)
-        n = self.network.num_columns
+
+class ClearedJacobian:
+    """The n×n operator B = F M Δ at random weights and samples; see the module docstring.
+
+    ``cleared`` is the rank of what was eliminated by hand: 0 if the features b are dependent, and then M = J.
+    """
+
+    def __init__(self, architecture: Architecture, p: int, seed: int, samples: int) -> None:
+        self.field, self.samples = BalancedField(p), samples
+        whole = random_slice(architecture, p, seed)
         self.tokens = min(architecture.tokens, MAX_TOKENS)
-        self.samples = more * count_samples(architecture, n, self.tokens)
-        samples = random_samples(self.network, self.samples, self.tokens, seed + 1)
-        self.passes = self.network.passes(samples.X, samples.attention)
-        outputs = samples.C.size
+        points = random_samples(whole, samples, self.tokens, seed + 1)
+        self.passes = whole.passes(points.X, points.attention)
+        features = token_features(self.passes)
+        found = Elimination(features.copy(), p, keep_upper=False).run()
+        is_invertible = found.rank == features.shape[1]
+        self.network = hold_last_map(whole) if is_invertible and self._has_more(architecture) else whole
+        self.pivots = np.sort(found.order[: found.rank]) if self.network is not whole else np.arange(0)
+        self.others = np.setdiff1d(np.arange(len(features)), self.pivots)
+        self.cleared = len(self.pivots) * architecture.widths[-1]
+        if self.cleared:
+            inverse = self.field.inverse(features[self.pivots])
+            self.clear = self.field.matmul(features[self.others], inverse)
         rng = np.random.default_rng(seed + 2)
+        n, outputs = self.network.num_columns, len(self.others) * architecture.widths[-1]
         self.scale = self.field.random((n,), rng)
+        self.scale[self.scale == 0] = 1
         layers = ceil(outputs / n) + 1
         self.gather = np.resize(rng.permutation(outputs), layers * n).reshape(layers, n)
         self.fold = self.field.random((layers, n), rng)
+
+    @staticmethod
+    def _has_more(architecture: Architecture) -> bool:
+        last = effective_layers(architecture)[-1]
+        inner = last.d_in if last.value_width is None else last.heads * last.value_width
+        return count_columns(architecture) > inner * last.d_out
 
     @property
     def size(self) -> int:
         return self.network.num_columns
 
     def apply(self, vectors: Array) -> Array:
-        """B times a vector of balanced residues, or a stack of them (p, n)."""
-        moved = self.push_forward(self.field.times(self.scale, vectors))
-        outputs = moved.reshape(*vectors.shape[:-1], -1)
-        # Fewer than 500 products of balanced residues below 2^23 sum up exactly.
-        return self.field.balance(np.einsum("kn,...kn->...n", self.fold, outputs[..., self.gather]))
+        """B times a stack of vectors of balanced residues, (q, n)."""
+        field = self.field
+        moved = self.push_forward(field.times(self.scale, vectors))
+        moved = moved.reshape(len(vectors), -1, moved.shape[-1])
+        rest = moved[:, self.others]
+        if self.cleared:
+            field.subtract_product(rest, self.clear, moved[:, self.pivots])
+        outputs = rest.reshape(len(vectors), -1)
+        total = np.zeros_like(vectors)
+        for coefficients, places in zip(self.fold, self.gather):
+            total = field.balance(total + coefficients * outputs[:, places])
+        return total
 
     def push_forward(self, vectors: Array) -> Array:
-        """J times a vector, or a stack of them (p, n): the derivative of all outputs (…, N, t, d_l) along it."""
+        """J times a vector, or a stack of them (q, n): the derivative of all outputs (…, N, t, d_l) along it."""
         moved = self.passes.push(list(self.network.directions(vectors)))
         if moved is None:
             raise ArithmeticError("the slice has no free entry, so there is nothing to differentiate")
         return moved
 
+    def sequence(self, length: int, left: int, right: int, seed: int, workers: int) -> Iterator[Array]:
+        """Uᵀ B^k V for k = 1, …, length, U the first ``left`` unit vectors, V random."""
+        block = self.field.random((right, self.size), np.random.default_rng(seed))
+        parts = [slice(start, start + STACK) for start in range(0, right, STACK)]
+
+        def advance(part: slice) -> None:
+            block[part] = self.apply(block[part])
+
+        with ThreadPoolExecutor(workers) as pool:
+            for _ in range(length):
+                list(pool.map(advance, parts) if workers > 1 else map(advance, parts))
+                yield block[:, :left].T
+
 
 def krylov_lower_bound(
     architecture: Architecture,
     seed: int = 0,
-    p: int = BLAS_PRIME,
-    more: int = 1,
+    p: int = SMALL_PRIME,
+    more: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    workers: int = 1,
 ) -> LowerBound:
-    """A lower bound for the dimension, proven by a nonsingular Hankel matrix mod p of that size.
+    """A lower bound for the dimension, proven by the rank of a block Hankel matrix mod p.
 
-    It is the dimension with high probability if the gauge slice has no superfluous column. 2n + 2 derivatives of
-    the forward pass, then a recurrence in O(n²). ``more`` multiplies the number of samples.
+    It is the dimension with high probability if the gauge slice has no superfluous column and the samples suffice;
+    ``more`` samples are added. ``workers`` threads push vectors forward.
 
-    >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=3).value
+    >>> krylov_lower_bound(Architecture((2, 2), 2, tokens=2), seed=0).value
     7
     """
     columns = count_columns(architecture)
@@ -107,29 +176,25 @@ def krylov_lower_bound(
         raise SizeError(
             f"{columns:,} free weights given; proofs are possible for at most {MAX_COLUMNS:,}, use a formula"
         )
-    operator = FoldedJacobian(architecture, p, seed, more)
-    n, field = operator.size, operator.field
-    rng = np.random.default_rng(seed + 3)
-    left, vector = field.random((n,), rng), field.random((n,), rng)
-    sequence = np.empty(2 * n + 2)
-    for k in range(len(sequence)):
-        vector = operator.apply(vector)
-        sequence[k] = float(np.rint(_inner(left, vector, field)))
+    samples = more + count_samples(architecture, columns, min(architecture.tokens, MAX_TOKENS))
+    operator = ClearedJacobian(architecture, p, seed, samples)
+    n, right = operator.size, min(RIGHT, operator.size)
+    left = min(LEFT, n)
+    rows, length = ceil(n / left) + 1, ceil(n / left) + ceil(n / right) + 2
+    sequence = np.empty((length, left, right), dtype=operator.field.dtype)
+    for k, term in enumerate(operator.sequence(length, left, right, seed + 3, workers)):
+        sequence[k] = term
         if progress is not None:
-            progress(k + 1, len(sequence))
-    bound = linear_complexity(sequence, p)
+            progress(k + 1, length)
+    rank = hankel_rank(sequence, rows, operator.field)
+    by_hand = f"{operator.cleared} by hand and " if operator.cleared else ""
     return LowerBound(
         standing="proven",
-        reason=f"a Hankel matrix of size {bound} of a Krylov sequence of the Jacobian is nonsingular mod {p}",
-        value=bound,
+        reason=f"the Jacobian has rank at least {by_hand}{rank} by a block Hankel matrix of a Krylov sequence mod {p}",
+        value=operator.cleared + rank,
         method="krylov",
         prime=p,
         seed=seed,
         tokens=operator.tokens,
         samples=operator.samples,
     )
-
-
-def _inner(a: Array, b: Array, field: BalancedField) -> float:
-    """The inner product of two vectors of balanced residues."""
-    return float(field.matmul(a[None, :], b[:, None])[0, 0])

@@ -56,6 +56,17 @@ class BalancedField(BalancedResidues, Domain):
         check_product(a, b)
         return self.multiply(a, b)
 
+    def add(self, a: Array, b: Array) -> Array:
+        return self.balance(a + b)
+
+    def add_products(self, a: Array, b: Array, c: Array, d: Array) -> Array:
+        if self.is_split or a.shape[-1] + c.shape[-1] > self.depth:
+            return super().add_products(a, b, c, d)
+        check_product(a, b)
+        check_product(c, d)
+        # Reduced once: both products together are exact.
+        return self.balance(a @ b + c @ d)
+
     def inverse(self, a: Array) -> Array:
         check_square(a)
         inverse = self.invert_matrix(a)

@@ -114,6 +114,14 @@ class Domain(ABC):
     def matmul(self, a: Array, b: Array) -> Array:
         """Matrix product over the last two axes, broadcast over the leading ones."""
 
+    def add(self, a: Array, b: Array) -> Array:
+        """a + b entry by entry, broadcast."""
+        return self.reduce(a + b)
+
+    def add_products(self, a: Array, b: Array, c: Array, d: Array) -> Array:
+        """The sum a b + c d of two matrix products, each as in :meth:`matmul`."""
+        return self.add(self.matmul(a, b), self.matmul(c, d))
+
     @abstractmethod
     def inverse(self, a: Array) -> Array:
         """The inverse of one square matrix; SingularError if there is none (or none can be certified)."""
