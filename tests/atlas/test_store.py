@@ -219,6 +219,13 @@ def test_damaged_pages_are_found_before_a_run_writes(path):
         FactStore(path)
 
 
+def test_tables_that_are_no_text_are_refused(path):
+    FactStore(path).close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE failures", b"CREATE TAB\xc4E failures"))
+    with pytest.raises(FormatError, match="damaged"):
+        FactStore(path, read_only=True)
+
+
 def test_a_truncated_store_is_refused(path):
     with FactStore(path) as store:
         store.add([make_fact(index, padding="x" * 500) for index in range(200)])

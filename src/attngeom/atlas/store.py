@@ -267,6 +267,9 @@ class FactStore:
             raise InputError(f"store {self.path}: {error}; {_advice(str(error))}") from None
         except sqlite3.DatabaseError as error:
             raise FormatError(f"store {self.path} is damaged or no store ({error}); {_SALVAGE}") from None
+        except UnicodeDecodeError:
+            # SQLite quotes what it cannot understand, and the quotation is no text.
+            raise FormatError(f"store {self.path} is damaged or no store (not UTF-8); {_SALVAGE}") from None
 
 
 _SALVAGE = "keep a copy, save what `attngeom atlas export` still reads, and give another --store"
