@@ -5,7 +5,6 @@ The truth is as in :mod:`tests.comparison.adversary_floats`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from attngeom.exact import RR
 from attngeom.network import Architecture, Head, Weights
 from tests.comparison.adversary import Pair, random_architecture, with_layers
-from tests.comparison.adversary_floats import FLOATS, TOLERANCE, Maker, draw_kind, float_weights, judged, move, noisy
+from tests.comparison.adversary_floats import TOLERANCE, Maker, draw_kind, float_weights, judged, move, noisy
 
 Tensors = dict[str, np.ndarray]
 
@@ -217,12 +216,3 @@ EXTREMES: tuple[Maker, ...] = (
     nearly_singular_gauge,
     deep_and_wide,
 )
-
-
-def all_float_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """Float pairs of all kinds, those of both modules, in turn."""
-    makers = (*FLOATS, *EXTREMES)
-    for index in range(count):
-        with np.errstate(all="ignore"):
-            pair = makers[index % len(makers)](np.random.default_rng([seed, index]))
-        yield pair

@@ -6,14 +6,17 @@ change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Head, Weights
 from tests.comparison.adversary import Pair, random_architecture, with_layers
-from tests.comparison.adversary_extremes import Tensors, edited, moved_or_changed
+from tests.comparison.adversary_extremes import EXTREMES, Tensors, edited, moved_or_changed
 from tests.comparison.adversary_floats import (
     CLEARLY,
+    FLOATS,
     TOLERANCE,
     Maker,
     draw_kind,
@@ -227,3 +230,12 @@ MORE: tuple[Maker, ...] = (
     deep_and_thin,
     wide,
 )
+
+
+def all_float_pairs(count: int, seed: int) -> Iterator[Pair]:
+    """Float pairs of all kinds, those of the three modules, in turn."""
+    makers = (*FLOATS, *EXTREMES, *MORE)
+    for index in range(count):
+        with np.errstate(all="ignore"):
+            pair = makers[index % len(makers)](np.random.default_rng([seed, index]))
+        yield pair

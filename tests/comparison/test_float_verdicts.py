@@ -11,6 +11,7 @@ from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
 from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
+from tests.comparison.adversary_more import MORE
 from tests.effort import choose
 
 DATA = Path(__file__).parent / "data"
@@ -30,7 +31,7 @@ def layers(architecture, *heads):
     return Weights(architecture, RR, tuple((Head(*(np.array(x, dtype=float) for x in head)),) for head in heads))
 
 
-@pytest.mark.parametrize("maker", FLOATS + EXTREMES, ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", FLOATS + EXTREMES + MORE, ids=lambda maker: maker.__name__)
 def test_no_float_verdict_is_wrong_and_few_are_missing(maker):
     missing = 0
     for index in PAIRS:
