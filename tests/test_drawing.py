@@ -29,11 +29,11 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_pictures_are_figures_of_their_own(name, tmp_path):
     answer = ANSWERS[name]()
-    assert answer.plot()._repr_png_().startswith(b"\x89PNG")
-    for path in (tmp_path / "one.svg", tmp_path / "two.svg"):
-        picture = answer.plot()
+    pictures = [answer.plot(), answer.plot()]
+    for picture, name in zip(pictures, ("one.svg", "two.svg")):
         assert isinstance(picture, Picture)
-        picture.savefig(path)
+        picture.savefig(tmp_path / name)
+    assert pictures[0]._repr_png_().startswith(b"\x89PNG")
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 

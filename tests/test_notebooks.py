@@ -7,7 +7,6 @@ import pytest
 
 from attngeom.drawing import Picture
 
-pytest.importorskip("marimo")
 FOLDER = Path(__file__).parents[1] / "notebooks"
 SHOWN = {
     "engineer": {"Comparison", "Picture", "float"},
@@ -25,6 +24,7 @@ def test_every_notebook_is_run():
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_notebook_shows_its_answers(name):
+    pytest.importorskip("marimo")
     spec = importlib.util.spec_from_file_location(f"notebook_{name}", FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

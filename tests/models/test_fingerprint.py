@@ -11,6 +11,7 @@ from attngeom.models import act, fingerprint, open_model, random_symmetry
 from attngeom.models.fingerprints import layer_fingerprint
 from attngeom.models.layout import write_layer
 from attngeom.models.residues import P, apply, random_residues, residues
+from tests.effort import choose
 from tests.models.cases import FAMILIES, ExactSampler, changed, reference, state_of
 
 
@@ -76,7 +77,9 @@ def test_one_ulp_changes_it(family: str) -> None:
     invisible = ("key.bias", "k_proj.bias") if family in ("vit", "bert", "opt") else ("no such name",)
     outside = set(model.outer_names())
     digest, first = fingerprint(model).outside, layer_fingerprint(model, 0).digest
-    for table, name in model.names.items():
+    # A third of the tensors of each family in every run: over the families all kinds of them.
+    step = choose(3, 1)
+    for table, name in list(model.names.items())[FAMILIES.index(family) % step :: step]:
         if name.endswith(invisible) or (table not in outside and table not in model.layer_names(0)):
             continue
 

@@ -34,11 +34,11 @@ def normalise(weights: Weights, name: str, norm: Norm | None, x: np.ndarray) -> 
 
 
 def turn(own: GroupedAttention, x: np.ndarray) -> np.ndarray:
-    """x of shape (tokens, heads, head_dim), rotated by position · frequency."""
+    """x of shape (…, tokens, heads, head_dim), rotated by position · frequency."""
     if own.rotary is None:
         return x
     half = own.rotated // 2
-    angles = np.outer(np.arange(len(x)), own.rotary.frequencies)[:, None]
+    angles = np.outer(np.arange(x.shape[-3]), own.rotary.frequencies)[:, None]
     first, second = x[..., :half], x[..., half : 2 * half]
     cosine, sine = np.cos(angles), np.sin(angles)
     turned = [first * cosine - second * sine, second * cosine + first * sine, x[..., 2 * half :]]
@@ -47,7 +47,9 @@ def turn(own: GroupedAttention, x: np.ndarray) -> np.ndarray:
 
 def attend(weights: Weights, own: GroupedAttention, u: np.ndarray) -> np.ndarray:
     def read(part: str) -> np.ndarray:
-        return np.einsum("hal,tl->tha", weights[f"attention.{part}"], u) + weights.get(f"attention.{part}_bias", 0.0)
+        return np.einsum("hal,...tl->...tha", weights[f"attention.{part}"], u) + weights.get(
+            f"attention.{part}_bias", 0.0
+        )
 
     queries, keys, values = read("query"), read("key"), read("value")
     if own.qk_norm is not None:
@@ -56,16 +58,17 @@ def attend(weights: Weights, own: GroupedAttention, u: np.ndarray) -> np.ndarray
         keys = normalise({}, "", flat, keys) * weights["attention.key_gain"]
     queries, keys = turn(own, queries), turn(own, keys)
     size = own.heads // own.groups
-    keys, values = np.repeat(keys, size, axis=1), np.repeat(values, size, axis=1)
-    scores = own.scale * np.einsum("tha,sha->hts", queries, keys)
+    keys, values = np.repeat(keys, size, axis=-2), np.repeat(values, size, axis=-2)
+    scores = own.scale * np.einsum("...tha,...sha->...hts", queries, keys)
     if own.softcap is not None:
         scores = own.softcap * np.tanh(scores / own.softcap)
-    exponentials = np.exp(scores) * np.tri(len(u))
+    exponentials = np.exp(scores) * np.tri(u.shape[-2])
     total = exponentials.sum(axis=-1, keepdims=True)
     if own.sinks:
         total = total + np.exp(weights["attention.sinks"])[:, None, None]
-    mixed = np.einsum("hts,shv->thv", exponentials / total, values)
-    return np.einsum("hdv,thv->td", weights["attention.output"], mixed) + weights.get("attention.output_bias", 0.0)
+    mixed = np.einsum("...hts,...shv->...thv", exponentials / total, values)
+    read_out = np.einsum("hdv,...thv->...td", weights["attention.output"], mixed)
+    return read_out + weights.get("attention.output_bias", 0.0)
 
 
 def transform(weights: Weights, mlp: MLP, u: np.ndarray) -> np.ndarray:
@@ -115,7 +118,7 @@ def test_rank_of_the_true_function(name: str) -> None:
         moved[index] += 1j * STEP
         parts = np.split(moved, np.cumsum(sizes)[:-1])
         weights = {key: part.reshape(shape) for (key, shape), part in zip(shapes.items(), parts, strict=True)}
-        columns.append(np.concatenate([evaluate(block, weights, x).imag.ravel() for x in inputs]) / STEP)
+        columns.append(evaluate(block, weights, inputs).imag.ravel() / STEP)
     derivative = np.stack(columns, axis=1)
     # Columns are scaled alike, but not those that are zero up to rounding (invisible biases).
     sizes_of_columns = np.linalg.norm(derivative, axis=0)
