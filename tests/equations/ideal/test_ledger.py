@@ -8,6 +8,7 @@ from attngeom.equations import Variety, families, family
 from attngeom.equations.ideal import IdealSummary, implicitize
 from attngeom.equations.ideal.formulas import generator_modules
 from attngeom.equations.ideal.ledger import Quotient, ledger, ledger_row, with_families
+from tests.effort import thorough
 from tests.equations.ideal.family_ideal import FamilyIdeal
 
 
@@ -25,7 +26,7 @@ def test_families_of_the_paper_explain_widths_two_and_three(d: int, a: int, n: i
 
 
 @pytest.mark.parametrize(
-    ("a", "missing"), [(2, {(3, 3, 1, 1)}), (3, {(3, 3), (3, 3, 1, 1)}), (4, {(3, 3), (3, 3, 1, 1)})]
+    ("a", "missing"), [(2, {(3, 3, 1, 1)}), (4, {(3, 3), (3, 3, 1, 1)}), *thorough((3, {(3, 3), (3, 3, 1, 1)}))]
 )
 def test_families_of_the_paper_miss_two_modules_at_width_four(a: int, missing: set[tuple[int, ...]]) -> None:
     model = Variety(4, a)
