@@ -1,4 +1,4 @@
-"""The command line: one module per group of commands, each with ``register(app)``; see :mod:`attngeom.cli.app`."""
+"""The command line: one module per group of commands; see :mod:`attngeom.cli.app`."""
 
 from attngeom.cli.app import main
 

@@ -3,8 +3,9 @@
 Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget, 4 an
 internal error, 130 interrupted, 141 the reader of the output went away. Codes 1 and 3 are verdicts and nothing else.
 
-A module of this package that defines ``register(app)`` adds commands. ``COMMANDS`` tells which module holds a command
-and what it does, so that a call imports only the module that it needs, and the help of the program none.
+``COMMANDS`` tells which module of this package holds a command and what it does, so that a call imports only the module
+that it needs, and the help of the program none. The command NAME is the function NAME_command of its module, or a
+``group`` of commands.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ EXIT_UNDECIDED = 3
 EXIT_INTERNAL = 4
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
+VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
+"""Exit codes of yes, no and cannot be told."""
 LONGEST_MESSAGE = 200
 COMPLETION = "_ATTNGEOM_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -99,9 +102,13 @@ def _empty_app() -> typer.Typer:
 
 
 def build_command(name: str) -> typer.Typer:
-    """The application with the commands of the module that holds ``name``."""
+    """The application with this command, or this group of commands."""
     app = _empty_app()
-    importlib.import_module(f"attngeom.cli.{COMMANDS[name][0]}").register(app)
+    module = importlib.import_module(f"attngeom.cli.{COMMANDS[name][0]}")
+    if hasattr(module, "group"):
+        app.add_typer(module.group, name=name)
+    else:
+        app.command(name)(getattr(module, f"{name}_command"))
     add_examples(app)
     return app
 

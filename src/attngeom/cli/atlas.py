@@ -18,9 +18,9 @@ from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, Interrupted
+from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
-from attngeom.cli.output import print_json, print_line, print_pairs, print_table, progress
+from attngeom.cli.output import print_answer, print_json, print_line, print_table, progress
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -33,21 +33,10 @@ Sort = Annotated[str | None, typer.Option("--sort", help="Sort by a column; larg
 SHOWN = 40
 
 
-def register(app: typer.Typer) -> None:
-    atlas = typer.Typer(help="Many architectures, many questions: resumable sweeps and their store of facts.")
-    for name, command in (
-        ("run", run_command),
-        ("show", show_command),
-        ("export", export_command),
-        ("merge", merge_command),
-        ("summary", summary_command),
-        ("verify", verify_command),
-        ("plot", plot_command),
-    ):
-        atlas.command(name)(command)
-    app.add_typer(atlas, name="atlas")
+group = typer.Typer(help="Many architectures, many questions: resumable sweeps and their store of facts.")
 
 
+@group.command("run")
 def run_command(
     sweep: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep: a TOML file, see docs/how-to/atlas.md.")],
     store: StorePath = Path("atlas.db"),
@@ -62,7 +51,7 @@ def run_command(
     dry_run: Annotated[bool, flag("--dry-run", "Only say what is left to do, by estimates.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the seed of the sweep.")] = None,
     json: Json = False,
-) -> None:
+) -> int:
     """Compute every fact of a sweep that the store lacks. Interrupt it at any time: the same command goes on."""
     if workers is not None and scheduler is not None:
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
@@ -75,7 +64,7 @@ def run_command(
     wanted = replace(wanted, seed=wanted.seed if seed is None else seed, budget=limits, shard=part)
     if dry_run:
         _print_plan(wanted, store, retry_failed, json)
-        return
+        return 0
     place: AbstractContextManager[Any]
     place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
     with FactStore(store) as opened:
@@ -94,9 +83,8 @@ def run_command(
         total = opened.count()
     _print_report(report, total, store, json)
     if report.contradictions:
-        raise typer.Exit(EXIT_NEGATIVE)
-    if not report.is_complete:
-        raise typer.Exit(EXIT_UNDECIDED)
+        return EXIT_NEGATIVE
+    return 0 if report.is_complete else EXIT_UNDECIDED
 
 
 def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> None:
@@ -110,20 +98,14 @@ def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> No
     for item in plan.pending:
         counts[item.question] = counts.get(item.question, 0) + 1
         costs[item.question] = costs.get(item.question, 0.0) + item.cost
-    if json:
-        left = {name: {"tasks": counts[name], "cpu_seconds": costs[name]} for name in counts}
-        print_json({"pending": left, "known": plan.known, "failed": plan.failed})
-        return
-    pairs: dict[str, object] = {
-        name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts
-    }
-    print_pairs("left to do", {**pairs, "known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"})
+    left = {name: {"tasks": counts[name], "cpu_seconds": costs[name]} for name in counts}
+    record = {"pending": left, "known": plan.known, "failed": plan.failed}
+    pairs = {name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts}
+    print_answer(json, record, "left to do", {**pairs, "known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"})
 
 
 def _print_report(report: RunReport, total: int, store: Path, json: bool) -> None:
-    if json:
-        print_json({**asdict(report), "is_complete": report.is_complete, "facts": total, "store": str(store)})
-        return
+    record = {**asdict(report), "is_complete": report.is_complete, "facts": total, "store": str(store)}
     pairs: dict[str, object] = {
         "new facts": f"{report.new:,}",
         "there before": f"{report.known:,}",
@@ -136,7 +118,7 @@ def _print_report(report: RunReport, total: int, store: Path, json: bool) -> Non
         del pairs["failed"]
     if not report.contradictions:
         del pairs["contradictions"]
-    print_pairs("complete" if report.is_complete else "incomplete", pairs)
+    print_answer(json, record, "complete" if report.is_complete else "incomplete", pairs)
 
 
 def _clock(seconds: float | None) -> str:
@@ -149,6 +131,7 @@ def _selected(store: Path, question: str | None, where: list[str] | None, sort: 
         return select(opened.facts(question), conditions, sort)
 
 
+@group.command("show")
 def show_command(
     store: StorePath = Path("atlas.db"),
     question: Question = None,
@@ -194,6 +177,7 @@ def _show_failures(store: Path, limit: int, json: bool) -> None:
     print_line(f"{len(found):,} failures")
 
 
+@group.command("export")
 def export_command(
     out: Annotated[Path, file_option("--out", "Where to write: a name ending in " + ", ".join(FORMATS))],
     store: StorePath = Path("atlas.db"),
@@ -213,12 +197,13 @@ def export_command(
         print_line(f"{len(found):,} facts written to {out}")
 
 
+@group.command("merge")
 def merge_command(
     sources: Annotated[list[Path], typer.Argument(metavar="STORES", help="Stores to read.")],
     store: StorePath = Path("atlas.db"),
     json: Json = False,
     seed: IgnoredSeed = 0,
-) -> None:
+) -> int:
     """Add the facts and failures of other stores to a store.
 
     Facts that are there already stay as they are.
@@ -235,10 +220,10 @@ def merge_command(
         print_json({"new": new, "repeated": repeated, "contradictions": contradictions, "facts": total})
     else:
         print_line(f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all")
-    if contradictions:
-        raise typer.Exit(EXIT_NEGATIVE)
+    return EXIT_NEGATIVE if contradictions else 0
 
 
+@group.command("summary")
 def summary_command(
     store: StorePath = Path("atlas.db"),
     out: Annotated[Path | None, file_option("--out", "Where to write the tables (.md).")] = None,
@@ -260,6 +245,7 @@ def summary_command(
         print(text)
 
 
+@group.command("verify")
 def verify_command(
     store: StorePath = Path("atlas.db"),
     certificates: Annotated[
@@ -269,7 +255,7 @@ def verify_command(
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")] = None,
     json: Json = False,
     seed: Seed = 0,
-) -> None:
+) -> int:
     """Recheck the file, every certificate and every sum.
 
     Proven facts without certificate are computed again.
@@ -283,17 +269,14 @@ def verify_command(
             bar.update(line, completed=done, total=total, description="rechecking certificates")
 
         found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update)
-    if json:
-        print_json(found.to_json())
-    else:
-        titles = {True: "valid", False: "not valid", None: "undecided"}
-        print_pairs(titles[found.valid], found.rows())
-        for fact, why in (*found.problems, *found.unchecked)[:SHOWN]:
-            print_line(f"{fact}: {why}")
-    if found.valid is not True:
-        raise typer.Exit(EXIT_UNDECIDED if found.valid is None else EXIT_NEGATIVE)
+    title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
+    print_answer(json, found.to_json(), title, found.rows())
+    for fact, why in () if json else (*found.problems, *found.unchecked)[:SHOWN]:
+        print_line(f"{fact}: {why}")
+    return VERDICTS[found.valid]
 
 
+@group.command("plot")
 def plot_command(
     out: Annotated[Path, typer.Option("--out", help="The folder for the figures.")],
     store: StorePath = Path("atlas.db"),

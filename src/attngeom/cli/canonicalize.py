@@ -11,7 +11,7 @@ from attngeom.canonical.answer import OBJECTIVES, canonicalize, from_form, telep
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.restore import GAUGES
 from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, file_option, flag
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_answer
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 from attngeom.interop import read_weights, write_weights
@@ -19,11 +19,6 @@ from attngeom.interop.arrays import read_array
 from attngeom.network import Weights
 
 Out = Annotated[Path, file_option("--out", "Where to write the result.")]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("canonicalize")(canonicalize_command)
-    app.command("teleport")(teleport_command)
 
 
 def check_moved(start: Weights | None, moved: Weights) -> None:
@@ -57,13 +52,11 @@ def canonicalize_command(
         check_moved(start, found.weights)
         write_weights(found.weights, out)
     before, after = weights.stat().st_size, out.stat().st_size
-    if json:
-        sizes = {"bytes_before": before, "bytes_after": after, "bytes_saved": before - after}
-        print_json({**found.to_json(), **sizes, "compact": compact, "out": str(out)})
-        return
+    sizes = {"bytes_before": before, "bytes_after": after, "bytes_saved": before - after}
+    record = {**found.to_json(), **sizes, "compact": compact, "out": str(out)}
     (title, _), *lines = found.rows().items()
     size = f"{before:,} before, {after:,} after ({before - after:,} saved)"
-    print_pairs(title, {**dict(lines), "bytes": size, "written to": out})
+    print_answer(json, record, title, {**dict(lines), "bytes": size, "written to": out})
 
 
 def teleport_command(
@@ -93,7 +86,4 @@ def teleport_command(
     check_moved(start, found.weights)
     write_weights(found.weights, out)
     record = {**found.to_json(), "out": str(out)}
-    if json:
-        print_json(record)
-        return
-    print_pairs("teleported", {key.replace("_", " "): value for key, value in record.items()})
+    print_answer(json, record, "teleported", {key.replace("_", " "): value for key, value in record.items()})

@@ -12,7 +12,7 @@ from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli.output import print_answer, print_line
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
@@ -25,10 +25,6 @@ EXIT_CODES = {
     "undecided": EXIT_UNDECIDED,
 }
 SHOWN = 6
-
-
-def register(app: typer.Typer) -> None:
-    app.command("certify")(certify_command)
 
 
 def certify_command(
@@ -61,17 +57,13 @@ def certify_command(
         if result.certificate is None:
             raise InputError(f"no certificate for the verdict {result.verdict} of this input: {result.reason}")
         write_certificate(result.certificate, out)
-    if json:
-        print_json(record)
-    elif isinstance(result, HeadsCertification):
-        print_pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
-    else:
-        _print(result, out)
+    print_answer(json, record, "certify", {**result.rows(), **({} if out is None else {"certificate": out})})
+    if not json and isinstance(result, Certification):
+        _print_points(result)
     return EXIT_CODES[result.verdict]
 
 
-def _print(result: Certification, out: Path | None) -> None:
-    print_pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
+def _print_points(result: Certification) -> None:
     for number, point in enumerate(result.points):
         title = f"weights over {point.domain.written}" + (f", point {number + 1}" if len(result.points) > 1 else "")
         if max(point.A.shape + point.V.shape) > SHOWN:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import print_json, print_line, print_pairs, progress
 from attngeom.comparison import compare
@@ -18,10 +18,6 @@ from attngeom.interop.weights import read_dropped
 from attngeom.network.symmetry.files import symmetry_to_json
 
 
-def register(app: typer.Typer) -> None:
-    app.command("compare")(compare_command)
-
-
 def compare_command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors, or .json for exact ones.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Weights of the same architecture.")],
@@ -29,7 +25,7 @@ def compare_command(
     out: Annotated[Path | None, file_option("--out", "Where to write the symmetry (.json).")] = None,
     json: Json = False,
     seed: Seed = 0,
-) -> None:
+) -> int:
     """Decide whether two checkpoints compute the same function: a symmetry, or an input that separates them.
 
     Exit code 0: same function; 1: different; 3: cannot be told.
@@ -60,8 +56,7 @@ def compare_command(
         print_pairs(verdict, shown)
         for path, names in dropped.items():
             print_line(f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}")
-    if result.same_function is not True:
-        raise typer.Exit(EXIT_NEGATIVE if result.same_function is False else EXIT_UNDECIDED)
+    return VERDICTS[result.same_function]
 
 
 def _some(names: dict[str, str]) -> str:

@@ -8,38 +8,19 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.options import (
-    Causal,
-    Heads,
-    IgnoredSeed,
-    Json,
-    Kind,
-    Residual,
-    Seed,
-    Temperature,
-    Tokens,
-    ValueWidth,
-    default_attention,
-    file_option,
-    parse_list,
-)
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli import options
+from attngeom.cli.output import print_answer, print_json, print_line, print_pairs
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
-from attngeom.network import Architecture, random_weights
-
-
-def register(app: typer.Typer) -> None:
-    app.command("demo")(demo_command)
-    app.command("random")(random_command)
+from attngeom.network import random_weights
 
 
 def demo_command(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="A new folder, or one that demo made.")] = Path(
         "attngeom-demo"
     ),
-    json: Json = False,
-    seed: IgnoredSeed = 0,
+    json: options.Json = False,
+    seed: options.IgnoredSeed = 0,
 ) -> None:
     """Write a folder of small example files, made on the spot and checked, and say what to try on them."""
     from attngeom.demo import EXAMPLES, commands, write_demo
@@ -58,25 +39,25 @@ def demo_command(
 
 
 def random_command(
-    widths: Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated.")],
-    out: Annotated[Path, file_option("--out", "Where to write: .json for exact weights, .safetensors for floats.")],
-    attention: Annotated[
-        str | None, typer.Option("--attention", help="Attention widths; one is repeated; by default d_{i-1} / heads.")
-    ] = None,
-    tokens: Tokens = 3,
-    kind: Kind = "lightning",
-    heads: Heads = 1,
-    value_width: ValueWidth = None,
-    residual: Residual = False,
-    causal: Causal = False,
-    temperature: Temperature = "1",
-    json: Json = False,
-    seed: Seed = 0,
+    widths: options.Widths,
+    out: Annotated[
+        Path, options.file_option("--out", "Where to write: .json for exact weights, .safetensors for floats.")
+    ],
+    attention: options.Attention = None,
+    tokens: options.Tokens = 3,
+    kind: options.Kind = "lightning",
+    heads: options.Heads = 1,
+    value_width: options.ValueWidth = None,
+    residual: options.Residual = False,
+    causal: options.Causal = False,
+    temperature: options.Temperature = "1",
+    json: options.Json = False,
+    seed: options.Seed = 0,
 ) -> None:
     """Write random weights: small integers in a .json file, normal floats scaled by 1/√d_in in .safetensors."""
-    sizes = parse_list(widths, "widths")
-    chosen = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
-    architecture = Architecture(sizes, chosen, tokens, kind, heads, value_width, residual, causal, temperature)
+    architecture = options.make_architecture(
+        widths, attention, tokens, kind, heads, value_width, residual, causal, temperature
+    )
     domain = QQ if out.suffix == ".json" else RR
     write_weights(random_weights(architecture, domain, seed), out)
     record = {
@@ -86,11 +67,6 @@ def random_command(
         "seed": seed,
         "out": str(out),
     }
-    if json:
-        print_json(record)
-        return
-    kind_of_numbers = "small integers, exact" if domain.is_exact else "normal floats, scaled by 1/√d_in"
-    print_pairs(
-        f"random weights, seed {seed}",
-        {"parameters": f"{architecture.num_parameters:,}", "numbers": kind_of_numbers, "written to": out},
-    )
+    numbers = "small integers, exact" if domain.is_exact else "normal floats, scaled by 1/√d_in"
+    pairs = {"parameters": f"{architecture.num_parameters:,}", "numbers": numbers, "written to": out}
+    print_answer(json, record, f"random weights, seed {seed}", pairs)

@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import (
-    Causal,
-    Heads,
-    Json,
-    Kind,
-    Residual,
-    Seed,
-    Temperature,
-    ValueWidth,
-    check_stored_seed,
-    default_attention,
-    file_option,
-    flag,
-)
 from attngeom.cli.output import print_json, print_pairs, print_table, progress
 from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.answer import REQUESTS
@@ -36,26 +22,19 @@ from attngeom.network.attention import find_kind
 
 MAX_TABLE = 10000
 
-Prove = Annotated[bool, flag("--prove", "Compute proven bounds instead of trusting a formula.")]
+Prove = Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
     str, typer.Option("--method", help="How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls.")
 ]
 OptionalWidths = Annotated[
     str | None, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated; with --table ranges such as 2-4.")
 ]
-OptionalAttention = Annotated[
-    str | None,
-    typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated; by default d_{i-1} / heads."),
-]
 TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
-AsTable = Annotated[bool, flag("--table", "One row for each architecture of a grid of ranges.")]
+AsTable = Annotated[bool, options.flag("--table", "One row for each architecture of a grid of ranges.")]
 Checkpoint = Annotated[
     str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
 ]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Threads of the matrix-free proof.")]
-CertificateFile = Annotated[
-    Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
-]
 
 
 def parse_ranges(text: str, name: str) -> list[range]:
@@ -135,98 +114,93 @@ def _grid(widths: str, attention: str | None, tokens: str, make: Callable[..., A
     return [make(list(w), list(a) or None, t[0]) for w, a, t in choices]
 
 
-def register(app: typer.Typer) -> None:
-    @app.command()
-    def dim(
-        widths: OptionalWidths = None,
-        attention: OptionalAttention = None,
-        tokens: TokensText = "3",
-        kind: Kind = "lightning",
-        heads: Heads = 1,
-        value_width: ValueWidth = None,
-        residual: Residual = False,
-        causal: Causal = False,
-        temperature: Temperature = "1",
-        prove: Prove = False,
-        method: Method = "auto",
-        table: AsTable = False,
-        from_checkpoint: Checkpoint = None,
-        certificate: CertificateFile = None,
-        workers: Workers = 1,
-        json: Json = False,
-        seed: Seed = 0,
-    ) -> int:
-        """The dimension of the set of functions of an architecture: by formula at once, or proven."""
-        if (widths is None) == (from_checkpoint is None):
-            raise InputError("give either --widths or --from-checkpoint")
-        if method not in REQUESTS:
-            raise InputError(f"--method {method[:40]!r} given; one of {', '.join(REQUESTS)} is required")
-        find_kind(kind)
-        if certificate is not None:
-            check_stored_seed(seed)
+def dim_command(
+    widths: OptionalWidths = None,
+    attention: options.Attention = None,
+    tokens: TokensText = "3",
+    kind: options.Kind = "lightning",
+    heads: options.Heads = 1,
+    value_width: options.ValueWidth = None,
+    residual: options.Residual = False,
+    causal: options.Causal = False,
+    temperature: options.Temperature = "1",
+    prove: Prove = False,
+    method: Method = "auto",
+    table: AsTable = False,
+    from_checkpoint: Checkpoint = None,
+    certificate: options.CertificateFile = None,
+    workers: Workers = 1,
+    json: options.Json = False,
+    seed: options.Seed = 0,
+) -> int:
+    """The dimension of the set of functions of an architecture: by formula at once, or proven."""
+    if (widths is None) == (from_checkpoint is None):
+        raise InputError("give either --widths or --from-checkpoint")
+    options.check_choice(method, REQUESTS, "method")
+    find_kind(kind)
+    if certificate is not None:
+        options.check_stored_seed(seed)
 
-        def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
-            a = default_attention(w, heads) if a is None else a
-            return Architecture(w, a, t, kind, heads, value_width, residual, causal, temperature)
+    def make(w: list[int], a: list[int] | None, t: int) -> Architecture:
+        a = options.default_attention(w, heads) if a is None else a
+        return Architecture(w, a, t, kind, heads, value_width, residual, causal, temperature)
 
-        def answer_for(architecture: Architecture, wanted: bool, how: str) -> Dimension:
-            with progress() as bar:
-                task = bar.add_task("products", total=None)
-                return dimension(
-                    architecture,
-                    prove=wanted,
-                    method=how,  # type: ignore[arg-type]
-                    seed=seed,
-                    progress=lambda done, total: bar.update(task, completed=done, total=total),
-                    workers=workers,
-                )
+    def answer_for(architecture: Architecture, wanted: bool, how: str) -> Dimension:
+        with progress() as bar:
+            task = bar.add_task("products", total=None)
+            return dimension(
+                architecture,
+                prove=wanted,
+                method=how,  # type: ignore[arg-type]
+                seed=seed,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                workers=workers,
+            )
 
-        if table:
-            if widths is None or certificate is not None:
-                raise InputError("--table was given with a file; it needs --widths alone")
-            answers = [
-                answer_for(architecture, prove, method) for architecture in _grid(widths, attention, tokens, make)
-            ]
-            if json:
-                print_json({"table": [answer.to_json() for answer in answers]})
-            else:
-                _print_table(answers)
-            return EXIT_UNDECIDED if prove and not all(answer.is_proven for answer in answers) else 0
-        point = None
-        if from_checkpoint is not None:
-            from attngeom.interop.weights import read_weights
-
-            weights = read_weights(from_checkpoint)
-            architecture = weights.architecture
-            try:
-                # The numbers of the file as they are: floats are rationals.
-                point = rank_at(weights.to(QQ), seed)
-            except SizeError as error:
-                # The architecture still has an answer.
-                typer.echo(f"attngeom: rank at this point left out: {error}", err=True)
-        else:
-            assert widths is not None
-            sizes = _only(parse_ranges(widths, "widths"), "widths")
-            heads_width = None if attention is None else _only(parse_ranges(attention, "attention"), "attention")
-            architecture = make(sizes, heads_width, _only(_one_range(tokens), "tokens")[0])
-        wanted = prove or certificate is not None
-        if certificate is not None and method == "auto":
-            known = formula(architecture)
-            method = "auto" if known is not None and known.status == "theorem" else "minor"
-        answer = answer_for(architecture, wanted, method)
-        if certificate is not None:
-            # The verifier and the readers of weights are not needed for an answer by theorem: they start slowly.
-            from attngeom.dimensions.certificate import certify_dimension
-            from attngeom.verification import write_certificate
-
-            write_certificate(certify_dimension(answer), certificate)
+    if table:
+        if widths is None or certificate is not None:
+            raise InputError("--table was given with a file; it needs --widths alone")
+        answers = [answer_for(architecture, prove, method) for architecture in _grid(widths, attention, tokens, make)]
         if json:
-            record = answer.to_json()
-            if from_checkpoint is not None:
-                record["point"] = None if point is None else point.to_json()
-            print_json(record)
+            print_json({"table": [answer.to_json() for answer in answers]})
         else:
-            _print_answer(answer)
-            if point is not None:
-                print_pairs("given weights", point.rows())
-        return EXIT_UNDECIDED if wanted and not answer.is_proven else 0
+            _print_table(answers)
+        return EXIT_UNDECIDED if prove and not all(answer.is_proven for answer in answers) else 0
+    point = None
+    if from_checkpoint is not None:
+        from attngeom.interop.weights import read_weights
+
+        weights = read_weights(from_checkpoint)
+        architecture = weights.architecture
+        try:
+            # The numbers of the file as they are: floats are rationals.
+            point = rank_at(weights.to(QQ), seed)
+        except SizeError as error:
+            # The architecture still has an answer.
+            typer.echo(f"attngeom: rank at this point left out: {error}", err=True)
+    else:
+        assert widths is not None
+        sizes = _only(parse_ranges(widths, "widths"), "widths")
+        heads_width = None if attention is None else _only(parse_ranges(attention, "attention"), "attention")
+        architecture = make(sizes, heads_width, _only(_one_range(tokens), "tokens")[0])
+    wanted = prove or certificate is not None
+    if certificate is not None and method == "auto":
+        known = formula(architecture)
+        method = "auto" if known is not None and known.status == "theorem" else "minor"
+    answer = answer_for(architecture, wanted, method)
+    if certificate is not None:
+        # The verifier and the readers of weights are not needed for an answer by theorem: they start slowly.
+        from attngeom.dimensions.certificate import certify_dimension
+        from attngeom.verification import write_certificate
+
+        write_certificate(certify_dimension(answer), certificate)
+    if json:
+        record = answer.to_json()
+        if from_checkpoint is not None:
+            record["point"] = None if point is None else point.to_json()
+        print_json(record)
+    else:
+        _print_answer(answer)
+        if point is not None:
+            print_pairs("given weights", point.rows())
+    return EXIT_UNDECIDED if wanted and not answer.is_proven else 0

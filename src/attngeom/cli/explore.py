@@ -15,35 +15,31 @@ from attngeom.cli.options import IgnoredSeed, Json, flag
 from attngeom.cli.output import print_json, print_line
 
 
-def register(app: typer.Typer) -> None:
-    @app.command()
-    def explore(
-        files: Annotated[
-            list[Path] | None, typer.Argument(metavar="FILE…", help="Files and model folders that the page may open.")
-        ] = None,
-        port: Annotated[
-            int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
-        ] = 0,
-        no_browser: Annotated[bool, flag("--no-browser", "Print the address and open no browser.")] = False,
-        json: Json = False,
-        seed: IgnoredSeed = 0,
-    ) -> None:
-        """Serve the explorer on 127.0.0.1 until it is interrupted; only the named files and dropped ones are read."""
-        from attngeom.explore.server import Explorer
-        from attngeom.explore.views import VIEWS
+def explore_command(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE…", help="Files and model folders that the page may open.")
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    no_browser: Annotated[bool, flag("--no-browser", "Print the address and open no browser.")] = False,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Serve the explorer on 127.0.0.1 until it is interrupted; only the named files and dropped ones are read."""
+    from attngeom.explore.server import Explorer
+    from attngeom.explore.views import VIEWS
 
-        # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with Explorer(files or [], port) as server:
-            if json:
-                print_json({"address": server.address, "views": list(VIEWS)})
-            else:
-                print_line(f"attngeom explore: {server.address} (Ctrl-C ends it)")
-            sys.stdout.flush()
-            threading.Thread(target=server.warm, daemon=True).start()
-            if not no_browser:
-                threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
-            try:
-                server.serve_forever(poll_interval=0.1)
-            except KeyboardInterrupt:
-                typer.echo("attngeom explore: ended", err=True)
+    # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with Explorer(files or [], port) as server:
+        if json:
+            print_json({"address": server.address, "views": list(VIEWS)})
+        else:
+            print_line(f"attngeom explore: {server.address} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        threading.Thread(target=server.warm, daemon=True).start()
+        if not no_browser:
+            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+        try:
+            server.serve_forever(poll_interval=0.1)
+        except KeyboardInterrupt:
+            typer.echo("attngeom explore: ended", err=True)

@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_answer
 from attngeom.errors import InputError
 from attngeom.heads.finding import find_heads
 from attngeom.heads.generic import generic_heads
@@ -31,10 +31,6 @@ EXITS = {
     "conjugate": EXIT_UNDECIDED,
     "undecided": EXIT_UNDECIDED,
 }
-
-
-def register(app: typer.Typer) -> None:
-    app.command("heads")(heads_command)
 
 
 def heads_command(
@@ -89,11 +85,8 @@ def _generic(
 
 def _report(result: Result, json: bool) -> int:
     record = result.to_json()
-    if json:
-        print_json(record)
-    else:
-        (title, value), *lines = result.rows().items()
-        print_pairs(f"{title}: {value}", dict(lines))
+    (title, value), *lines = result.rows().items()
+    print_answer(json, record, f"{title}: {value}", dict(lines))
     verdict = record.get("verdict", record.get("outcome"))
     if verdict is None:
         return 0 if record["unique"] else EXIT_UNDECIDED

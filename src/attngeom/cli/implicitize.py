@@ -59,64 +59,62 @@ Check = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    @app.command("implicitize")
-    def command(
-        d: D,
-        a: A,
-        max_degree: MaxDegree,
-        targets: Targets = None,
-        d_out: DOut = 1,
-        tokens: Tokens = None,
-        heads: Heads = 1,
-        value_width: ValueWidth = None,
-        causal: Causal = False,
-        residual: Residual = False,
-        method: MethodName = None,
-        generators: Generators = None,
-        highest_only: HighestOnly = False,
-        max_seconds: Seconds = None,
-        max_megabytes: Megabytes = None,
-        state: State = None,
-        families: Families = True,
-        prove: Prove = False,
-        complete: Complete = False,
-        check: Check = None,
-        json: Json = False,
-        seed: Seed = 0,
-    ) -> int:
-        """All equations of degree ≤ N on the attention variety: Hilbert function, minimal generators, modules."""
-        if tokens is None and (causal or residual):
-            raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
-        if tokens is not None and targets is not None:
-            raise InputError("--targets given with --tokens; a network has as many targets as its width")
-        variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual)
-        if generators is not None:
-            find_system(generators)
-        budget = Limits(max_seconds, max_megabytes)
-        with progress() as bar:
-            summary = implicitize(
-                variety,
-                max_degree,
-                check_method(method),
-                families=families,
-                vectors=generators is not None,
-                prove=prove,
-                complete=complete,
-                check=check,
-                seed=seed,
-                budget=budget,
-                progress=ProgressBar(bar),
-                state=state,
-            )
-        written = None if generators is None else write(generators, summary, not highest_only, budget)
-        if json:
-            print_json(summary.to_json())
-        else:
-            print_summary(summary)
-            if written is not None:
-                print_line(written)
-        return EXIT_UNDECIDED if summary.standing == "undecided" or written == NOT_WRITTEN else 0
+def implicitize_command(
+    d: D,
+    a: A,
+    max_degree: MaxDegree,
+    targets: Targets = None,
+    d_out: DOut = 1,
+    tokens: Tokens = None,
+    heads: Heads = 1,
+    value_width: ValueWidth = None,
+    causal: Causal = False,
+    residual: Residual = False,
+    method: MethodName = None,
+    generators: Generators = None,
+    highest_only: HighestOnly = False,
+    max_seconds: Seconds = None,
+    max_megabytes: Megabytes = None,
+    state: State = None,
+    families: Families = True,
+    prove: Prove = False,
+    complete: Complete = False,
+    check: Check = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """All equations of degree ≤ N on the attention variety: Hilbert function, minimal generators, modules."""
+    if tokens is None and (causal or residual):
+        raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
+    if tokens is not None and targets is not None:
+        raise InputError("--targets given with --tokens; a network has as many targets as its width")
+    variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual)
+    if generators is not None:
+        find_system(generators)
+    budget = Limits(max_seconds, max_megabytes)
+    with progress() as bar:
+        summary = implicitize(
+            variety,
+            max_degree,
+            check_method(method),
+            families=families,
+            vectors=generators is not None,
+            prove=prove,
+            complete=complete,
+            check=check,
+            seed=seed,
+            budget=budget,
+            progress=ProgressBar(bar),
+            state=state,
+        )
+    written = None if generators is None else write(generators, summary, not highest_only, budget)
+    if json:
+        print_json(summary.to_json())
+    else:
+        print_summary(summary)
+        if written is not None:
+            print_line(written)
+    return EXIT_UNDECIDED if summary.standing == "undecided" or written == NOT_WRITTEN else 0
 
 
 def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str:

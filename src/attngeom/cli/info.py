@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 
-import typer
-
 import attngeom
 from attngeom.cli.options import IgnoredSeed, Json
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_answer
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "safetensors", "torch", "distributed", "plotly")
@@ -22,27 +20,20 @@ def _version(name: str) -> str | None:
         return None
 
 
-def register(app: typer.Typer) -> None:
-    @app.command()
-    def info(json: Json = False, seed: IgnoredSeed = 0) -> None:
-        """Print the versions of attngeom, Python and the libraries, and the primes in use."""
-        libraries = {name: _version(name) for name in LIBRARIES}
-        record = {
-            "attngeom": attngeom.__version__,
-            "python": platform.python_version(),
-            "libraries": libraries,
-            "primes": {"small": SMALL_PRIME, "blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
-        }
-        if json:
-            print_json(record)
-            return
-        in_blas = f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS)"
-        print_pairs(
-            "attngeom",
-            {
-                "version": attngeom.__version__,
-                "python": record["python"],
-                **{name: version or "not installed" for name, version in libraries.items()},
-                "primes": f"{in_blas}, {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
-            },
-        )
+def info_command(json: Json = False, seed: IgnoredSeed = 0) -> None:
+    """Print the versions of attngeom, Python and the libraries, and the primes in use."""
+    libraries = {name: _version(name) for name in LIBRARIES}
+    record = {
+        "attngeom": attngeom.__version__,
+        "python": platform.python_version(),
+        "libraries": libraries,
+        "primes": {"small": SMALL_PRIME, "blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
+    }
+    in_blas = f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS)"
+    pairs = {
+        "version": attngeom.__version__,
+        "python": record["python"],
+        **{name: version or "not installed" for name, version in libraries.items()},
+        "primes": f"{in_blas}, {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
+    }
+    print_answer(json, record, "attngeom", pairs)

@@ -7,13 +7,9 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import Json, Seed, WeightsPath
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_answer
 from attngeom.inspection.geometry import inspect
 from attngeom.interop import read_weights
-
-
-def register(app: typer.Typer) -> None:
-    app.command("inspect")(inspect_command)
 
 
 def inspect_command(
@@ -24,7 +20,5 @@ def inspect_command(
 ) -> None:
     """Describe a point of weight space: its stratum, its fiber, and which hypotheses of the theorems hold."""
     found = inspect(read_weights(weights), noise, seed)
-    if json:
-        print_json({**found.to_json(), "seed": seed})
-        return
-    print_pairs("exact" if found.weights.domain.is_exact else "in floats", found.rows())
+    title = "exact" if found.weights.domain.is_exact else "in floats"
+    print_answer(json, {**found.to_json(), "seed": seed}, title, found.rows())

@@ -11,16 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from attngeom.cli.options import IgnoredSeed, Json, Tokens, file_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, file_option, flag
 from attngeom.cli.output import print_json, print_line, print_table
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
-
-
-def register(app: typer.Typer) -> None:
-    app.command("invariants")(invariants_command)
 
 
 def invariants_command(
@@ -41,8 +37,7 @@ def invariants_command(
     """List, count or export the polynomial equations that hold on every attention layer."""
     variety = Variety(d, a, tokens, d_out, targets)
     chosen = families(variety) if family_name is None else (family(variety, family_name),)
-    if form not in FORMATS:
-        raise InputError(f"--format {form[:40]!r} given; one of {', '.join(FORMATS)} is required")
+    check_choice(form, FORMATS, "format")
     if index is not None and family_name is None:
         raise InputError("--index given without --family; name the family")
     if out is None:

@@ -7,28 +7,13 @@ from typing import Annotated
 
 import typer
 
+from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import (
-    Causal,
-    Heads,
-    Json,
-    Kind,
-    Residual,
-    Seed,
-    Temperature,
-    Tokens,
-    ValueWidth,
-    default_attention,
-    file_option,
-    flag,
-    parse_list,
-)
-from attngeom.cli.output import print_json, print_line, print_pairs, print_table
+from attngeom.cli.output import print_answer, print_json, print_line, print_table
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
 from attngeom.interop.learning_benchmark import write_benchmark
 from attngeom.learning import LearningTable, global_learning_coefficient, learning_coefficient, learning_table
-from attngeom.network import Architecture
 from attngeom.verification import write_certificate
 
 OptionalWeights = Annotated[
@@ -36,19 +21,15 @@ OptionalWeights = Annotated[
 ]
 Widths = Annotated[str | None, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")]
 Attention = Annotated[str | None, typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated.")]
-AsTable = Annotated[bool, flag("--table", "One row for each rank stratum of the architecture.")]
-Global = Annotated[bool, flag("--global", "The least pair over all weights of the same function.")]
+AsTable = Annotated[bool, options.flag("--table", "One row for each rank stratum of the architecture.")]
+Global = Annotated[bool, options.flag("--global", "The least pair over all weights of the same function.")]
 CertificateFile = Annotated[
-    Path | None, file_option("--certificate", "Write a certificate for attngeom verify to this file.")
+    Path | None, options.file_option("--certificate", "Write a certificate for attngeom verify to this file.")
 ]
 Folder = Annotated[
     Path | None,
     typer.Option("--export-benchmark", metavar="DIR", help="Write weights, λ, m and a torch module for estimators."),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("lambda")(lambda_command)
 
 
 def lambda_command(
@@ -57,17 +38,17 @@ def lambda_command(
     attention: Attention = None,
     table: AsTable = False,
     everywhere: Global = False,
-    tokens: Tokens = 2,
-    kind: Kind = "lightning",
-    heads: Heads = 1,
-    value_width: ValueWidth = None,
-    residual: Residual = False,
-    causal: Causal = False,
-    temperature: Temperature = "1",
+    tokens: options.Tokens = 2,
+    kind: options.Kind = "lightning",
+    heads: options.Heads = 1,
+    value_width: options.ValueWidth = None,
+    residual: options.Residual = False,
+    causal: options.Causal = False,
+    temperature: options.Temperature = "1",
     certificate: CertificateFile = None,
     export_benchmark: Folder = None,
-    json: Json = False,
-    seed: Seed = 0,
+    json: options.Json = False,
+    seed: options.Seed = 0,
 ) -> int:
     """The learning coefficient λ and its multiplicity m: vol{K ≤ ε} is of order ε^λ (log 1/ε)^(m−1).
 
@@ -81,10 +62,7 @@ def lambda_command(
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:
-        sizes = parse_list(str(widths), "widths")
-        given = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
-        architecture = Architecture(sizes, given, tokens, kind, heads, value_width, residual, causal, temperature)
-        return _print_table(learning_table(architecture), json)
+        return _print_table(learning_table(options.make_architecture(str(widths), *shape)), json)
     point = read_weights(Path(str(weights)))
     found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
     if certificate is not None:
@@ -93,10 +71,8 @@ def lambda_command(
         write_certificate(found.certificate, certificate)
     if export_benchmark is not None:
         write_benchmark(found, export_benchmark)
-    if json:
-        print_json(found.to_json())
-    else:
-        print_pairs(f"learning coefficient, {point.architecture.kind} attention", found.rows())
+    title = f"learning coefficient, {point.architecture.kind} attention"
+    print_answer(json, found.to_json(), title, found.rows())
     return 0 if found.is_proven else EXIT_UNDECIDED
 
 

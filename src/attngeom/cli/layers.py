@@ -28,12 +28,6 @@ from attngeom.layer.files import coefficients_to_json, write_coefficients
 from attngeom.network import Architecture, forward
 
 
-def register(app: typer.Typer) -> None:
-    app.command("forward")(forward_command)
-    app.command("coefficients")(coefficients_command)
-    app.command("import")(import_command)
-
-
 def forward_command(
     weights: WeightsPath,
     inputs: Annotated[Path, typer.Argument(metavar="X", help="Input X, d×t: .json rows, or .npy.")],

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
-from attngeom.cli.output import print_json, print_line, print_pairs, progress
+from attngeom.cli.output import print_answer, print_json, print_line, progress
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 
 if TYPE_CHECKING:
-    from attngeom.models.comparison import ModelComparison
     from attngeom.models.writing import Written
 
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
@@ -27,15 +27,7 @@ PARTS = "qk,vo,heads,units,norms,biases"
 """The names of :data:`attngeom.models.sampling.PARTS`; nothing of the models is loaded for a help."""
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The same questions for real transformers.", no_args_is_help=True)
-    group.command("inspect")(inspect_command)
-    group.command("compare")(compare_command)
-    group.command("fingerprint")(fingerprint_command)
-    group.command("canonicalize")(canonicalize_command)
-    group.command("teleport")(teleport_command)
-    group.command("align")(align_command)
-    app.add_typer(group, name="model")
+group = typer.Typer(help="The same questions for real transformers.", no_args_is_help=True)
 
 
 @contextmanager
@@ -46,6 +38,7 @@ def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@group.command("inspect")
 def inspect_command(
     path: Annotated[Path, typer.Argument(help="Folder of a model, or a config.json alone.")],
     prove: Annotated[bool, typer.Option("--prove", help="Prove the count for a small block of the same kind.")] = False,
@@ -85,6 +78,7 @@ def inspect_command(
         print_line(f"proof: {proof.standing}: {proof.reason}")
 
 
+@group.command("compare")
 def compare_command(
     one: Folder,
     other: Folder,
@@ -121,13 +115,10 @@ def compare_command(
         print_json(found.to_json())
     else:
         print_line(found)
-    return _exit_code(found)
+    return VERDICTS[found.same_function]
 
 
-def _exit_code(found: ModelComparison) -> int:
-    return {True: 0, False: 1, None: 3}[found.same_function]
-
-
+@group.command("fingerprint")
 def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
     """Print the exact fingerprint of each layer and of the model."""
     from attngeom.models import fingerprint, open_model
@@ -139,6 +130,7 @@ def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> Non
         print_line(found)
 
 
+@group.command("canonicalize")
 def canonicalize_command(
     path: Folder,
     out: Out,
@@ -165,6 +157,7 @@ def canonicalize_command(
     _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
+@group.command("teleport")
 def teleport_command(
     path: Folder,
     out: Out,
@@ -184,6 +177,7 @@ def teleport_command(
     _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
 
+@group.command("align")
 def align_command(
     target: Folder,
     path: Folder,
@@ -209,8 +203,6 @@ def align_command(
 
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
-    if json:
-        print_json(record)
-        return
-    check = record.pop("check")
-    print_pairs("written", {**record, "worst misfit to the input": f"{check['worst_misfit']:.1e}"})
+    pairs = {name: value for name, value in record.items() if name != "check"}
+    misfit = f"{record['check']['worst_misfit']:.1e}"
+    print_answer(json, record, "written", {**pairs, "worst misfit to the input": misfit})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from attngeom.errors import InputError
 from attngeom.files import check_target
+
+if TYPE_CHECKING:
+    from attngeom.network import Architecture
 
 MAX_STORED_SEED = 2**63 - 2
 """Of a certificate; :mod:`attngeom.verification` reads no larger one."""
@@ -45,8 +49,16 @@ Heads = Annotated[int, typer.Option("--heads", help="Number of heads of each lay
 ValueWidth = Annotated[
     int | None, typer.Option("--value-width", help="Value width of each head; d_out / heads by default.")
 ]
+Widths = Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l, comma separated.")]
+Attention = Annotated[
+    str | None,
+    typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated; by default d_{i-1} / heads."),
+]
 Residual = Annotated[bool, flag("--residual", "Add the input of each layer to its output.")]
 Causal = Annotated[bool, flag("--causal", "Token i attends to tokens j ≤ i only.")]
+CertificateFile = Annotated[
+    Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
+]
 WeightsPath = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Weights: .safetensors, or .json for exact ones.")]
 
 
@@ -72,6 +84,31 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
         if width % heads:
             raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
     return [width // heads for width in widths[:-1]]
+
+
+def make_architecture(
+    widths: str,
+    attention: str | None,
+    tokens: int,
+    kind: str,
+    heads: int,
+    value_width: int | None,
+    residual: bool,
+    causal: bool,
+    temperature: str,
+) -> Architecture:
+    """The architecture of the options of a command."""
+    from attngeom.network import Architecture
+
+    sizes = parse_list(widths, "widths")
+    chosen = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
+    return Architecture(sizes, chosen, tokens, kind, heads, value_width, residual, causal, temperature)
+
+
+def check_choice(value: str, choices: Collection[str], name: str) -> None:
+    """InputError unless the value of an option is one of the choices."""
+    if value not in choices:
+        raise InputError(f"--{name} {value[:40]!r} given; one of {', '.join(choices)} is required")
 
 
 def check_stored_seed(seed: int) -> None:

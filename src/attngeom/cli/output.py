@@ -38,6 +38,14 @@ def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
         print_line(f"{label:{width}}  {value}".rstrip())
 
 
+def print_answer(json: bool, record: Mapping[str, Any], title: str, pairs: Mapping[str, Any]) -> None:
+    """An answer: its record as JSON, or a title and labelled values."""
+    if json:
+        print_json(record)
+    else:
+        print_pairs(title, pairs)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequence[str] = ()) -> None:
     """A table whose columns are as wide as their entries; numbers to the right, the columns named in ``left`` left."""
     texts = [[str(entry) for entry in row] for row in rows]

@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli.output import print_answer, print_json, print_line
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
@@ -23,10 +23,6 @@ from attngeom.recovery.results import Recovery
 from attngeom.streams import read_long_json
 
 EXITS = {"recovered": 0, "closure_only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
-
-
-def register(app: typer.Typer) -> None:
-    app.command("recover")(recover_command)
 
 
 def recover_command(
@@ -47,7 +43,7 @@ def recover_command(
     ] = RECOVERED,
     json: Json = False,
     seed: Seed = 0,
-) -> None:
+) -> int:
     """Find weights from coefficients (exactly if they are exact) or from answers to planned queries.
 
     Exit code 0: recovered; 1: no real weights fit; 3: not identifiable, or more queries must be answered.
@@ -59,7 +55,7 @@ def recover_command(
             parse_list(widths, "widths"), parse_list(attention, "attention"), tokens=tokens, kind=kind, causal=causal
         )
         _report_plan(plan_queries(architecture, seed), out, json)
-        return
+        return 0
     record = read_long_json(source, {"terms": collect_terms})
     if isinstance(record, dict) and record.get("format") == "attngeom/queries":
         found = continue_queries(table_from_json(record, str(source)), tolerance)
@@ -67,7 +63,7 @@ def recover_command(
             if not plan or out is None:
                 raise InputError(f"{source}: another round of queries is needed; run again with --plan and --out")
             _report_plan(found, out, json)
-            raise typer.Exit(EXIT_UNDECIDED)
+            return EXIT_UNDECIDED
     else:
         coefficients = coefficients_from_json(record, str(source))
         chosen = None
@@ -76,8 +72,7 @@ def recover_command(
             chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
         found = recover(coefficients, chosen, seed, tolerance, causal)
     _report(found, out, json)
-    if EXITS[found.outcome]:
-        raise typer.Exit(EXITS[found.outcome])
+    return EXITS[found.outcome]
 
 
 def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
@@ -98,11 +93,9 @@ def _report(found: Recovery, out: Path | None, json: bool) -> None:
             path = out if index == 0 else out.with_name(f"{out.stem}-{index + 1}{out.suffix}")
             write_weights(_storable(weights, path), path)
             paths.append(str(path))
-    if json:
-        print_json({**found.to_json(), "out": paths})
-        return
     (outcome, _), *lines = found.rows().items()
-    print_pairs(outcome, dict(lines) | ({"written to": ", ".join(paths)} if paths else {}))
+    pairs = dict(lines) | ({"written to": ", ".join(paths)} if paths else {})
+    print_answer(json, {**found.to_json(), "out": paths}, outcome, pairs)
 
 
 def _storable(weights: Weights, path: Path) -> Weights:

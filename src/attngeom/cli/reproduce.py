@@ -26,10 +26,6 @@ Workers = Annotated[
 Names = Annotated[list[str] | None, typer.Option("--claim", help="Only this claim, by id; may be repeated.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("reproduce")(reproduce_command)
-
-
 def reproduce_command(
     out: Out = Path("out/reproduce"),
     quick: Quick = False,

@@ -14,10 +14,6 @@ from attngeom.interop import read_weights
 from attngeom.learning.track import Snapshot, Track, track
 
 
-def register(app: typer.Typer) -> None:
-    app.command("track")(track_command)
-
-
 def track_command(
     checkpoints: Annotated[
         list[Path], typer.Argument(metavar="CKPT…", help="Weights files of one run, in the order of training.")

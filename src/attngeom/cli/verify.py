@@ -7,16 +7,10 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json
-from attngeom.cli.output import print_json, print_pairs
+from attngeom.cli.output import print_answer
 from attngeom.verification import verify
-
-EXIT_CODES = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
-
-
-def register(app: typer.Typer) -> None:
-    app.command("verify")(verify_command)
 
 
 def verify_command(
@@ -30,8 +24,5 @@ def verify_command(
     Exit code 0: it proves its claim; 1: it does not; 3: the recheck needs more than the budget, as the reason says.
     """
     verdict = verify(certificate, budget)
-    if json:
-        print_json(verdict.to_json())
-    else:
-        print_pairs("verify", verdict.rows())
-    return EXIT_CODES[verdict.valid]
+    print_answer(json, verdict.to_json(), "verify", verdict.rows())
+    return VERDICTS[verdict.valid]
