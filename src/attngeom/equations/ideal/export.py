@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion, ModuleSpace
+from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion, ModuleSpace, write_terms
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import monomial_table
 from attngeom.equations.systems import SYSTEMS, System
@@ -44,11 +44,7 @@ def format_polynomials(space: ModuleSpace, names: Sequence[str]) -> Iterator[str
     words = np.array(["*".join([names[i] for i in factors]) for factors in space.factors.tolist()], dtype=object)
     for row in space.coefficients:
         places = np.flatnonzero(row)
-        terms = [
-            f"{c:+d}*{word}" if c not in (1, -1) else ("+" if c > 0 else "-") + word
-            for c, word in zip(row[places].tolist(), words[places])
-        ]
-        yield "".join(terms).removeprefix("+")
+        yield write_terms(row[places].tolist(), words[places]).replace(" ", "")
 
 
 def to_program(variety: Variety, vectors: Sequence[HighestWeightVector], system: System, whole: bool = True) -> str:

@@ -51,12 +51,19 @@ class HighestWeightVector:
     def to_text(self) -> str:
         """The polynomial in readable form, 0-based indices."""
         names = coordinates(self.variety).names
-        parts = []
-        for factors, c in self.terms.items():
-            word = "*".join(names[i] for i in factors)
-            sign = "-" if c < 0 else "+"
-            parts.append(f"{sign} {word}" if abs(c) == 1 else f"{sign} {abs(c)}*{word}")
-        return " ".join(parts).removeprefix("+ ")
+        return write_terms(self.coefficients, ["*".join(names[i] for i in factors) for factors in self.factors])
+
+
+def write_terms(coefficients: Iterable[int], words: Iterable[str]) -> str:
+    """A sum of nonzero integers times words.
+
+    >>> write_terms([-1, 2], ["x*y", "z"])
+    '- x*y + 2*z'
+    """
+    signed = (
+        ("-" if c < 0 else "+", "" if abs(c) == 1 else f"{abs(c)}*", word) for c, word in zip(coefficients, words)
+    )
+    return " ".join(f"{sign} {factor}{word}" for sign, factor, word in signed).removeprefix("+ ")
 
 
 @dataclass(frozen=True)
