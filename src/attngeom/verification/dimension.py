@@ -1,13 +1,13 @@
 """Recheck a claim about a dimension: a minor of the Jacobian that is nonzero mod p, and an upper bound that equals it.
 
-Nothing here comes from the search. The Jacobian is evaluated by forward propagation of one tangent for each column
-(the search propagates back), in the convention X = d×t of :mod:`attngeom.network`.
+Nothing here comes from the search, which propagates back: see :mod:`attngeom.verification.jets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from attngeom.verification.budget import (
     MAX_SUMS_PER_RESIDUE,
     afford,
 )
+from attngeom.verification.jets import JetPoint
 from attngeom.verification.reading import in_words, read_integer, read_object, require
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
@@ -65,23 +66,12 @@ class DimensionClaim:
         parts = read_object(witness, ("lower", "upper"), "witness")
         found, method = upper_bound(architecture, parts["upper"])
         require(found == value, f"the upper bound is {found}, not {value}")
-        point = _read_point(architecture, parts["lower"], value)
-        rank = rank_mod_p(_minor(point), point.field.p)
-        require(rank == value, f"the minor of size {value} has rank {rank} mod {point.field.p}")
-        return f"a {value}×{value} minor is nonzero mod {point.field.p}, and {method} give at most {value}"
-
-
-@dataclass(frozen=True)
-class MinorPoint:
-    """Where the minor is evaluated: weights and samples mod p, and which rows and columns."""
-
-    field: PrimeField
-    weights: Weights
-    inputs: Array
-    cotangents: Array
-    attention: list[list[Array]] | None
-    rows: list[int]
-    columns: list[int]
+        rows, point = _read_point(architecture, parts["lower"], value)
+        field = point.field
+        minor = np.array([point.gradient(sample) for sample in rows], dtype=field.dtype).reshape(value, value)
+        rank = rank_mod_p(field.to_integers(minor), field.p)
+        require(rank == value, f"the minor of size {value} has rank {rank} mod {field.p}")
+        return f"a {value}×{value} minor is nonzero mod {field.p}, and {method} give at most {value}"
 
 
 def _indices(value: Any, count: int, bound: int, name: str) -> list[int]:
@@ -93,7 +83,8 @@ def _indices(value: Any, count: int, bound: int, name: str) -> list[int]:
     return found
 
 
-def _read_point(architecture: Architecture, record: Any, size: int) -> MinorPoint:
+def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[list[int], JetPoint]:
+    """The samples that are rows, and the point at which the columns of the minor are the weights that vary."""
     keys = ("prime", "seed", "tokens", "samples", "support", "rows", "columns")
     lower = read_object(record, keys, "lower")
     field = GF(read_integer(lower["prime"], 2, 2**31 - 1, "prime"))
@@ -111,7 +102,8 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> MinorPoin
     attention = None
     if not architecture.rule.is_polynomial:
         attention = draw_attention(architecture, support, samples, tokens, field, rng)
-    return MinorPoint(field, weights, inputs, cotangents, attention, rows, columns)
+    # A temperature divides A, which may be any matrix of its rank: it changes nothing.
+    return rows, JetPoint.of(weights, inputs, cotangents, attention, np.array(columns, dtype=np.int64), Fraction(1))
 
 
 def _afford_point(architecture: Architecture, size: int, tokens: int, samples: int) -> None:
@@ -233,64 +225,3 @@ def _draw_exponentials(
         if np.all(sums):
             inverses = np.array([pow(int(x), -1, p) for x in sums.ravel()], dtype=np.int64)
             return E * inverses.reshape(samples, 1, tokens) % p
-
-
-def _minor(point: MinorPoint) -> Array:
-    """The square matrix ⟨C_n, ∂phi(X_n)/∂w_c⟩ over the chosen rows and columns."""
-    places: dict[str, list[tuple[int, int, int]]] = {}
-    position = {column: index for index, column in enumerate(point.columns)}
-    offset = 0
-    for name, (rows, columns) in point.weights.architecture.tensor_shapes():
-        inside = [column for column in position if offset <= column < offset + rows * columns]
-        places[name] = [(position[c], (c - offset) // columns, (c - offset) % columns) for c in inside]
-        offset += rows * columns
-    out = np.zeros((len(point.rows), len(point.columns)), dtype=np.int64)
-    for index, sample in enumerate(point.rows):
-        out[index] = _differentiate(point, sample, places)
-    return out
-
-
-def _differentiate(point: MinorPoint, sample: int, places: Mapping[str, list[tuple[int, int, int]]]) -> Array:
-    """One row: all tangents (columns × d × t) are carried forward through the layers."""
-    field, architecture = point.field, point.weights.architecture
-    multiply, p = field.matmul, point.field.p
-    count = len(point.columns)
-    X = point.inputs[sample].T
-    tangent = np.zeros((count, *X.shape), dtype=np.int64)
-    names = iter(point.weights.tensors())
-
-    def moved(name: str, matrix: Array, value: Array, change: Array) -> Array:
-        """The derivative of matrix · value."""
-        result = multiply(matrix, change)
-        for place, row, column in places[name]:
-            result[place, row] += value[column]
-        return result % p
-
-    for index, heads in enumerate(point.weights.layers):
-        total = X if architecture.residual else 0
-        total_tangent = tangent if architecture.residual else 0
-        for h, head in enumerate(heads):
-            tensors = [next(names) for _ in head.tensors]
-            (q, dq), (k, dk), (v, dv) = (
-                (multiply(matrix, X), moved(name, matrix, X, tangent)) for name, matrix in tensors[:3]
-            )
-            scores_tangent = (multiply(np.swapaxes(dk, 1, 2), q) + multiply(k.T, dq)) % p
-            if point.attention is None:
-                weights = multiply(k.T, q)
-                if architecture.causal:
-                    weights, scores_tangent = np.triu(weights), np.triu(scores_tangent)
-            else:
-                weights = point.attention[index][h][sample]
-                weighted = weights * scores_tangent % p
-                # σ' = σ(1 − σ); softmax: P (Ṡ − Σ P Ṡ).
-                total_weighted = weighted if architecture.kind == "sigmoid" else weighted.sum(axis=1, keepdims=True) % p
-                scores_tangent = (weighted - weights * total_weighted) % p
-            out = multiply(v, weights)
-            out_tangent = (multiply(dv, weights) + multiply(v, scores_tangent)) % p
-            if head.O is not None:
-                name, O = tensors[3]
-                out, out_tangent = multiply(O, out), moved(name, O, out, out_tangent)
-            total, total_tangent = (total + out) % p, (total_tangent + out_tangent) % p
-        X, tangent = np.asarray(total), np.asarray(total_tangent)
-    flat = tangent.reshape(count, -1)
-    return multiply(flat, point.cotangents[sample].T.reshape(-1, 1)).reshape(count)

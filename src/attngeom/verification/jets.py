@@ -1,0 +1,199 @@
+"""Forward derivatives of a network mod p, with respect to chosen weights: first ones, and second ones in one direction.
+
+Nothing here comes from the search, which propagates back. A network is evaluated over the ring
+GF(p)[ε, η_1, …, η_n]/(ε², η_i η_j): with weights w + ε v + Σ η_i e_i the coefficient of η_i of f is ∂f/∂w_i, that of
+ε η_i is entry i of the Hessian times v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from attngeom.exact.domains import Array, BalancedField
+from attngeom.network.architecture import Architecture
+from attngeom.network.weights import Weights
+
+
+@dataclass(frozen=True, eq=False)
+class JetPoint:
+    """Weights and samples mod p, with balanced residues, whose products are BLAS calls.
+
+    ``attention`` holds formal weights for each layer and head, or None; scores are divided by the ``temperature``.
+    ``columns`` are the weights that vary, as places in the weight vector.
+    """
+
+    architecture: Architecture
+    field: BalancedField
+    tensors: list[Array]
+    inputs: Array
+    cotangents: Array
+    attention: list[list[Array]] | None
+    columns: Array
+    temperature: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        weights: Weights,
+        inputs: Array,
+        cotangents: Array,
+        attention: list[list[Array]] | None,
+        columns: Array,
+        temperature: Fraction,
+    ) -> JetPoint:
+        """The point from residues in [0, p): inputs (N, t, d_0), cotangents (N, t, d_l), attention (N, t, t)."""
+        field = BalancedField(weights.domain.characteristic)
+        convert = field.from_residues
+        formal = None if attention is None else [[convert(P) for P in heads] for heads in attention]
+        tensors = [convert(tensor) for _, tensor in weights.tensors()]
+        samples = convert(inputs), convert(cotangents)
+        return cls(weights.architecture, field, tensors, *samples, formal, columns, temperature)
+
+    def gradient(self, sample: int) -> Array:
+        """The gradient of ⟨C, φ(X)⟩ for one sample, in the chosen weights."""
+        return np.asarray(self._differentiate(sample, None)[0])
+
+    def hessian_product(self, sample: int, direction: Array) -> Array:
+        """The Hessian of ⟨C, φ(X)⟩ for one sample, times a direction in all weights."""
+        return np.asarray(self._differentiate(sample, direction)[1])
+
+    def _differentiate(self, sample: int, direction: Array | None) -> Array:
+        """The coefficients of all η_i and, if there is a direction, of all ε η_i."""
+        architecture, field = self.architecture, self.field
+        tensors = self._varied(direction)
+        orders, size = 1 if direction is None else 2, len(self.columns)
+        X = np.zeros((orders, 1 + size, *self.inputs[sample].T.shape), dtype=field.dtype)
+        X[0, 0] = self.inputs[sample].T
+        state = Jet(X, field)
+        for index in range(architecture.num_layers):
+            total = state if architecture.residual else None
+            for head in range(architecture.heads):
+                Q, K, V = (next(tensors) for _ in range(3))
+                scores = (K @ state).T @ (Q @ state)
+                given = None if self.attention is None else self.attention[index][head][sample]
+                out = (V @ state) @ self._attend(scores, given)
+                out = next(tensors) @ out if architecture.is_factored else out
+                total = out if total is None else total + out
+            assert total is not None
+            state = total
+        C = self.cotangents[sample].T.reshape(-1, 1)
+        return np.asarray(field.matmul(state.parts[:, 1:].reshape(orders, size, -1), C)[..., 0])
+
+    def _attend(self, scores: Jet, given: Array | None) -> Jet:
+        """The attention weights of scores S_0 + n, n nilpotent: S itself, or by Taylor's formula from those at S_0."""
+        field, architecture = scores.field, self.architecture
+        if given is None:
+            visible = np.triu(np.ones(scores.parts.shape[-2:], dtype=field.dtype))
+            return scores.scaled(visible) if architecture.causal else scores
+        n = scores.nilpotent
+        if self.temperature != 1:
+            n = n.scaled(field.convert([1 / self.temperature]))
+        # Without ε the product of two nilpotents is zero.
+        square = (n * n).scaled(field.convert([Fraction(1, 2)])) if len(n.parts) == 2 else n.constant(0)
+        if architecture.kind == "sigmoid":
+            slope = field.times(given, field.reduce(1 - given))
+            bend = field.times(slope, field.reduce(1 - 2 * given))
+            return n.constant(given) + n.scaled(slope) + square.scaled(bend)
+        # P exp(n) / Σ P exp(n), exp(n) = 1 + n + n²/2; the sum is 1 + m, its inverse 1 − m + m².
+        powers = n.constant(given) + (n + square).scaled(given)
+        m = Jet(field.reduce(powers.parts.sum(axis=-2, keepdims=True)), field).nilpotent
+        return powers * (m.constant(1) - m + m * m)
+
+    def _varied(self, direction: Array | None) -> Iterator[VariedMatrix]:
+        """The varied weights, tensor by tensor."""
+        start = 0
+        for tensor in self.tensors:
+            stop = start + tensor.size
+            places = np.flatnonzero((start <= self.columns) & (self.columns < stop))
+            rows, columns = np.divmod(self.columns[places] - start, tensor.shape[1])
+            own = None if direction is None else direction[start:stop].reshape(tensor.shape)
+            yield VariedMatrix(tensor, own, 1 + places, rows, columns)
+            start = stop
+
+
+@dataclass(frozen=True)
+class Jet:
+    """A matrix over the ring of the module: ``parts[i, j]`` belongs to ε^i and to 1 (j = 0) or η_j.
+
+    Without a direction no ε is needed, and ``parts`` has length one.
+    """
+
+    parts: Array
+    field: BalancedField
+
+    def __add__(self, other: Jet) -> Jet:
+        return Jet(self.field.reduce(self.parts + other.parts), self.field)
+
+    def __sub__(self, other: Jet) -> Jet:
+        return Jet(self.field.reduce(self.parts - other.parts), self.field)
+
+    def __matmul__(self, other: Jet) -> Jet:
+        return Jet(_multiply(self.parts, other.parts, self.field.matmul, self.field), self.field)
+
+    def __mul__(self, other: Jet) -> Jet:
+        """Entry by entry."""
+        return Jet(_multiply(self.parts, other.parts, self.field.times, self.field), self.field)
+
+    def scaled(self, factor: Array) -> Jet:
+        """Every part times a number, or entry by entry times a matrix of numbers."""
+        return Jet(self.field.times(self.parts, factor), self.field)
+
+    def constant(self, value: Array | float) -> Jet:
+        """A jet of the same shape that is constant."""
+        parts = np.zeros_like(self.parts)
+        parts[0, 0] = value
+        return Jet(parts, self.field)
+
+    @property
+    def T(self) -> Jet:
+        return Jet(np.swapaxes(self.parts, -1, -2), self.field)
+
+    @property
+    def nilpotent(self) -> Jet:
+        """The jet without its constant; the product of three of these is zero."""
+        parts = self.parts.copy()
+        parts[0, 0] = 0
+        return Jet(parts, self.field)
+
+
+Product = Callable[[Array, Array], Array]
+
+
+def _multiply(a: Array, b: Array, times: Product, field: BalancedField) -> Array:
+    """The product of two jets: ε² = 0, and one η at most."""
+    orders = [_first_order(a[0], b[0], times, field)]
+    if len(a) == 2:
+        orders.append(field.reduce(_first_order(a[0], b[1], times, field) + _first_order(a[1], b[0], times, field)))
+    return np.stack(orders)
+
+
+def _first_order(a: Array, b: Array, times: Product, field: BalancedField) -> Array:
+    """(a_0 + Σ a_j η_j)(b_0 + Σ b_j η_j)."""
+    out = times(a[:1], b)
+    out[1:] = field.reduce(out[1:] + times(a[1:], b[:1]))
+    return out
+
+
+@dataclass(frozen=True)
+class VariedMatrix:
+    """W + ε v + Σ η_i e_i for one tensor: entry (rows[k], columns[k]) is varied by η number places[k]."""
+
+    value: Array
+    direction: Array | None
+    places: Array
+    rows: Array
+    columns: Array
+
+    def __matmul__(self, x: Jet) -> Jet:
+        """The product with a jet; the η of entry (r, c) puts row c of the constant into row r."""
+        field = x.field
+        out = field.matmul(self.value, x.parts)
+        for order, constant in enumerate(x.parts[:, 0]):
+            out[order, self.places, self.rows] += constant[self.columns]
+        if self.direction is not None:
+            out[1] += field.matmul(self.direction, x.parts[0])
+        return Jet(field.reduce(out), field)
