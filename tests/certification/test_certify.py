@@ -235,7 +235,7 @@ def test_float_layers_are_recognised_at_every_scale() -> None:
         A, V = rng.standard_normal((d, d)) * 10.0 ** rng.integers(-20, 20), rng.standard_normal((d_out, d))
         result = certify(from_matrices(A, V, t, RR))
         assert result.verdict == "realizable", result.reason
-        assert result.residual is not None and result.residual < 1e-9
+        assert result.distance is not None and result.distance < 1e-9
         assert result.certificate is None
 
 
@@ -258,7 +258,7 @@ def test_float_noise_near_the_tolerance_is_undecided() -> None:
     coefficients = from_matrices(rng.standard_normal((3, 3)), rng.standard_normal((1, 3)), 2, RR)
     cross = coefficients.cross[:, 0, 0]
     noisy = from_table(cross + 1e-6 * rng.standard_normal(cross.shape), 2, RR)
-    distance = certify(noisy, tolerance=1e-15).residual
+    distance = certify(noisy, tolerance=1e-15).distance
     assert distance is not None
     result = certify(noisy, tolerance=distance / 1.05)
     assert result.verdict == result.standing == "undecided"

@@ -106,7 +106,7 @@ def test_extreme_values_give_finite_answers(value: float) -> None:
         for tolerance in (0.0, 1e-9):
             found = certify(coefficients, tolerance=tolerance)
             assert "inf" not in found.reason and "nan" not in found.reason
-            assert found.residual is not None and np.isfinite(found.residual)
+            assert found.distance is not None and np.isfinite(found.distance)
     assert certify(from_table(cross, 2, RR)).verdict == "not_realizable"
     assert certify(from_matrices(np.eye(2) * value, np.ones((1, 2)), 2, RR)).verdict == "realizable"
 

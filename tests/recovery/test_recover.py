@@ -19,7 +19,7 @@ from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
 from attngeom.recovery.blackbox import BlackBox, weights_box
-from attngeom.recovery.polish import polish, relative_residual
+from attngeom.recovery.polish import polish, relative_error
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
@@ -118,7 +118,7 @@ def test_float_layers_come_back_near_machine_precision():
         V = rng.standard_normal((d_out, d))
         table = quadric_table(A, V, RR)
         split = split_layer_floats(table)
-        assert split.status == "real" and split.residual < 1e-13
+        assert split.status == "real" and split.misfit < 1e-13
         gaps = [abs(np.vdot(p.A, A)) / np.linalg.norm(p.A) / np.linalg.norm(A) for p in split.points]
         assert max(gaps) > 1 - 1e-12
 
@@ -129,7 +129,7 @@ def test_float_layer_error_is_of_the_size_of_the_noise():
     table = quadric_table(A, V, RR)
     noisy = table * (1 + 1e-6 * rng.standard_normal(table.shape))
     split = split_layer_floats(noisy, tolerance=1e-4)
-    assert 1e-8 < split.residual < 1e-5
+    assert 1e-8 < split.misfit < 1e-5
     assert split_layer_floats(noisy, tolerance=1e-8).status == "none"
 
 
@@ -189,7 +189,7 @@ def test_fit_does_not_depend_on_where_the_scale_sits():
         # λ^3 in the second layer, 1/λ^3 after it: the same function.
         moved = tensors | {"layers.0.V": tensors["layers.0.V"] * scale, "layers.1.V": tensors["layers.1.V"] / scale**3}
         fitted = polish(Weights.from_tensors(weights.architecture, moved, RR), X, Y)
-        assert np.abs(relative_residual(fitted, X, Y)).max() < 1e-12
+        assert np.abs(relative_error(fitted, X, Y)).max() < 1e-12
 
 
 @pytest.mark.parametrize(

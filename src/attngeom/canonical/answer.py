@@ -17,8 +17,8 @@ from attngeom.canonical.least_norm import SETTLED, least_norm
 from attngeom.canonical.projection import loss, loss_gradient
 from attngeom.canonical.restore import GAUGES, Gauge, default_gauge, restore
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.network import Weights, random_symmetry
 from attngeom.results import Result
@@ -62,11 +62,7 @@ class Canonicalization(Result):
     def to_json(self) -> dict[str, Any]:
         record = {
             "num_parameters": self.form.architecture.num_parameters,
-            "num_free": self.num_free,
-            "gauge": self.gauge,
-            "is_canonical": self.is_canonical,
-            "standing": self.standing,
-            "reason": self.reason,
+            **self.select("num_free", "gauge", "is_canonical", "standing", "reason"),
         }
         return record if self.unseen is None else {**record, "virtual_fiber": self.unseen.to_json()}
 
@@ -140,13 +136,7 @@ class Teleportation(Result):
     difference: float
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "objective": self.objective,
-            "seed": self.seed,
-            **self.measured,
-            "standing": self.standing,
-            "reason": self.reason,
-        }
+        return self.select("objective", "seed") | dict(self.measured) | self.select("standing", "reason")
 
     def rows(self) -> Mapping[str, Any]:
         return {"teleported": "", **{key.replace("_", " "): value for key, value in self.to_json().items()}}
@@ -187,7 +177,7 @@ def teleport(
             reason = f"small, but not least on the orbit: moments of {least.imbalance:.0e} are left"
         elif least.symmetry is None:
             reason = "the least norm in the closure of the orbit, which no point of the orbit attains"
-        measured = {"norm_before": _norm(weights), "norm_after": _norm(moved)}
+        measured = {"norm_before": lapack.norm(weights.vector()), "norm_after": lapack.norm(moved.vector())}
     else:
         weights = weights.to(RR)
         X, Y = _check_data(inputs, targets, weights)
@@ -205,11 +195,6 @@ def teleport(
         measured=measured,
         difference=check_same_function(weights, moved),
     )
-
-
-def _norm(weights: Weights) -> float:
-    unit, exponent = split_scale(weights.vector())
-    return float(join_scale(np.asarray(np.linalg.norm(unit)), exponent))
 
 
 def _check_data(inputs: Array | None, targets: Array | None, weights: Weights) -> tuple[Array, Array]:

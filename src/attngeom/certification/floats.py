@@ -25,12 +25,12 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     outside = sum(float(term.value) ** 2 for term in unit.outside)
     norm = float(np.sqrt(np.sum(unit.single**2) + np.sum(unit.cross**2) + outside))
     if norm == 0.0:
-        return question.zero(residual=0.0, tolerance=tolerance)
+        return question.zero(distance=0.0, tolerance=tolerance)
     bound = lower_bound(unit, attention) / norm * (1 - 1e-12)
     # With a bound above the tolerance more starts cannot change the verdict.
     nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else STARTS)
     distance = nearest.distance / norm * (1 + 1e-12)
-    found: dict[str, Any] = {"residual": distance, "tolerance": tolerance}
+    found: dict[str, Any] = {"distance": distance, "tolerance": tolerance}
     if distance <= tolerance:
         values = lapack.svdvals(nearest.point.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0

@@ -70,12 +70,9 @@ class HeadsCertification(Result):
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
-            "verdict": self.verdict,
-            "reason": self.reason,
+            **self.select("verdict", "reason"),
             "exact": self.coefficients.domain.is_exact,
-            "heads": self.heads,
-            "attention": self.attention,
-            "value": self.value,
+            **self.select("heads", "attention", "value"),
         }
         if self.verdict == "realizable":
             record["weights"] = [block.to_json() for block in self.blocks]

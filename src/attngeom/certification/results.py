@@ -25,7 +25,7 @@ class Certification(Result):
     ``verdict``: "realizable" (``points`` hold weights: all of the fiber up to scale for t ≥ 2), "closure_only"
     (``points`` hold complex weights, and no real ones exist), "not_realizable" (``violated`` names an invariant with
     its value, or ``witness`` holds another obstruction), "undecided" (``reason`` says why). ``rank`` is that of A. For
-    float input ``residual`` and ``tolerance`` are relative to the norm of the coefficients, and nothing is proven.
+    float input ``distance`` and ``tolerance`` are relative to the norm of the coefficients, and nothing is proven.
     """
 
     verdict: LayerVerdict
@@ -36,7 +36,7 @@ class Certification(Result):
     points: tuple[LayerMatrices, ...] = ()
     violated: Violation | None = None
     witness: Mapping[str, Any] = field(default_factory=dict)
-    residual: float | None = None
+    distance: float | None = None
     tolerance: float | None = None
 
     @property
@@ -89,16 +89,16 @@ class Certification(Result):
             record["violated"] = self.violated.to_json()
         if self.witness:
             record["witness"] = dict(self.witness)
-        if self.residual is not None:
-            record["residual"], record["tolerance"] = self.residual, self.tolerance
+        if self.distance is not None:
+            record["residual"], record["tolerance"] = self.distance, self.tolerance
         return record
 
     def rows(self) -> Mapping[str, Any]:
         lines: dict[str, Any] = {"verdict": self.verdict, "reason": self.reason}
         if self.rank is not None:
             lines["rank A"] = self.rank
-        if self.residual is not None:
-            lines["distance"] = f"{self.residual:.3e} relative, tolerance {self.tolerance:.1e}"
+        if self.distance is not None:
+            lines["distance"] = f"{self.distance:.3e} relative, tolerance {self.tolerance:.1e}"
         return lines
 
 

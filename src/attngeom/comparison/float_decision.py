@@ -112,7 +112,7 @@ def _judge(
         verdict = _by_alignment(aligned, tolerance, seed)
     entropy = None
     allowed = _allowed(architecture, tolerance)
-    fits = isinstance(aligned, _Aligned) and aligned.match.residual <= NEAR * tolerance
+    fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
     if verdict.same is None and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.
         entropy = randbits(ENTROPY_BITS)
@@ -179,10 +179,10 @@ def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Ali
     """The better of the symmetries found from the first weights to the second and, if asked for, back."""
     one, two = map(GaugedWeights, given)
     match = match_points(one, two, enough=tolerance)
-    if not both or (isinstance(match, FloatMatch) and match.residual <= NEAR * tolerance):
+    if not both or (isinstance(match, FloatMatch) and match.misfit <= NEAR * tolerance):
         return match if isinstance(match, Failure) else _Aligned(match, one, two)
     back = match_points(two, one, enough=tolerance)
-    if isinstance(back, FloatMatch) and not (isinstance(match, FloatMatch) and match.residual <= back.residual):
+    if isinstance(back, FloatMatch) and not (isinstance(match, FloatMatch) and match.misfit <= back.misfit):
         return _Aligned(back, two, one)
     return match if isinstance(match, Failure) else _Aligned(match, one, two)
 
@@ -199,10 +199,10 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     one, two = (draw_copies(point.weights, tolerance, seed + k) for k, point in enumerate(points))
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
-        is_swamped and match.residual <= FAR * tolerance
+        is_swamped and match.misfit <= FAR * tolerance
     ):
-        return Ruling(True, f"a symmetry carries the first weights to the second up to {match.residual:.1e}")
-    return Ruling(None, f"aligned weights differ by {match.residual:.1e}: too close to tell")
+        return Ruling(True, f"a symmetry carries the first weights to the second up to {match.misfit:.1e}")
+    return Ruling(None, f"aligned weights differ by {match.misfit:.1e}: too close to tell")
 
 
 def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:

@@ -35,7 +35,7 @@ class FloatMatch:
     """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor."""
 
     symmetry: Symmetry
-    residual: float
+    misfit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def match_floats(first: Weights, second: Weights) -> FloatMatch | Failure:
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
-    >>> match_floats(w, w.act(random_symmetry(w.architecture, RR, seed=1))).residual < 1e-12
+    >>> match_floats(w, w.act(random_symmetry(w.architecture, RR, seed=1))).misfit < 1e-12
     True
     """
     return match_points(GaugedWeights(first), GaugedWeights(second), ROUNDING)
@@ -78,7 +78,7 @@ def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) ->
     first, second = source.weights, target.weights
     with np.errstate(all="ignore"):
         direct = _match_directly(first, second)
-        if direct is not None and direct.residual <= enough:
+        if direct is not None and direct.misfit <= enough:
             return direct
         try:
             one, two = source.balanced, target.balanced
@@ -92,10 +92,10 @@ def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) ->
             if misfit < LARGE_MISFIT:
                 # Errors of the weights are of equal size in the gauge in which they were given.
                 symmetry = refine(symmetry, first, second)
-            residual = relative_distance(symmetry.apply(first), second)
+            misfit = relative_distance(symmetry.apply(first), second)
         except (SingularError, RangeError):
             return no_match(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
-    return FloatMatch(symmetry, residual)
+    return FloatMatch(symmetry, misfit)
 
 
 def _match_directly(first: Weights, second: Weights) -> FloatMatch | None:
@@ -104,13 +104,13 @@ def _match_directly(first: Weights, second: Weights) -> FloatMatch | None:
         found = _match(first, second, is_balanced=False)
         if isinstance(found, Failure):
             return None
-        residual = relative_distance(found.apply(first), second)
-        if ROUNDING < residual < SMALL_MISFIT:
+        misfit = relative_distance(found.apply(first), second)
+        if ROUNDING < misfit < SMALL_MISFIT:
             found = refine(found, first, second)
-            residual = relative_distance(found.apply(first), second)
+            misfit = relative_distance(found.apply(first), second)
     except (SingularError, RangeError):
         return None
-    return FloatMatch(found, residual)
+    return FloatMatch(found, misfit)
 
 
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Failure:

@@ -15,7 +15,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import Direction, inner, retraction
+from attngeom.network.symmetry.algebra import Derivative, Direction, inner, retraction
 from attngeom.network.symmetry.factor import Place, Tensors
 
 MAX_STEPS = 10
@@ -107,46 +107,9 @@ class _Sylvester:
         return np.asarray(W @ ((W.T @ R @ U) / denominators) @ U.T)
 
 
-class _Derivative:
-    """:func:`push` and :func:`pull` at fixed tensors, seen as matrices once: T → E T, S → −Eᵀ S, and the transpose."""
-
-    def __init__(self, tensors: Tensors, architecture: Architecture) -> None:
-        self.shapes = {place: array.shape for place, array in tensors.items()}
-        self.parts = {
-            factor: [
-                [(slot, slot.see(tensors[slot.place])) for slot in slots]
-                for slots in (factor.carried(tensors), factor.dual(tensors))
-            ]
-            for factor in linear_factors(architecture)
-        }
-
-    def push(self, direction: Direction) -> Tensors:
-        total = {place: np.zeros(shape) for place, shape in self.shapes.items()}
-        for factor, E in direction.items():
-            carried, dual = self.parts[factor]
-            for slot, T in carried:
-                seen = slot.see(total[slot.place])
-                seen += E @ T
-            for slot, S in dual:
-                seen = slot.see(total[slot.place])
-                seen -= E.T @ S
-        return total
-
-    def pull(self, changes: Tensors) -> Direction:
-        found = {}
-        for factor, (carried, dual) in self.parts.items():
-            total = np.zeros((factor.size, factor.size))
-            for slot, T in carried:
-                total += slot.see(changes[slot.place]) @ T.T
-            for slot, S in dual:
-                total -= S @ slot.see(changes[slot.place]).T
-            found[factor] = total
-        return found
-
-
 def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accuracy: float) -> Direction:
     """The direction whose push is closest to the error up to ``accuracy``, by preconditioned conjugate gradients."""
-    derivative = _Derivative(tensors, architecture)
+    derivative = Derivative(tensors, architecture)
     blocks = {factor: _Sylvester.of(*factor.grams(tensors, RR)) for factor in linear_factors(architecture)}
 
     def precondition(direction: Direction) -> Direction:

@@ -195,7 +195,7 @@ def _in_floats(source: Slices, search: _Search) -> Heads:
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
     tolerance = min(max(RECOVERED, 100 * noise * max(blocks.amplification, 1.0)), LARGEST_MISFIT)
-    known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "residual": result.misfit}
+    known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "misfit": result.misfit}
     known["amplification"] = blocks.amplification
     heads = [head for head in result.heads if head is not None]
     if len(heads) < len(result.heads) or not result.misfit <= tolerance:

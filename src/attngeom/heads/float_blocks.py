@@ -30,7 +30,7 @@ GRADIENT_STEPS = 30
 class Blocks:
     """T_i ≈ B · diag(C_i) · G: ``sizes`` are (rows, columns) of the diagonal blocks.
 
-    ``residual`` is the relative size of all that lies outside the blocks. ``gap`` is the ratio between the weakest
+    ``misfit`` is the relative size of all that lies outside the blocks. ``gap`` is the ratio between the weakest
     coupling inside a head and the strongest between two. ``amplification``: a random error of the slices of relative
     size η moves the projectors onto the blocks by about this times η.
     """
@@ -38,7 +38,7 @@ class Blocks:
     B: Array
     G: Array
     sizes: tuple[tuple[int, int], ...]
-    residual: float
+    misfit: float
     gap: float
     amplification: float
 
@@ -255,21 +255,21 @@ def _refine(
     """Newton steps for off-diagonal blocks zero, each by least squares over all slices; never worse than before."""
     form = _Form(sizes)
     try:
-        C, residual = form.blocks_of(slices, B, G)
+        C, misfit = form.blocks_of(slices, B, G)
         for _ in range(NEWTON_STEPS):
             X, Y = form.solve(C)
             moved_B, moved_G = B + B @ X, G + Y @ G
             moved_C, moved = form.blocks_of(slices, moved_B, moved_G)
-            if not moved < residual:
+            if not moved < misfit:
                 break
-            done = moved > residual / 4
-            B, G, C, residual = moved_B, moved_G, moved_C, moved
+            done = moved > misfit / 4
+            B, G, C, misfit = moved_B, moved_G, moved_C, moved
             if done:
                 break
         amplification = form.amplification(B, G, C, metric, rng)
     except (RangeError, SingularError):
         return None
-    return Blocks(B, G, sizes, residual, gap, amplification)
+    return Blocks(B, G, sizes, misfit, gap, amplification)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ class Heads(Result):
     linear factors are complex); "none" (the function is not a direct sum of heads); "undecided". ``unique``: True if
     every layer with the same Σ rank V_h and Σ rank A_h has these heads (Theorem H), False if others exist, None if it
     cannot be told. ``ranks`` are the flattening ranks Σ v and Σ a, ``commutant`` the dimension of the commutant
-    (exact input). For floats ``gap`` tells how clearly the heads are separated, ``residual`` is the relative misfit
+    (exact input). For floats ``gap`` tells how clearly the heads are separated, ``misfit`` is the relative misfit
     of their sum, and ``amplification`` how much random errors of the function grow in the projectors onto the heads.
     """
 
@@ -49,7 +49,7 @@ class Heads(Result):
     ranks: tuple[int, int] | None = None
     commutant: int | None = None
     gap: float | None = None
-    residual: float | None = None
+    misfit: float | None = None
     amplification: float | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -58,7 +58,9 @@ class Heads(Result):
             "num_heads": len(self.blocks) if self.blocks else None,
             "unique": self.unique,
             "ranks": None if self.ranks is None else list(self.ranks),
-            **self.select("commutant", "gap", "residual", "amplification"),
+            **self.select("commutant", "gap"),
+            "residual": self.misfit,
+            "amplification": self.amplification,
             "heads": [block.to_json() for block in self.blocks],
             "seed": self.seed,
         }
@@ -74,8 +76,8 @@ class Heads(Result):
         lines["unique"] = words[self.unique]
         if self.commutant is not None:
             lines["commutant"] = f"dimension {self.commutant}"
-        if self.residual is not None:
-            lines["misfit"] = f"{self.residual:.1e}"
+        if self.misfit is not None:
+            lines["misfit"] = f"{self.misfit:.1e}"
         if self.gap is not None:
             lines["gap"] = f"{self.gap:.1e}"
         if self.amplification is not None:

@@ -50,10 +50,7 @@ class Uniqueness(Result):
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "standing": self.standing,
-            "theorem": self.theorem,
+            **self.select("verdict", "reason", "standing", "theorem"),
             "pairs": [[pair.source, pair.target, pair.dimension] for pair in self.pairs],
             "commutant": self.commutant,
             "witness": None,

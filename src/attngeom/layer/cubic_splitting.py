@@ -11,8 +11,9 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpq_poly
+from flint import fmpq, fmpq_poly, nmod_mat
 
+from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_index, triple_orbits
@@ -220,11 +221,5 @@ def _sign(x: Any) -> int:
 
 
 def residues(matrix: Array) -> Array:
-    """A rational matrix mod 2^61 − 1, rows scaled to integers first."""
-    out = np.zeros(matrix.shape, dtype=object)
-    for i, row in enumerate(matrix):
-        scale = fmpq(1)
-        for x in row:
-            scale *= fmpq((scale * x).q)
-        out[i] = [int((x * scale).p) % BIG_PRIME for x in row]
-    return out
+    """A rational matrix, scaled to integers, mod 2^61 − 1."""
+    return from_flint(nmod_mat(QQ.clear(matrix).matrix, BIG_PRIME), int)

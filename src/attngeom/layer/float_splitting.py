@@ -18,7 +18,7 @@ COMPLEX = "the quadrics have definite common factors: only complex weights give 
 
 
 def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> LayerSplitting:
-    """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative residual exceeds ``tolerance``.
+    """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative misfit exceeds ``tolerance``.
 
     V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if
     rk A ≥ 2; the rest is linear. If both have rank one, G = b(y) h qᵀ with a quadratic form b = k v.
@@ -35,8 +35,8 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     scored = []
     for separation, A, V in candidates:
         A, V = _alternate(table, A, V)
-        residual = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
-        scored.append((residual, separation, A, V))
+        misfit = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
+        scored.append((misfit, separation, A, V))
     # Candidates that differ by rounding keep their order: the first knows how well it is determined.
     least = min(entry[0] for entry in scored)
     scored.sort(key=lambda entry: 0.0 if entry[0] <= max(10 * least, 1e-13) else entry[0])
@@ -47,14 +47,14 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
         reason = COMPLEX if status == "complex" else reason
         return LayerSplitting(status, RR, (), 0, 0, (), reason, best, separation)
     points = [_normalised(A, V)]
-    for residual, _, other_A, other_V in scored[1:]:
+    for misfit, _, other_A, other_V in scored[1:]:
         # A second point of the fiber fits as well and has another A.
-        if residual <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
+        if misfit <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
             points.append(_normalised(other_A, other_V))
             break
     spectra = lapack.svdvals(points[0].A), lapack.svdvals(points[0].V)
     rank_A, rank_V = (int(np.sum(values > max(1e-10, 100 * best) * values[0])) for values in spectra)
-    return LayerSplitting("real", RR, tuple(points), rank_A, rank_V, residual=best, separation=separation)
+    return LayerSplitting("real", RR, tuple(points), rank_A, rank_V, misfit=best, separation=separation)
 
 
 def _angle(a: Array, b: Array) -> float:
@@ -117,15 +117,15 @@ def _solve_values(table: Array, A: Array) -> Array:
 
 
 def _alternate(table: Array, A: Array, V: Array) -> tuple[Array, Array]:
-    """Alternating least squares until the residual stops to fall."""
+    """Alternating least squares until the misfit stops to fall."""
     last = np.inf
     for _ in range(SWEEPS):
         A = _solve_attention(table, V)
         V = _solve_values(table, A)
-        residual = float(np.linalg.norm(table - quadric_table(A, V, RR)))
-        if residual > 0.99 * last:
+        misfit = float(np.linalg.norm(table - quadric_table(A, V, RR)))
+        if misfit > 0.99 * last:
             break
-        last = residual
+        last = misfit
     return A, V
 
 

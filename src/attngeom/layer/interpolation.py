@@ -23,7 +23,7 @@ class Interpolation:
     """Coefficients of a black box, the number of queries and the seed of the inputs that confirmed them.
 
     ``error_probability`` bounds the chance that a map outside the support passes the check by accident, over GF(p);
-    over Q the random entries come from a range of 2^31 values. It is None for floats, where ``residual`` is the
+    over Q the random entries come from a range of 2^31 values. It is None for floats, where ``misfit`` is the
     largest relative deviation at the check inputs instead.
     """
 
@@ -31,7 +31,7 @@ class Interpolation:
     queries: int
     seed: int
     error_probability: float | None
-    residual: float | None
+    misfit: float | None
 
 
 def interpolate(
@@ -70,9 +70,9 @@ def interpolate(
     rng = np.random.default_rng(seed)
     shape = (checks, d, t)
     inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
-    residual = _check(ask, found, inputs, tolerance)
+    misfit = _check(ask, found, inputs, tolerance)
     probability = None if domain.rounds else (3 / min(domain.characteristic or 2**31, 2**31)) ** checks
-    return Interpolation(found, ask.queries, seed, probability, residual)
+    return Interpolation(found, ask.queries, seed, probability, misfit)
 
 
 class _Asker:

@@ -72,15 +72,15 @@ class Problem:
             parts.append(np.sqrt(self.cross_weight) * self.cross.ravel())
         return np.concatenate(parts)
 
-    def residuals(self, A: Array, V: Array) -> Array:
+    def differences(self, A: Array, V: Array) -> Array:
         """The weighted differences as one vector, without the constant rest."""
         return np.asarray(self.bilinear(A, V) - self.data)
 
     def distance(self, A: Array, V: Array) -> float:
-        return float(np.hypot(np.linalg.norm(self.residuals(A, V)), self.rest))
+        return float(np.hypot(np.linalg.norm(self.differences(A, V)), self.rest))
 
     def gradient_tensor(self, r: Array) -> Array:
-        """The tensor G with ⟨r, residuals(A, V)'s bilinear part⟩ = Σ G_{nklm} V_nk A_lm."""
+        """The tensor G with ⟨r, differences(A, V)'s bilinear part⟩ = Σ G_{nklm} V_nk A_lm."""
         size = self.single.size
         single = np.sqrt(self.single_weight) * r[:size].reshape(self.single.shape)
         cross = np.zeros(self.cross.shape)
@@ -156,8 +156,8 @@ class HeadFactors:
         dK, dQ, dV = self.split(step[None])
         return HeadFactors(self.problem, self.K + dK[0], self.Q + dQ[0], self.V + dV[0])
 
-    def residuals(self) -> Array:
-        return self.problem.residuals(self.A, self.V)
+    def differences(self) -> Array:
+        return self.problem.differences(self.A, self.V)
 
     def derivative(self, x: Array) -> Array:
         """The changes (n, …) of the coefficients along directions (n, size)."""
@@ -188,15 +188,15 @@ class HeadFactors:
 def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array, Array]:
     """Levenberg-Marquardt in (K, Q, V)."""
     here = HeadFactors(problem, *_truncate(A, attention), V)
-    r = here.residuals()
-    size = float(np.linalg.norm(problem.residuals(np.zeros_like(A), V)))
+    r = here.differences()
+    size = float(np.linalg.norm(problem.differences(np.zeros_like(A), V)))
     damping = 1e-3
     # Steps with operators only are expensive; after the alternation few are needed.
     rounds = ITERATIONS if here.size * len(r) <= MAX_DENSE else ITERATIONS // 6
     for _ in range(rounds):
         scale = max(float(np.linalg.norm(x)) for x in (here.K, here.Q, here.V))
         there = here.move(here.step(r, damping * max(scale, 1e-150)))
-        new = there.residuals()
+        new = there.differences()
         before, after = float(np.linalg.norm(r)), float(np.linalg.norm(new))
         if after < before:
             here, r = there, new

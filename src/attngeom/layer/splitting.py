@@ -54,7 +54,7 @@ class LayerSplitting:
     over any field; ``obstructions`` has one entry for each choice of factors of the anchor quadric).
     ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero entry of V is 1.
     ``reason`` says why there are no real weights. Floats are fitted by least squares, with ranks of the fit:
-    ``residual`` is ‖T − T(A, V)‖ / ‖T‖, and ``separation`` tells how well A and V are determined (near 0: not at all).
+    ``misfit`` is ‖T − T(A, V)‖ / ‖T‖, and ``separation`` tells how well A and V are determined (near 0: not at all).
     """
 
     status: Status
@@ -64,7 +64,7 @@ class LayerSplitting:
     rank_V: int
     obstructions: tuple[Obstruction, ...] = ()
     reason: str = ""
-    residual: float | None = None
+    misfit: float | None = None
     separation: float | None = None
 
     @classmethod

@@ -76,12 +76,7 @@ class LearningCoefficient(Result):
     def to_json(self) -> dict[str, Any]:
         return {
             "lambda": None if self.value is None else str(self.value),
-            "multiplicity": self.multiplicity,
-            "is_proven": self.is_proven,
-            "standing": self.standing,
-            "theorem": self.theorem,
-            "stratum": self.stratum,
-            "reason": self.reason,
+            **self.select("multiplicity", "is_proven", "standing", "theorem", "stratum", "reason"),
             "lower_bound": str(self.lower),
             "upper_bound": str(self.upper),
             "blocks": [block.to_json() for block in self.blocks],

@@ -18,6 +18,7 @@ from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import CLEAR_GAP
+from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
 from attngeom.learning.blocks import place_name, unit_size
 from attngeom.learning.laws import Laws, conserved_quantities
@@ -30,8 +31,6 @@ MAX_PARAMETERS = 3000
 """Ranks of Jacobians and learning coefficients are measured up to this size."""
 MAX_TRIED = 8
 """Blocks whose smaller rank is looked at before none is called singular."""
-TAME = 1e6
-"""Tensors with a largest entry between 1/TAME and TAME are taken as they are."""
 NOISE = 64 * np.finfo(float).eps
 """Singular values below this share of the largest one are rounding."""
 
@@ -273,19 +272,10 @@ def _singular_values(left: Array, right: Array | None) -> Array:
 def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | None, str]:
     """(λ, m) at the weights with the block cut to the next smaller rank, and why it is, or is not, known."""
     try:
-        found = learning_coefficient(cut_block(_tame(weights), block.name), seed=seed)
+        found = learning_coefficient(cut_block(in_range(weights), block.name), seed=seed)
     except AttnGeomError as error:
         return None, str(error)
     return found.pair, found.reason if found.pair is None else f"Theorem {found.theorem}: {found.stratum}"
-
-
-def _tame(weights: Weights) -> Weights:
-    """Tensors that are beyond all measure brought to size 1, which changes no rank and keeps products in range."""
-    tensors = {}
-    for name, tensor in weights.tensors():
-        size = float(np.abs(tensor).max())
-        tensors[name] = tensor if size == 0.0 or 1 / TAME <= size <= TAME else tensor / size
-    return Weights.from_tensors(weights.architecture, tensors, RR)
 
 
 def cut_block(weights: Weights, name: str) -> Weights:

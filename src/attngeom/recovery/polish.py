@@ -16,7 +16,7 @@ Moved = TypeVar("Moved")
 STEPS = 40
 
 
-def relative_residual(weights: Weights, X: Array, Y: Array) -> Array:
+def relative_error(weights: Weights, X: Array, Y: Array) -> Array:
     """(φ(X) − Y) / ‖Y‖ for each input, flattened."""
     sizes = np.linalg.norm(Y, axis=(1, 2), keepdims=True)
     return ((forward(weights, X) - Y) / np.where(sizes > 0, sizes, 1.0)).ravel()
@@ -57,14 +57,14 @@ def polish(weights: Weights, X: Array, Y: Array) -> Weights:
     >>> w = random_weights(Architecture((2, 2), 2), RR, seed=0)
     >>> X = np.random.default_rng(0).standard_normal((20, 2, 2))
     >>> near = Weights.from_vector(w.architecture, w.vector() + 1e-3, RR)
-    >>> bool(np.abs(relative_residual(polish(near, X, forward(w, X)), X, forward(w, X))).max() < 1e-13)
+    >>> bool(np.abs(relative_error(polish(near, X, forward(w, X)), X, forward(w, X))).max() < 1e-13)
     True
     """
     sizes = np.linalg.norm(Y, axis=(1, 2))
     keep = sizes > 0
     X, Y, sizes = X[keep], Y[keep], sizes[keep]
     scale = np.repeat(1 / sizes, Y.shape[1] * Y.shape[2])
-    error = relative_residual(weights, X, Y)
+    error = relative_error(weights, X, Y)
     damping = 1e-4
     quiet = 0
     for _ in range(STEPS):
@@ -72,7 +72,7 @@ def polish(weights: Weights, X: Array, Y: Array) -> Weights:
 
         def move(step: Array, start: Weights = weights, units: Array = units) -> tuple[Array, Weights]:
             trial = Weights.from_vector(start.architecture, start.vector() - units * step, RR)
-            return relative_residual(trial, X, Y), trial
+            return relative_error(trial, X, Y), trial
 
         found = damped_step((jacobian(weights, X) * scale).T * units, error, damping, move, cut=1e-11)
         if found is None:

@@ -16,7 +16,7 @@ from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import Peeled, Peeler, held_out_error
-from attngeom.recovery.polish import polish, relative_residual
+from attngeom.recovery.polish import polish, relative_error
 from attngeom.recovery.recover_field import recover_field
 from attngeom.recovery.recover_softmax import recover_softmax
 from attngeom.recovery.results import Recovery, layer_failure
@@ -94,7 +94,7 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
 
 def _error(weights: Weights, X: Array, Y: Array) -> float:
     """The largest ‖φ(X) − Y‖ / ‖Y‖ of all inputs."""
-    error = float(np.linalg.norm(relative_residual(weights, X, Y).reshape(len(X), -1), axis=1).max())
+    error = float(np.linalg.norm(relative_error(weights, X, Y).reshape(len(X), -1), axis=1).max())
     return error if np.isfinite(error) else float("inf")
 
 

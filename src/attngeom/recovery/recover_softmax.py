@@ -204,7 +204,7 @@ class _Search:
         size = self.unit * np.exp(self.rng.uniform(np.log(0.3), np.log(8.0), count))
         return Lines(y, delta, size / 2, -size / 2)
 
-    def _residual(self, data: _Data, M: list[Array]) -> tuple[Array, Array]:
+    def _error(self, data: _Data, M: list[Array]) -> tuple[Array, Array]:
         """What is missed, and its derivatives in the entries of all M; unknown layers take the mean."""
         passed = pass_layers(data.lines, M, self.tokens)
         positions, changes, seen = passed.positions, passed.derivatives, data.seen
@@ -222,7 +222,7 @@ class _Search:
 
     def _measure(self, data: _Data) -> float:
         """About how well the data fix the M_i, relative to their norms: the largest error that the misfit explains."""
-        error, J = self._residual(data, self.M)
+        error, J = self._error(data, self.M)
         sizes = np.repeat([float(np.linalg.norm(matrix)) or 1.0 for matrix in self.M], self.d**2)
         values = lapack.svdvals(J * sizes)
         rounding = np.finfo(float).eps * float(np.abs(data.seen).max()) * np.sqrt(len(error))
@@ -232,7 +232,7 @@ class _Search:
     def _fit(self, data: _Data, start: int) -> None:
         """Levenberg–Marquardt on M_start … of the known layers; steps relative to what each entry moves."""
         fixed, d = start * self.d**2, self.d
-        error, J = self._residual(data, self.M)
+        error, J = self._error(data, self.M)
         damping = 1e-3
         for _ in range(FIT_STEPS):
             J = J[:, fixed:]
@@ -243,7 +243,7 @@ class _Search:
             def move(step: Array, scale: Array = scale) -> tuple[Array, tuple[list[Array], Array]]:
                 steps = (step / scale).reshape(-1, d, d)
                 trial = [*self.M[:start], *(M - change for M, change in zip(self.M[start:], steps))]
-                trial_error, trial_J = self._residual(data, trial)
+                trial_error, trial_J = self._error(data, trial)
                 return trial_error, (trial, trial_J)
 
             found = damped_step(J / scale, error, damping, move)

@@ -156,15 +156,6 @@ class LinearFactor(GroupFactor):
         moved = {x.place: x.multiply(direction, tensors[x.place], domain) for x in self.carried(tensors)}
         return moved | {x.place: x.multiply(back, tensors[x.place], domain) for x in self.dual(tensors)}
 
-    def cotangent(self, changes: Tensors, tensors: Tensors, domain: Domain) -> Array:
-        """The transpose of :meth:`tangent`: Σ Ṫ Tᵀ − Σ S Ṡᵀ."""
-        total = domain.zeros((self.size, self.size))
-        for x in self.carried(tensors):
-            total = domain.reduce(total + domain.matmul(x.see(changes[x.place]), x.see(tensors[x.place]).T))
-        for x in self.dual(tensors):
-            total = domain.reduce(total - domain.matmul(x.see(tensors[x.place]), x.see(changes[x.place]).T))
-        return total
-
     def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
         """One for each elementary matrix E_ij, row by row: row j of T moves to row i, row i of S to row j."""
         signs = [(x, 1) for x in self.carried(tensors)] + [(x, -1) for x in self.dual(tensors)]
