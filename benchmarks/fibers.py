@@ -8,8 +8,10 @@ and verdicts "cannot be told" are counted apart. The peer of exact alignment is 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import flint
 import numpy as np
@@ -27,9 +29,12 @@ from attngeom.network import (
     random_unimodular_symmetry,
     random_weights,
 )
-from attngeom.recovery.blackbox import weights_box
 from attngeom.recovery.recover import recover
 from contract import emit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.recovery.boxes import weights_box
 
 BILLIONTH = fmpq(1, 10**9)
 ACCURATE = 1e-6

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from attngeom.canonical.projection import loss, loss_gradient, split_along_fiber
+from attngeom.canonical.larger_gradient import loss, loss_gradient
 from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import write_weights
 from attngeom.network import Architecture, Symmetry, Weights, forward, random_weights
-from attngeom.network.symmetry import linear_factors
+from attngeom.network.symmetry import infinitesimal_action, linear_factors
 
 ARCHITECTURE = Architecture((3, 2, 3), 2, tokens=3)
 Optimiser = Callable[[np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray]
@@ -119,9 +119,10 @@ def main() -> None:
         )
     gradient = loss_gradient(start(), X, Y)
     step = adam(start().vector(), gradient, {}) - start().vector()
+    fiber = infinitesimal_action(start()).rows.T
     for name, vector in (("gradient", gradient), ("first step of Adam", step)):
-        split = split_along_fiber(start(), vector)
-        print(f"{name}: {np.linalg.norm(split.along) / np.linalg.norm(vector):.0%} of its length lies along the fiber")
+        along = fiber @ np.linalg.lstsq(fiber, vector)[0]
+        print(f"{name}: {np.linalg.norm(along) / np.linalg.norm(vector):.0%} of its length lies along the fiber")
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         _, _, first, second = runs(options.steps)[1]

@@ -5,7 +5,7 @@ import pytest
 
 from attngeom.canonical.least_norm import least_norm, rough_gauge
 from attngeom.comparison import compare
-from attngeom.comparison.float_matching import FloatMatch, match_floats, relative_distance
+from attngeom.comparison.float_matching import ROUNDING, FloatMatch, GaugedWeights, match_points, relative_distance
 from attngeom.comparison.float_refinement import refine
 from attngeom.exact import RR
 from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
@@ -22,6 +22,10 @@ ARCHITECTURES = [
     Architecture((3, 2, 3), 2, kind="softmax"),
     Architecture((2, 2, 2), 5),
 ]
+
+
+def match_floats(first, second):
+    return match_points(GaugedWeights(first), GaugedWeights(second), ROUNDING)
 
 
 def noisy(weights, noise, seed):

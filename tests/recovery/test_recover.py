@@ -18,13 +18,14 @@ from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
-from attngeom.recovery.blackbox import BlackBox, weights_box
+from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.polish import polish, relative_error
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
 from tests.effort import choose, repeat, thorough
+from tests.recovery.boxes import weights_box
 
 K, Q, H, U = (QQ.convert(x) for x in ([1, 2, 0], [3, -1, 1], [1, 5], [0, 1, 1]))
 

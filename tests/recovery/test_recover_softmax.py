@@ -7,11 +7,12 @@ from attngeom.cli.app import run
 from attngeom.errors import DomainError
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.recovery.blackbox import BlackBox, weights_box
+from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.softmax_lines import Lines, pass_layers
+from tests.recovery.boxes import weights_box
 
 CASES = [
     ((3, 3), 2, 2, 1),

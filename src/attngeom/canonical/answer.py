@@ -12,9 +12,8 @@ import numpy as np
 from attngeom.canonical.compact import coordinates
 from attngeom.canonical.faithful import check_same_function
 from attngeom.canonical.form import CanonicalForm, canonical_form
-from attngeom.canonical.larger_gradient import maximise_gradient
+from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient
 from attngeom.canonical.least_norm import SETTLED, least_norm
-from attngeom.canonical.projection import loss, loss_gradient
 from attngeom.canonical.restore import GAUGES, Gauge, default_gauge, restore
 from attngeom.errors import InputError
 from attngeom.exact import lapack

@@ -1,4 +1,4 @@
-"""Moving along the fiber to a large gradient within a budget of weight norm.
+"""Losses and their gradients, and moves along the fiber to a large gradient within a budget of weight norm.
 
 The group acts linearly on weight space. A gradient of a loss of the function transforms by the inverse transpose, so it
 is known on the whole orbit once it is known at one point.
@@ -12,8 +12,9 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Symmetry, Weights, identity_symmetry
+from attngeom.network import Symmetry, Weights, forward, identity_symmetry
 from attngeom.network.symmetry.algebra import exponential, inner, moments
+from attngeom.network.tangent import gradient as network_gradient
 
 MAX_STEPS = 500
 
@@ -88,3 +89,20 @@ def _retract(step: Symmetry, weights: Weights, limit: float) -> Symmetry:
         back = exponential(outward, -size * (size - limit) / slope, weights.architecture)
         step = back.compose(step)
     return step
+
+
+def loss(weights: Weights, X: Array, Y: Array) -> float:
+    """The mean over N inputs X (N, d, t) of ‖φ(X) − Y‖²."""
+    return float(np.sum((forward(weights, X) - Y) ** 2) / len(X))
+
+
+def loss_gradient(weights: Weights, X: Array, Y: Array) -> Array:
+    """The gradient of :func:`loss` in the weights, as a vector in storage order.
+
+    >>> from attngeom.exact import RR
+    >>> from attngeom.network import Architecture, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1), RR, seed=0)
+    >>> float(np.abs(loss_gradient(w, np.ones((1, 2, 2)), forward(w, np.ones((1, 2, 2))))).max())
+    0.0
+    """
+    return 2 * network_gradient(weights, X, forward(weights, X) - Y) / len(X)

@@ -14,7 +14,7 @@ from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
-from attngeom.network import Architecture, Head, Weights, forward
+from attngeom.network import Architecture, Weights, forward
 
 EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
@@ -43,23 +43,6 @@ def random_prime(rng: np.random.Generator) -> int:
     61
     """
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
-
-
-def float_residues(weights: Weights, p: int) -> Weights:
-    """Float weights, which are fractions m 2^e, modulo an odd prime below 2^31."""
-    field = GF(p)
-
-    def convert(a: Array) -> Array:
-        mantissas, exponents = np.frexp(a)
-        powers = {int(e): pow(2, int(e) - 53, p) for e in np.unique(exponents)}
-        shifts = np.array([powers[int(e)] for e in exponents.ravel()], dtype=np.int64).reshape(a.shape)
-        return field.reduce(field.reduce(np.ldexp(mantissas, 53).astype(np.int64)) * shifts)
-
-    layers = tuple(
-        tuple(Head(**{name: convert(a) for name, a in head.tensors.items()}) for head in heads)
-        for heads in weights.layers
-    )
-    return Weights(weights.architecture, field, layers)
 
 
 def denominator_bits(network: ClearedNetwork) -> float:

@@ -11,7 +11,7 @@ from secrets import randbits
 
 import numpy as np
 
-from attngeom.comparison.evaluation import ENTROPY_BITS, float_residues
+from attngeom.comparison.evaluation import ENTROPY_BITS
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
@@ -24,7 +24,7 @@ from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copie
 from attngeom.comparison.separation import consensus
 from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import RangeError, SingularError
-from attngeom.exact.domains import QQ, RR
+from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Architecture, Symmetry, Weights, forward
@@ -213,8 +213,8 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
     rule = architecture.rule
     if architecture.num_parameters > MAX_EXACT or not (rule.is_polynomial or rule.is_normalised):
         return False
-    residues = [float_residues(weights, WORD_PRIME) for weights in (first, second)]
-    field = residues[0].domain
+    field = GF(WORD_PRIME)
+    residues = [weights.to(field) for weights in (first, second)]
     if rule.is_normalised:
         if not field.equal(consensus(residues[0]), consensus(residues[1])):
             return False

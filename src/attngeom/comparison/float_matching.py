@@ -57,23 +57,19 @@ class GaugedWeights:
         return self.gauge or identity_symmetry(self.weights.architecture, RR)
 
 
-def match_floats(first: Weights, second: Weights) -> FloatMatch | Failure:
-    """The g for which g · first is close to second: layer by layer, as in the exact matching, then all layers at once.
-
-    >>> from attngeom.network import Architecture, random_symmetry, random_weights
-    >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
-    >>> match_floats(w, w.act(random_symmetry(w.architecture, RR, seed=1))).misfit < 1e-12
-    True
-    """
-    return match_points(GaugedWeights(first), GaugedWeights(second), ROUNDING)
-
-
 def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) -> FloatMatch | Failure:
-    """As :func:`match_floats`; what misses by no more than ``enough`` is taken as soon as it is found.
+    """The g for which g · source is close to target: layer by layer, as in the exact matching, then all layers at once.
 
+    What misses by no more than ``enough`` is taken as soon as it is found.
     Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another is cheap, but multiplies errors by the condition of every
     V_i. In the gauge of least norm the D_i are orthogonal, and the orthogonal solution does not magnify the error of
     D_{i-1}: this is tried next.
+
+    >>> from attngeom.network import Architecture, random_symmetry, random_weights
+    >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
+    >>> moved = w.act(random_symmetry(w.architecture, RR, seed=1))
+    >>> match_points(GaugedWeights(w), GaugedWeights(moved), ROUNDING).misfit < 1e-12
+    True
     """
     first, second = source.weights, target.weights
     with np.errstate(all="ignore"):

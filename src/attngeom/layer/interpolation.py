@@ -14,8 +14,8 @@ from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.network.attention.rule import swap
 
-BlackBox = Callable[[Array], Array]
 BATCH = 4096
+CHECKS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,20 +35,19 @@ class Interpolation:
 
 
 def interpolate(
-    box: BlackBox,
+    box: Callable[[Array], Array],
     d: int,
     d_out: int,
     t: int,
     domain: Domain,
     seed: int = 0,
-    checks: int = 3,
     tolerance: float = 1e-8,
 ) -> Interpolation:
     """The coefficients of a cubic map with the support of a lightning layer, from its values.
 
     ``box`` maps arrays of shape (batch, d, t) to (batch, d_out, t). A cubic form c has c(aaa) = F(e_a); its mixed
     coefficients follow from F(e_a ± e_b) and F(e_a + e_b + e_c); the cross part from F with two nonzero columns. The
-    result is compared with the box at ``checks`` random inputs; the first input where they differ is named in the
+    result is compared with the box at three random inputs; the first input where they differ is named in the
     error. Needs characteristic other than 2.
 
     >>> from attngeom.exact import QQ
@@ -68,17 +67,17 @@ def interpolate(
             cross[:, j, place] = _interpolate_cross(ask, j, n, domain)
     found = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
-    shape = (checks, d, t)
+    shape = (CHECKS, d, t)
     inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
     misfit = _check(ask, found, inputs, tolerance)
-    probability = None if domain.rounds else (3 / min(domain.characteristic or 2**31, 2**31)) ** checks
+    probability = None if domain.rounds else (3 / min(domain.characteristic or 2**31, 2**31)) ** CHECKS
     return Interpolation(found, ask.queries, seed, probability, misfit)
 
 
 class _Asker:
     """Calls the box in batches, checks the shape of its answers and counts the queries."""
 
-    def __init__(self, box: BlackBox, d: int, d_out: int, t: int, domain: Domain) -> None:
+    def __init__(self, box: Callable[[Array], Array], d: int, d_out: int, t: int, domain: Domain) -> None:
         self.box, self.shape, self.d_out, self.domain, self.queries = box, (d, t), d_out, domain, 0
 
     def __call__(self, inputs: Array) -> Array:

@@ -58,6 +58,8 @@ class PrimeField(Domain):
     def convert(self, data: Any) -> Array:
         if isinstance(data, np.ndarray) and np.issubdtype(data.dtype, np.integer):
             return np.asarray(data.astype(np.int64 if self.fits_word else object) % self.p)
+        if isinstance(data, np.ndarray) and data.dtype == np.float64 and self.fits_word and self.p > 2:
+            return self._convert_floats(data)
         if isinstance(data, np.ndarray) and data.size and all(type(x) is fmpq for x in data.ravel()):
             # In FLINT, over one denominator.
             cleared = ClearedMatrix(*fmpq_mat(1, data.size, data.ravel().tolist()).numer_denom())
@@ -65,6 +67,15 @@ class PrimeField(Domain):
         else:
             residues = elementwise(self._residue, data)
         return residues.astype(np.int64) if self.fits_word else residues
+
+    def _convert_floats(self, data: Array) -> Array:
+        """Floats as the fractions m 2^e that they are."""
+        if not np.all(np.isfinite(data)):
+            raise InputError("NaN or infinite entries given; finite numbers are required")
+        mantissas, exponents = np.frexp(data)
+        powers = {e: pow(2, e - 53, self.p) for e in np.unique(exponents).tolist()}
+        shifts = np.array([powers[e] for e in exponents.ravel().tolist()], dtype=np.int64).reshape(data.shape)
+        return self.reduce(self.reduce(np.ldexp(mantissas, 53).astype(np.int64)) * shifts)
 
     def reduce(self, a: Array) -> Array:
         return a % self.p
