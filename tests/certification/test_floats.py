@@ -12,9 +12,8 @@ from attngeom.certification import certify
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.exact.arrays import Array
-from attngeom.layer.coefficients import Coefficients, expand_matrices
+from attngeom.layer.coefficients import Coefficients, expand_matrices, scale_to_one
 from attngeom.layer.distance_bounds import lower_bound
-from attngeom.layer.scaling import scale_to_one
 from tests.certification.cases import from_matrices, from_table
 from tests.effort import repeat, thorough
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.exact import lapack
+from attngeom.layer.coefficients import scale_to_one
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
 from attngeom.layer.nearest import STARTS, nearest_layer
-from attngeom.layer.scaling import scale_to_one
 
 
 def certify_float(question: LayerQuestion, tolerance: float) -> Certification:

@@ -20,9 +20,9 @@ from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits, pairs
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.heads.exact_heads import Decomposition, decompose
 from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
+from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_record
 from attngeom.layer.matrices import LayerMatrices

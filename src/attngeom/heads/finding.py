@@ -11,13 +11,13 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.scaling import split_scale
-from attngeom.heads.exact_heads import Decomposition, decompose
 from attngeom.heads.factors import layer_table, unit_heads
 from attngeom.heads.float_heads import balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size
 from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
 from attngeom.heads.slices import Slices, TableSlices, WeightSlices
 from attngeom.heads.softmax import scale_heads, softmax_table
+from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate

@@ -130,6 +130,14 @@ def _commute(basis: Array, C: Array) -> bool:
     return True
 
 
+def sandwich(left: Array, C: Array, right: Array) -> Array:
+    """left C_s right over Q for all slices C_s of an array (n, m, S)."""
+    _, m, S = C.shape
+    moved = QQ.matmul(left, C.reshape(len(C), m * S)).reshape(len(left), m, S)
+    turned = QQ.matmul(np.swapaxes(moved, 1, 2).reshape(-1, m), right)
+    return np.swapaxes(turned.reshape(len(left), S, -1), 1, 2)
+
+
 def trace_form(basis: list[Endomorphism]) -> Array:
     """The matrix of tr(X_i X_j) + tr(Y_i Y_j); its radical is that of the algebra which the basis spans.
 

@@ -1,4 +1,7 @@
-"""A representation over Q as a direct sum: idempotents of its commutant from factors of characteristic polynomials."""
+"""A layer over Q as a direct sum: idempotents of its commutant from factors of characteristic polynomials.
+
+Every summand is then split into (A, V), if it is a head.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from flint import fmpq_poly
 
 from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import QQ, Array
-from attngeom.heads.pencil import Endomorphism, trace_form
+from attngeom.heads.pencil import Endomorphism, Pencil, commutant, compress, sandwich, trace_form
+from attngeom.layer.splitting import LayerSplitting, split_layer
 
 TRIES = 40
 """Elements that are tried before a summand counts as not split."""
@@ -43,11 +47,32 @@ class Summand:
 
     def table(self, C: Array) -> Array:
         """The summand of C itself, in the coordinates of C."""
-        n, m, S = C.shape
-        P, P_moved = QQ.matmul(self.E, self.E_inverse), QQ.matmul(self.F, self.F_inverse)
-        left = QQ.matmul(P, C.reshape(n, m * S)).reshape(n, m, S)
-        right = QQ.matmul(np.swapaxes(left, 1, 2).reshape(n * S, m), P_moved)
-        return np.swapaxes(right.reshape(n, S, m), 1, 2)
+        return sandwich(QQ.matmul(self.E, self.E_inverse), C, QQ.matmul(self.F, self.F_inverse))
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """A nonzero table over Q as a direct sum: its pencil, a basis of its commutant, its summands and their splittings.
+
+    ``splittings[k]`` says whether summand k is a head (over Q, a quadratic field, C, or not at all).
+    """
+
+    pencil: Pencil
+    basis: list[Endomorphism]
+    summands: list[Summand]
+    tables: list[Array]
+    splittings: list[LayerSplitting]
+
+
+def decompose(table: Array, seed: int = 0) -> Decomposition | None:
+    """A table of quadrics over Q, not zero, as a direct sum; None if the numbers of its commutant are too long."""
+    pencil = compress(table)
+    basis = commutant(pencil.C, seed)
+    if basis is None:
+        return None
+    summands = split_summands(basis, seed)
+    tables = [sandwich(pencil.U, summand.table(pencil.C), pencil.R) for summand in summands]
+    return Decomposition(pencil, basis, summands, tables, [split_layer(part, QQ) for part in tables])
 
 
 def split_summands(basis: list[Endomorphism], seed: int = 0) -> list[Summand]:

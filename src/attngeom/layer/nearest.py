@@ -234,7 +234,7 @@ def nearest_layer(
 ) -> Nearest:
     """The best layer found by bilinear least squares from singular and random starts; stops at distance ≤ ``goal``.
 
-    The largest coefficient should be of size one, see :func:`attngeom.layer.scaling.scale_to_one`.
+    The largest coefficient should be of size one, see :func:`attngeom.layer.coefficients.scale_to_one`.
     """
     problem = Problem.of(coefficients)
     rng = np.random.default_rng(seed)

@@ -10,12 +10,11 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
-from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.coefficients import Coefficients, scale_to_one
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.scaling import scale_to_one
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
