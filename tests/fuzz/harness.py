@@ -154,15 +154,28 @@ def build_once() -> None:
     app.build_command = built.__getitem__  # type: ignore[assignment]
 
 
-def _work(connection: multiprocessing.connection.Connection) -> None:  # type: ignore[name-defined]
+def _work(
+    connection: multiprocessing.connection.Connection,  # type: ignore[name-defined]
+    other_end: multiprocessing.connection.Connection,  # type: ignore[name-defined]
+) -> None:
+    # Otherwise this process would not see that the other one is gone.
+    other_end.close()
     build_once()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    while (trial := connection.recv()) is not None:
+    while (trial := _receive(connection)) is not None:
         # The signal ends the process, also inside a library.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         found = run_trial(trial)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.send(found)
+
+
+def _receive(connection: multiprocessing.connection.Connection) -> Trial | None:  # type: ignore[name-defined]
+    try:
+        trial: Trial | None = connection.recv()
+    except EOFError:
+        return None
+    return trial
 
 
 class Worker:
@@ -173,7 +186,7 @@ class Worker:
 
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, self.connection), daemon=True)
         self.process.start()
         theirs.close()
 
