@@ -13,7 +13,6 @@ import attngeom
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
 from attngeom.papers import PAPERS, Record, count_outcomes
-from attngeom.papers.records import Paper
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
 MARKS = {
@@ -24,7 +23,6 @@ MARKS = {
     "false as printed": "✗",
     "failed": "?",
 }
-PAPER_KEYS: tuple[Paper, ...] = ("G", "I")
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def write_report(report: Report, folder: str | Path) -> tuple[Path, Path]:
 
 def summary_rows(report: Report) -> list[tuple[str, dict[str, int]]]:
     """(paper, outcomes) for each paper and for both together."""
-    rows = [(f"[{key}]", count_outcomes(r for r in report.records if r.paper == key)) for key in PAPER_KEYS]
+    rows = [(f"[{key}]", count_outcomes(r for r in report.records if r.paper == key)) for key in PAPERS]
     return [*rows, ("both", count_outcomes(report.records))]
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ OUTER = ("atlas", "cli", "explore", "interop", "models")
 PAGES = ("reports.py", "plots.py")
 
 
+@cache
 def source_digest() -> str:
     """SHA-256 of the code that computes claims: results of other code are not taken up again."""
     found = hashlib.sha256()
