@@ -21,10 +21,12 @@ from pathlib import Path
 # Idle BLAS threads that spin would be counted as CPU time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
+from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.answer import choose_method
+from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import deep_lightning
 from attngeom.network import Architecture
+from attngeom.verification import verify
 from contract import LIMIT, emit, multiply_rate
 
 try:
@@ -155,14 +157,19 @@ def main() -> None:
 
 
 def prove_matrix_free() -> None:
-    """Three layers, a = d = t = 106: 101,124 parameters, never forming the Jacobian."""
+    """Three layers, a = d = t = 106: 101,124 parameters, never forming the Jacobian; then the recheck of the proof."""
     architecture = Architecture((106,) * 4, 106, tokens=106)
-    found, seconds = measure(krylov_lower_bound, architecture)
+    case = f"{architecture.num_parameters:,} parameters"
+    answer, seconds = measure(lambda given: dimension(given, prove=True, method="krylov"), architecture)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    emit("matrix-free proof", f"{architecture.num_parameters:,} parameters", seconds)
+    emit("matrix-free proof", case, seconds)
+    emit("matrix-free proof: memory", case, memory, unit="MB")
+    verdict, checking = measure(lambda proof: verify(proof, 100), certify_dimension(answer))
+    emit("matrix-free proof", f"{case}: recheck of the transcript", checking)
     print(
-        f"matrix-free: {architecture.num_parameters:,} parameters, proven {found.value:,} ="
-        f" {upper_bound(architecture).value:,} (upper bound), {seconds:.0f} s CPU, peak memory {memory:.0f} MB"
+        f"matrix-free: {architecture.num_parameters:,} parameters, proven {answer.lower_bound:,} ="
+        f" {upper_bound(architecture).value:,} (upper bound), {seconds:.0f} s CPU, peak memory {memory:.0f} MB;"
+        f" recheck {checking:.0f} s CPU, valid: {verdict.valid}"
     )
 
 

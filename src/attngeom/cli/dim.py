@@ -12,7 +12,7 @@ import typer
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.output import print_json, print_pairs, print_table, progress
-from attngeom.dimensions import Dimension, dimension, rank_at
+from attngeom.dimensions import Dimension, dimension, rank_at, upper_bound
 from attngeom.dimensions.answer import REQUESTS
 from attngeom.dimensions.formulas import formula
 from attngeom.errors import InputError, SizeError
@@ -21,6 +21,8 @@ from attngeom.network import Architecture
 from attngeom.network.attention import find_kind
 
 MAX_TABLE = 10000
+MAX_MINOR = 4000
+"""Larger certificates hold a transcript in the place of a minor."""
 
 Prove = Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
@@ -187,6 +189,8 @@ def dim_command(
     if certificate is not None and method == "auto":
         known = formula(architecture)
         method = "auto" if known is not None and known.status == "theorem" else "minor"
+        if method == "minor" and upper_bound(architecture).value > MAX_MINOR:
+            method = "krylov"
     answer = answer_for(architecture, wanted, method)
     if certificate is not None:
         # The verifier and the readers of weights are not needed for an answer by theorem: they start slowly.

@@ -1,11 +1,12 @@
-"""Certificates for a proven dimension: a theorem, or a minor that is nonzero mod p and an upper bound that meets it."""
+"""Certificates for a proven dimension: a theorem, or a minor or transcript mod p and an upper bound that meets it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from attngeom.dimensions.answer import Dimension
+from attngeom.dimensions.answer import Dimension, find_lower_bound
 from attngeom.dimensions.effective import effective_layers
+from attngeom.dimensions.lower import LowerBound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
@@ -14,19 +15,21 @@ from attngeom.verification.records import Certificate
 
 MAX_SYMMETRY_ENTRIES = 2 * 10**7
 MAX_DIMENSION = 4000
-"""Rechecking costs the cube of the dimension, in slower code; larger claims are refused."""
+"""Rechecking a minor costs the cube of the dimension, in slower code; larger claims get a transcript."""
 
 
 def certify_dimension(answer: Dimension) -> Certificate:
-    """The certificate of a dimension that was proven by a minor or by a theorem; InputError if it was not.
+    """The certificate of a dimension that was proven, by whatever method; InputError if it was not.
 
     Witness of a theorem: its name and its hypotheses.
 
     Witness, lower bound: weights are drawn from ``seed`` over GF(prime) and set to zero outside the corner blocks of
     the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); inputs, cotangents and formal
     attention are drawn from ``seed`` + 1, with ``tokens`` tokens; ``rows`` are samples and ``columns`` entries of
-    the weight vector whose minor is not zero. Upper bound: the infinitesimal symmetries at weights drawn from a
-    seed, or the count of parameters of the effective network.
+    the weight vector whose minor is not zero. Other methods, and minors that are too large, are replaced by the
+    transcript of a matrix-free proof with the same seed, see :class:`attngeom.dimensions.lower.bound.Transcript`: its
+    recheck needs a few hundredths of the products and leaves a probability of error below 2^−120. Upper bound: the
+    infinitesimal symmetries at weights drawn from a seed, or the count of parameters of the effective network.
 
     >>> from attngeom.dimensions import dimension
     >>> from attngeom.network import Architecture
@@ -38,25 +41,28 @@ def certify_dimension(answer: Dimension) -> Certificate:
     if answer.standing == "theorem" and answer.formula is not None and answer.formula.theorem is not None:
         cited = {"theorem": answer.formula.theorem, "hypotheses": [x.text for x in answer.formula.hypotheses]}
         return Certificate(claim, cited, {"seed": answer.seed, "primes": []})
-    if not answer.is_proven or witness is None or witness.method != "minor":
-        raise InputError("a dimension without a proof by a minor was given; prove it with --method minor first")
-    if witness.value > MAX_DIMENSION:
-        raise InputError(f"dimension {witness.value} given; certificates hold minors of size at most {MAX_DIMENSION}")
-    support = [
-        [layer.d_in, layer.d_out, layer.attention, layer.value_width] for layer in effective_layers(answer.architecture)
-    ]
-    lower: dict[str, Any] = {
-        "prime": witness.prime,
-        "seed": witness.seed,
-        "tokens": witness.tokens,
-        "samples": witness.samples,
-        "support": support,
-        "rows": list(witness.minor_rows),
-        "columns": list(witness.minor_columns),
-    }
-    upper = _upper_witness(answer)
+    if not answer.is_proven or witness is None:
+        raise InputError("a dimension without a proof was given; a certificate needs bounds that meet, or a theorem")
+    lower = _lower_witness(answer, witness)
+    # A transcript is there to be rechecked fast, and so is a count.
+    upper = {"method": "count"} if "method" in lower else _upper_witness(answer)
     primes = sorted({bound["prime"] for bound in (lower, upper) if "prime" in bound})
     return Certificate(claim, {"lower": lower, "upper": upper}, {"seed": answer.seed, "primes": primes})
+
+
+def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:
+    """The minor that was found if it is small enough, else a transcript, for which the proof is repeated if need be."""
+    architecture = answer.architecture
+    is_minor = found.method == "minor" and found.value <= MAX_DIMENSION
+    if not is_minor and found.transcript is None:
+        found = find_lower_bound(architecture, found.value, "krylov", answer.seed)
+        if found.value != answer.dimension:
+            raise InputError(f"no transcript reaches dimension {answer.dimension}; use another seed, or --method minor")
+    support = [[x.d_in, x.d_out, x.attention, x.value_width] for x in effective_layers(architecture)]
+    point = {name: getattr(found, name) for name in ("prime", "seed", "tokens", "samples")} | {"support": support}
+    if found.transcript is not None:
+        return {"method": "krylov"} | point | found.transcript.to_json()
+    return point | {"rows": list(found.minor_rows), "columns": list(found.minor_columns)}
 
 
 def _upper_witness(answer: Dimension) -> dict[str, Any]:

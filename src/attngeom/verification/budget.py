@@ -35,6 +35,8 @@ MAX_SAMPLE_ENTRIES = 2 * 10**7
 """Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at."""
 MAX_JACOBIAN = 10**9
 """Multiplications mod p for a minor of the Jacobian; measured, about ten seconds."""
+MAX_BLAS_PRODUCTS = 10**11
+"""Multiplications mod p in floating point BLAS for the transcript of a matrix-free proof; about ten seconds."""
 MAX_SUMS_PER_RESIDUE = 3
 """Random sums that must all be nonzero mod p, over p: about e^3 draws; small primes would make them endless."""
 

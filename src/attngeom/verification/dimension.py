@@ -29,6 +29,7 @@ from attngeom.verification.jets import JetPoint
 from attngeom.verification.reading import in_words, read_integer, read_object, require
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
+from attngeom.verification.verdicts import Probable
 
 MAX_SAMPLES = 10**6
 MAX_SEED = 2**63 - 2
@@ -55,17 +56,28 @@ class DimensionClaim:
         return f"the functions of attention networks with {words} form a set of dimension {self.dimension}"
 
     def check(self, witness: Mapping[str, Any]) -> str:
-        """Why the claim is true: a theorem says so, or a minor gives at least the dimension, a bound at most."""
+        """Why the claim is true: a theorem says so, or one bound gives at least the dimension, another at most.
+
+        The first is a minor, or a transcript, which leaves a probability of error that its reason states.
+        """
         architecture, value = self.architecture, self.dimension
         if "theorem" in witness:
             return check_theorem(architecture, value, witness)
         afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
-        afford(value, MAX_DIMENSION, "rows and columns of a minor")
         if architecture.kind not in KINDS:
             raise FormatError(f"kind {architecture.kind} found; minors of {' and '.join(KINDS)} are rechecked")
         parts = read_object(witness, ("lower", "upper"), "witness")
+        has_transcript = isinstance(parts["lower"], Mapping) and "method" in parts["lower"]
+        if not has_transcript:
+            afford(value, MAX_DIMENSION, "rows and columns of a minor")
         found, method = upper_bound(architecture, parts["upper"])
         require(found == value, f"the upper bound is {found}, not {value}")
+        if has_transcript:
+            # It takes its point from this module.
+            from attngeom.verification.transcripts import check_transcript
+
+            reason = check_transcript(architecture, value, parts["lower"])
+            return Probable(f"{reason}; {method} give at most {value}")
         rows, point = _read_point(architecture, parts["lower"], value)
         field = point.field
         minor = np.array([point.gradient(sample) for sample in rows], dtype=field.dtype).reshape(value, value)
@@ -74,7 +86,8 @@ class DimensionClaim:
         return f"a {value}×{value} minor is nonzero mod {field.p}, and {method} give at most {value}"
 
 
-def _indices(value: Any, count: int, bound: int, name: str) -> list[int]:
+def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
+    """A list of so many different indices below a bound."""
     if type(value) is not list or len(value) != count:
         raise FormatError(f"{name} must be a list of {count} different indices")
     found = [read_integer(index, 0, bound - 1, name) for index in value]
@@ -92,10 +105,10 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     tokens = read_integer(lower["tokens"], 1, architecture.tokens, "tokens")
     samples = read_integer(lower["samples"], size, MAX_SAMPLES, "samples")
     _afford_point(architecture, size, tokens, samples)
-    support = _read_support(architecture, lower["support"])
-    rows = _indices(lower["rows"], size, samples, "rows")
-    columns = _indices(lower["columns"], size, architecture.num_parameters, "columns")
-    weights = _restrict(random_weights(architecture, field, seed), support)
+    support = read_support(architecture, lower["support"])
+    rows = read_places(lower["rows"], size, samples, "rows")
+    columns = read_places(lower["columns"], size, architecture.num_parameters, "columns")
+    weights = restrict(random_weights(architecture, field, seed), support)
     rng = np.random.default_rng(seed + 1)
     inputs = field.random((samples, tokens, architecture.widths[0]), rng)
     cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
@@ -120,7 +133,7 @@ def _afford_point(architecture: Architecture, size: int, tokens: int, samples: i
     afford(size * layers * heads * per_layer, MAX_JACOBIAN, "multiplications for the minor")
 
 
-def _read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
+def read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
     """Sizes of corner blocks, [d_in, d_out, attention, value width] for each layer; any sizes give a valid point."""
     if type(support) is not list or len(support) != architecture.num_layers:
         raise FormatError(f"support must list the sizes of {architecture.num_layers} layers")
@@ -136,7 +149,7 @@ def _read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
     return support
 
 
-def _restrict(weights: Weights, support: list[list[Any]]) -> Weights:
+def restrict(weights: Weights, support: list[list[Any]]) -> Weights:
     """The weights with zeros outside the corner blocks."""
     layers = []
     for heads, (d_in, d_out, attention, value_width) in zip(weights.layers, support):

@@ -38,9 +38,10 @@ READERS: dict[str, Callable[[Any], Checkable]] = {
 def verify(certificate: Certificate | Mapping[str, Any] | str | Path, budget: float = 1.0) -> Verdict:
     """Whether a certificate (a record, the JSON object of its file, or the path of the file) proves its claim.
 
-    True is a proof. False means that this certificate proves nothing, not that the claim is false; None that the
-    recheck needs more than ``budget`` times the limits of :mod:`attngeom.verification.budget`, which are about ten
-    seconds. A file that is missing is an InputError.
+    True is a proof, up to the probability of an error that the reason states where the standing is "probabilistic":
+    transcripts of matrix-free proofs are checked with fresh random numbers. False means that this certificate proves
+    nothing, not that the claim is false; None that the recheck needs more than ``budget`` times the limits of
+    :mod:`attngeom.verification.budget`, which are about ten seconds. A file that is missing is an InputError.
 
     >>> verify({"format": "attngeom/certificate"}).valid
     False

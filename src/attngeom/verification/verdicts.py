@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attngeom.results import Result
+from attngeom.results import Result, Standing
+
+
+class Probable(str):
+    """A reason that a claim is true, up to an error whose probability it states."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict(Result):
     """Whether a certificate proves its ``claim``, which is given in words that name every part of it.
 
-    ``valid`` is True (the standing is "certified"), False (the certificate proves nothing, which does not make the
-    claim false) or None (the recheck needs more than the budget; ``reason`` says how much).
+    ``valid`` is True (the standing is "certified", or "probabilistic" with the probability of an error in the reason),
+    False (the certificate proves nothing, which does not make the claim false) or None (the recheck needs more than
+    the budget; ``reason`` says how much).
 
     >>> Verdict.refused("a claim", "no witness").valid
     False
@@ -25,8 +30,9 @@ class Verdict(Result):
 
     @classmethod
     def accepted(cls, claim: str, reason: str) -> Verdict:
-        """The claim was proven."""
-        return cls(valid=True, claim=claim, reason=reason, standing="certified")
+        """The claim was proven, up to the stated probability of an error if the reason is :class:`Probable`."""
+        standing: Standing = "probabilistic" if isinstance(reason, Probable) else "certified"
+        return cls(valid=True, claim=claim, reason=reason, standing=standing)
 
     @classmethod
     def refused(cls, claim: str, reason: str) -> Verdict:

@@ -23,7 +23,7 @@ import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import random_samples
-from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.lower.bound import LowerBound, Transcript
 from attngeom.dimensions.lower.schur import hold_last_map
 from attngeom.dimensions.slices import count_columns, random_slice
 from attngeom.errors import SizeError
@@ -46,6 +46,9 @@ RIGHT, LEFT = 16, 128
 
 FEW = 4
 """So many samples of which all outputs count were enough in every case tried; the next attempt has more of them."""
+
+CHECKPOINTS = 32
+"""Blocks that are kept for a recheck, which then needs so many times fewer products."""
 
 STACK = 2
 """Vectors that are pushed forward together: few, so that all of their activations stay in cache."""
@@ -141,18 +144,24 @@ class ClearedJacobian:
             raise ArithmeticError("the slice has no free entry, so there is nothing to differentiate")
         return moved
 
-    def sequence(self, length: int, left: int, right: int, seed: int, workers: int) -> Iterator[Array]:
-        """Uᵀ B^k V for k = 1, …, length, U the first ``left`` unit vectors, V random."""
+    def powers(self, length: int, right: int, seed: int, workers: int) -> Iterator[Array]:
+        """V, B V, …, B^length V for random V, each as (right, n) and valid until the next one."""
         block = self.field.random((right, self.size), np.random.default_rng(seed))
         parts = [slice(start, start + STACK) for start in range(0, right, STACK)]
 
         def advance(part: slice) -> None:
             block[part] = self.apply(block[part])
 
+        yield block
         with ThreadPoolExecutor(workers) as pool:
             for _ in range(length):
                 list(pool.map(advance, parts) if workers > 1 else map(advance, parts))
-                yield block[:, :left].T
+                yield block
+
+
+def pack(x: Array, field: BalancedField) -> Array:
+    """Residues from 0 on, in one byte each for p < 2^8, else in four."""
+    return field.to_integers(x).astype(np.uint8 if field.p < 2**8 else "<u4")
 
 
 def krylov_lower_bound(
@@ -180,13 +189,18 @@ def krylov_lower_bound(
     operator = ClearedJacobian(architecture, p, seed, samples)
     n, right = operator.size, min(RIGHT, operator.size)
     left = min(LEFT, n)
-    rows, length = ceil(n / left) + 1, ceil(n / left) + ceil(n / right) + 2
-    sequence = np.empty((length, left, right), dtype=operator.field.dtype)
-    for k, term in enumerate(operator.sequence(length, left, right, seed + 3, workers)):
-        sequence[k] = term
-        if progress is not None:
-            progress(k + 1, length)
-    rank = hankel_rank(sequence, rows, operator.field)
+    least = ceil(n / left) + ceil(n / right) + 2
+    step = ceil(least / CHECKPOINTS)
+    length = step * ceil(least / step)
+    sequence, blocks = np.empty((length, left, right), dtype=operator.field.dtype), []
+    for k, block in enumerate(operator.powers(length, right, seed + 3, workers)):
+        if k % step == 0:
+            blocks.append(pack(block, operator.field))
+        if k:
+            sequence[k - 1] = block[:, :left].T
+            if progress is not None:
+                progress(k, length)
+    rank = hankel_rank(sequence, ceil(n / left) + 1, operator.field)
     by_hand = f"{operator.cleared} by hand and " if operator.cleared else ""
     return LowerBound(
         standing="proven",
@@ -197,4 +211,13 @@ def krylov_lower_bound(
         seed=seed,
         tokens=operator.tokens,
         samples=operator.samples,
+        transcript=Transcript(
+            free=tuple((block.start, int(block.fix_corner)) for block in operator.network.blocks),
+            pivots=tuple(operator.pivots.tolist()),
+            left=left,
+            right=right,
+            step=step,
+            blocks=np.stack(blocks),
+            sequence=pack(sequence, operator.field),
+        ),
     )
