@@ -98,15 +98,18 @@ def draw_stacks(title: str, xlabel: str, stacks: Mapping[str, Mapping[str, int]]
 
 
 def draw_grid(
-    title: str, names: Sequence[Sequence[str]], here: tuple[int, int] | None, labels: tuple[str, str]
+    title: str,
+    names: Sequence[Sequence[str]],
+    colors: Mapping[str, str],
+    here: tuple[int, int] | None,
+    labels: tuple[str, str],
 ) -> Picture:
-    """A grid of named cells, column by row, with one of them marked; equal names have equal colours."""
+    """A grid of named cells, column by row, in the colours of their names, with one of them marked."""
     picture, (axes,) = new_picture(title, width=1.8 + 1.1 * len(names), height=1.4 + 0.8 * len(names[0]))
-    kinds = sorted({name for column in names for name in column})
     for x, column in enumerate(names):
         for y, name in enumerate(column):
-            color = dict(zip(kinds, ("#eef3f8", LIGHT, "#93b3d2", "#f3dfa8", "#e8e8e8"))).get(name, "#ffffff")
-            axes.add_patch(matplotlib.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white"))
+            cell = matplotlib.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colors[name], edgecolor="white")
+            axes.add_patch(cell)
             axes.text(x, y, name, ha="center", va="center", fontsize=8, color=DARK)
     if here is not None:
         left, low = here[0] - 0.46, here[1] - 0.46

@@ -15,11 +15,10 @@ from attngeom.atlas.summary import kind_name
 from attngeom.drawing import Picture
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
-from attngeom.palette import DARK, LIGHT, WARM
+from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
-COLORS = ("#0b6e99", "#d1495b", "#66a182", "#edae49", "#6a4c93", "#3d3d3d")
-GAP = 0.034
-"""The least distance of two names at the ends of curves."""
+GAP = 0.05
+"""Curves that end nearer than this share a name."""
 Shares = Mapping[str, list[float]]
 Curves = Mapping[tuple[int, int], dict[int, float]]
 
@@ -34,8 +33,7 @@ def draw_figures(store: FactStore, folder: Path, kind: str = "svg") -> list[Path
     for name, is_there in (("dimension", bool(shares)), ("ideal", bool(curves))):
         if is_there:
             picture, stream = Picture(figsize=(7.6, 4.0), layout="constrained"), io.BytesIO()
-            axes = picture.add_subplot()
-            _draw_dimensions(axes, shares) if name == "dimension" else _draw_ideals(axes, curves)
+            _draw_dimensions(picture.add_subplot(), shares) if name == "dimension" else _draw_ideals(picture, curves)
             picture.savefig(stream, format=kind, dpi=110)
             written.append(folder / f"atlas_{name}.{kind}")
             write_atomic(written[-1], stream.getvalue())
@@ -83,36 +81,39 @@ def _draw_dimensions(axes: Axes, shares: Shares) -> None:
     axes.set_title("How much of the parameters is dimension (proven, t ≥ 2)", fontsize=11)
 
 
-def _draw_ideals(axes: Axes, curves: Curves) -> None:
-    """The share of the polynomials of each degree that vanish on the variety: colours for d, the name at the end."""
-    colors = {d: COLORS[k % len(COLORS)] for k, d in enumerate(sorted({d for d, _ in curves}))}
-    ends = []
-    for (d, a), curve in sorted(curves.items()):
-        degrees = sorted(curve)
-        axes.plot(degrees, [curve[n] for n in degrees], "o-", color=colors[d], ms=3.5, lw=1.4)
-        ends.append((degrees[-1], curve[degrees[-1]], a, colors[d]))
-    _label_ends(axes, ends)
-    for d, color in colors.items():
-        axes.plot([], [], "o-", color=color, ms=3.5, label=f"d = {d}")
-    axes.set_xlim(right=max(end[0] for end in ends) + 0.6)
-    axes.set_xlabel("degree n")
-    axes.set_ylabel("dim Iₙ / dim Rₙ")
-    axes.set_ylim(0, 1.02)
-    axes.set_title("Share of degree-n polynomials that vanish on the variety", fontsize=11)
-    axes.legend(fontsize=9, frameon=False, loc="upper left")
+def _draw_ideals(picture: Picture, curves: Curves) -> None:
+    """The share of the polynomials of each degree that vanish on the variety: a panel for each d, a at the end."""
+    widths = sorted({d for d, _ in curves})
+    last = max(degree for curve in curves.values() for degree in curve)
+    panels = picture.subplots(1, len(widths), sharey=True, squeeze=False)[0]
+    for axes, width in zip(panels, widths):
+        ends = []
+        for (d, a), curve in sorted(curves.items()):
+            if d == width:
+                degrees = sorted(curve)
+                color = DARK if a == 1 else MIDDLE
+                axes.plot(degrees, [curve[n] for n in degrees], "o-", color=color, ms=3, lw=1.3)
+                ends.append((curve[degrees[-1]], degrees[-1], a))
+        _label_ends(axes, ends)
+        axes.set_title(f"d = {width}", fontsize=10)
+        axes.set_xlim(0.5, last + 1.9)
+        axes.set_xticks(range(1, last + 1))
+        axes.set_ylim(0, 1.04)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("dim Iₙ / dim Rₙ")
+    picture.supxlabel("degree n", fontsize=10)
+    picture.suptitle("Share of degree-n polynomials that vanish on the variety", fontsize=11)
 
 
-def _label_ends(axes: Axes, ends: list[tuple[int, float, int, str]]) -> None:
-    """Write each a beside the end of its curve; those of one colour that would touch are merged, others moved apart."""
-    labels: dict[int, list[tuple[float, str, str]]] = defaultdict(list)
-    for degree, share, a, color in sorted(ends, key=lambda end: (end[0], end[3], end[1], end[2])):
-        named = labels[degree]
-        if named and named[-1][2] == color and share - named[-1][0] < GAP:
-            named[-1] = (named[-1][0], f"{named[-1][1]}, {a}", color)
+def _label_ends(axes: Axes, ends: list[tuple[float, int, int]]) -> None:
+    """Write a beside the end of each curve; curves that end together share a name."""
+    groups: list[tuple[float, int, list[int]]] = []
+    for share, degree, a in sorted(ends):
+        if groups and share - groups[-1][0] < GAP:
+            groups[-1][2].append(a)
         else:
-            named.append((share, f"a = {a}", color))
-    for degree, named in labels.items():
-        least = -GAP
-        for share, text, color in sorted(named):
-            least = max(share, least + GAP)
-            axes.annotate(text, (degree, least), (5, -3), textcoords="offset points", fontsize=8, color=color)
+            groups.append((share, degree, [a]))
+    for share, degree, names in groups:
+        text = f"a = {', '.join(map(str, sorted(names)))}"
+        axes.annotate(text, (degree, share), (5, -3), textcoords="offset points", fontsize=8)

@@ -126,7 +126,7 @@ class Inspection(Result):
         (d, d_out), (a,) = architecture.widths, architecture.attention
         names = [[_stratum_name(x, y, d, d_out, a) for y in range(min(d, d_out) + 1)] for x in range(min(d, a) + 1)]
         here = (self.stratum.rank_A.value, self.stratum.rank_V.value)
-        return draw_grid(f"this layer: {self.stratum.name}", names, here, ("rank of A", "rank of V"))
+        return draw_grid(f"this layer: {self.stratum.name}", names, STRATA, here, ("rank of A", "rank of V"))
 
     def to_json(self) -> dict[str, Any]:
         ranks = None
@@ -145,6 +145,16 @@ class Inspection(Result):
             "ranks": ranks,
             "local": None if self.local is None else _local_json(self.local),
         }
+
+
+STRATA = {
+    "zero": "#e8e8e8",
+    "generic": "#eef3f8",
+    "singular": "#c9d7e6",
+    "generic or\nboundary": "#f3dfa8",
+    "singular or\nboundary": "#93b3d2",
+}
+"""The colours of the strata by rank, the same in every picture."""
 
 
 def _stratum_name(rank_A: int, rank_V: int, d: int, d_out: int, a: int) -> str:
