@@ -9,6 +9,7 @@ from tests.docs.blocks import ROOT, find_blocks, matches, pages
 from tests.docs.runner import check_page
 
 LONGEST = 120
+MEASURED = re.compile(r"\d CPU s\b|CPU seconds|times (?:as )?(?:fast|slow)\w*|(?:took|takes) \d[\d.]* s\b|\d× faster")
 LINK = re.compile(r"(?<!\\)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -27,6 +28,16 @@ def test_page_is_wrapped_and_its_links_lead_somewhere(page: Path) -> None:
     for target, _ in LINK.findall(text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{target} is not there"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_measured_times_are_on_the_page_of_benchmarks_alone(page: Path) -> None:
+    if page.name == "benchmarks.md":
+        return
+    text = page.read_text(encoding="utf-8")
+    for block in find_blocks(text):
+        text = text.replace(block.text, "")
+    assert not MEASURED.findall(text)
 
 
 def test_differences_are_found() -> None:
