@@ -12,7 +12,7 @@ from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import choose_method, echelon_mod_p, rank_mod_p, rref_mod_p
 from attngeom.exact.residues import BalancedResidues, matmul_mod
-from tests.effort import choose, examples
+from tests.effort import choose, examples, thorough
 
 METHODS = ["flint", "blas"]
 # Small primes, both sides of the limits of float32, direct, entrywise and split products, the largest word prime.
@@ -106,7 +106,10 @@ def test_extreme_residues_do_not_round(p):
 
 
 @pytest.mark.parametrize("p", [BLAS_PRIME, WORD_PRIME])
-@pytest.mark.parametrize(("rows", "columns", "rank"), [(700, 500, 500), (500, 700, 500), (600, 600, 333)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "rank"),
+    [(300, 200, 200), (200, 300, 200), (250, 250, 133), *thorough((700, 500, 500), (500, 700, 500), (600, 600, 333))],
+)
 def test_large_matrices_have_their_rank_and_nullspace(p, rows, columns, rank):
     a = low_rank(rows, columns, rank, p, np.random.default_rng(rows))
     flint, blas = (GF(p).kernel(rref_mod_p(a, p, method=method)) for method in METHODS)

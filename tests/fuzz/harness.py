@@ -143,24 +143,12 @@ def _bad_file(path: Path) -> str | None:
     return None
 
 
-def build_once() -> None:
-    """Read the options of all commands once for this process: that takes longer than most refusals."""
-    from typer.main import get_command
-
-    from attngeom.cli import app
-
-    names = {shlex.split(line)[0] for target in TARGETS for line in target.commands}
-    built = {name: get_command(app.build_command(name)) for name in names}
-    app.build_command = built.__getitem__  # type: ignore[assignment]
-
-
 def _work(
     connection: multiprocessing.connection.Connection,  # type: ignore[name-defined]
     other_end: multiprocessing.connection.Connection,  # type: ignore[name-defined]
 ) -> None:
     # Otherwise this process would not see that the other one is gone.
     other_end.close()
-    build_once()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     while (trial := _receive(connection)) is not None:
         # The signal ends the process, also inside a library.
@@ -182,8 +170,11 @@ class Worker:
     """A process that runs trials; it is replaced when one hangs or kills it."""
 
     def __init__(self) -> None:
-        import attngeom.cli.app  # noqa: F401 - loaded once, so that a fork starts at once
+        from attngeom.cli import app
 
+        # Loaded once, so that a fork starts at once.
+        for name in {shlex.split(line)[0] for target in TARGETS for line in target.commands}:
+            app.read_options(app.build_command(name))
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, self.connection), daemon=True)

@@ -17,9 +17,11 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 import attngeom
 from attngeom.cli.encoding import make_printable
@@ -101,6 +103,7 @@ def _empty_app() -> typer.Typer:
     return app
 
 
+@cache
 def build_command(name: str) -> typer.Typer:
     """The application with this command, or this group of commands."""
     app = _empty_app()
@@ -113,6 +116,7 @@ def build_command(name: str) -> typer.Typer:
     return app
 
 
+@cache
 def build_overview() -> typer.Typer:
     """The application with the names of all commands and their line, and none of their code."""
     app = _empty_app()
@@ -126,6 +130,12 @@ def build_overview() -> typer.Typer:
     for name, (_, summary) in COMMANDS.items():
         app.command(name, help=summary)(stand_in(name))
     return app
+
+
+@cache
+def read_options(app: typer.Typer) -> Callable[..., object]:
+    """What is called: the options of an application are read once in a process, which may run many command lines."""
+    return get_command(app)
 
 
 def _called(arguments: list[str]) -> str | None:
@@ -172,7 +182,7 @@ def run(arguments: list[str] | None = None) -> int:
             warnings.simplefilter("ignore", RuntimeWarning)
             name = _called(arguments)
             app = build_overview() if name is None else build_command(name)
-            code = app(args=arguments, prog_name="attngeom", standalone_mode=False)
+            code = read_options(app)(args=arguments, prog_name="attngeom", standalone_mode=False)
         sys.stdout.flush()
         # An interrupt of the command itself comes back as this code, without a word.
         if code == EXIT_INTERRUPTED:

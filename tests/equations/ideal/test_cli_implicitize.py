@@ -10,7 +10,7 @@ import pytest
 
 from attngeom.cli.app import run
 from attngeom.equations.ideal import completeness
-from tests.effort import choose
+from tests.effort import choose, thorough
 
 
 def answer(capsys, *arguments: str) -> tuple[int, dict]:
@@ -95,8 +95,8 @@ def test_how_much_was_written_is_said(tmp_path, capsys) -> None:
     "arguments",
     [
         ["--d", "7", "--a", "7", "--max-degree", "7"],
-        ["--d", "3", "--a", "3", "--d-out", "3", "--max-degree", "8"],
         ["--d", "4", "--a", "4", "--max-degree", "8", "--method", "weights"],
+        *thorough(["--d", "3", "--a", "3", "--d-out", "3", "--max-degree", "8"]),
     ],
 )
 def test_limits_of_time_and_memory_are_kept(arguments) -> None:
