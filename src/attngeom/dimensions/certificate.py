@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attngeom.dimensions.answer import Dimension, find_lower_bound
+from attngeom.dimensions.answer import INSTANT, Dimension, Request, find_lower_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.lower import LowerBound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
@@ -26,10 +26,11 @@ def certify_dimension(answer: Dimension) -> Certificate:
     Witness, lower bound: weights are drawn from ``seed`` over GF(prime) and set to zero outside the corner blocks of
     the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); inputs, cotangents and formal
     attention are drawn from ``seed`` + 1, with ``tokens`` tokens; ``rows`` are samples and ``columns`` entries of
-    the weight vector whose minor is not zero. Other methods, and minors that are too large, are replaced by the
-    transcript of a matrix-free proof with the same seed, see :class:`attngeom.dimensions.lower.bound.Transcript`: its
-    recheck needs a few hundredths of the products and leaves a probability of error below 2^−120. Upper bound: the
-    infinitesimal symmetries at weights drawn from a seed, or the count of parameters of the effective network.
+    the weight vector whose minor is not zero. Small proofs by schur or balls are replaced by a minor, larger ones and
+    large minors by the transcript of a matrix-free proof with the same seed, see
+    :class:`attngeom.dimensions.lower.bound.Transcript`: its recheck needs a few hundredths of the products and leaves
+    a probability of error below 2^−120. Upper bound: the infinitesimal symmetries at weights drawn from a seed, or the
+    count of parameters of the effective network.
 
     >>> from attngeom.dimensions import dimension
     >>> from attngeom.network import Architecture
@@ -55,9 +56,10 @@ def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:
     architecture = answer.architecture
     is_minor = found.method == "minor" and found.value <= MAX_DIMENSION
     if not is_minor and found.transcript is None:
-        found = find_lower_bound(architecture, found.value, "krylov", answer.seed)
+        method: Request = "minor" if found.value <= INSTANT else "krylov"
+        found = find_lower_bound(architecture, found.value, method, answer.seed)
         if found.value != answer.dimension:
-            raise InputError(f"no transcript reaches dimension {answer.dimension}; use another seed, or --method minor")
+            raise InputError(f"no proof by {method} reaches dimension {answer.dimension}; use another seed")
     support = [[x.d_in, x.d_out, x.attention, x.value_width] for x in effective_layers(architecture)]
     point = {name: getattr(found, name) for name in ("prime", "seed", "tokens", "samples")} | {"support": support}
     if found.transcript is not None:
