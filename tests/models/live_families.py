@@ -20,15 +20,16 @@ import transformers
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from attngeom.models import canonicalize, fingerprint, forward, open_model, teleport, write_model
-from tests.models.data.make_reference import FAMILIES, inputs_of, perturb
+from tests.models.data.make_reference import ATTENTION, FAMILIES, inputs_of, perturb
 
 # transformers computes norms, softmax and rotary angles in float32 whatever the weights are.
 LIMIT = 2e-5
 
 
-def load(cls: Any, folder: Path) -> Any:
+def load(cls: Any, family: str, folder: Path) -> Any:
     # Double weights, so that only transformers' own float32 steps are seen.
-    model = cls.from_pretrained(folder, attn_implementation="eager", dtype=torch.float64)
+    attention = ATTENTION.get(family, "eager")
+    model = cls.from_pretrained(folder, attn_implementation=attention, dtype=torch.float64)
     model.config._experts_implementation = "eager"
     return model.eval()
 
@@ -50,7 +51,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
     perturb(made, generator)
     made.save_pretrained(folder / "model")
     inputs = inputs_of(family, generator)
-    loaded = load(cls, folder / "model")
+    loaded = load(cls, family, folder / "model")
     theirs = logits(loaded, family, inputs)
     size = np.abs(theirs).max()
     model = open_model(folder / "model")
@@ -60,7 +61,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
         assert write_model(rewrite, folder / place).logits_gap is not None
 
     def gap(other: str) -> float:
-        return float(np.abs(logits(load(cls, folder / other), family, inputs) - theirs).max() / size)
+        return float(np.abs(logits(load(cls, family, folder / other), family, inputs) - theirs).max() / size)
 
     return {
         "own": float(np.abs(own - theirs).max() / size),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from attngeom.errors import InputError
 
@@ -57,8 +57,8 @@ def _check_field(owner: str, name: str, value: Any, hint: Any) -> None:
     elif hint is float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         require(good, f"{given}; a finite number is required")
-    elif hint is str or (options and all(isinstance(option, str) for option in options)):
-        good = isinstance(value, str) and (hint is str or value in options)
+    elif hint is str or get_origin(hint) is Literal:
+        good = isinstance(value, str | bool) and value in options if options else isinstance(value, str)
         require(good, f"{given}; one of {', '.join(map(str, options)) or 'the texts'} is required")
     elif get_origin(hint) is tuple:
         kind = options[0]

@@ -6,6 +6,9 @@ that read the same as another one. Thresholds are far below any rounding of file
 
 from __future__ import annotations
 
+from collections import Counter
+from hashlib import sha256
+
 import numpy as np
 
 from attngeom.exact import lapack
@@ -23,12 +26,15 @@ Hidden = dict[str, set[int]]
 def hidden_parts(target: LayerWeights, found: Recovered) -> Hidden:
     """What is not determined in the target or in the layer that was moved onto it."""
     hidden: Hidden = {}
-    for layer in (target, found.moved):
+    for layer in (target, found.aligned):
         _add_attention(hidden, "", layer.attention)
         if layer.cross is not None:
             _add_attention(hidden, "cross.", layer.cross)
         if isinstance(layer.mlp, MLPWeights):
-            _add_units(hidden, layer.mlp)
+            lost = _lost_units(layer.mlp)
+            places = np.flatnonzero(lost if layer is target else lost[found.units[-1].order])
+            for part in ("gate", "gate_bias", "up", "up_bias", "down"):
+                hidden.setdefault(part, set()).update(int(unit) for unit in places)
     return hidden
 
 
@@ -69,11 +75,12 @@ def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> No
         note("query", np.flatnonzero(np.repeat(whole, share)))
 
 
-def _add_units(hidden: Hidden, mlp: MLPWeights) -> None:
+def _lost_units(mlp: MLPWeights) -> Array:
+    """Per unit, whether it reads what another one reads, or reads or writes nothing."""
     reader = mlp.gate if mlp.gate is not None else mlp.up
-    rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
-    _, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    lost = (counts[inverse.reshape(-1)] > 1) | ~np.any(mlp.down, axis=0)
-    lost |= ~(np.any(mlp.up.weight, axis=1) | (mlp.up.bias != 0))
-    for part in ("gate", "gate_bias", "up", "up_bias", "down"):
-        hidden.setdefault(part, set()).update(int(unit) for unit in np.flatnonzero(lost))
+    # Adding zero makes −0.0 to 0.0, so that equal rows have equal bytes.
+    rows = zip(reader.weight, reader.bias)
+    reads = [sha256((row + 0.0).tobytes() + (bias + 0.0).tobytes()).digest() for row, bias in rows]
+    counts = Counter(reads)
+    lost = np.array([counts[digest] > 1 for digest in reads]) | ~np.any(mlp.down, axis=0)
+    return np.asarray(lost | ~(np.any(mlp.up.weight, axis=1) | (mlp.up.bias != 0)))

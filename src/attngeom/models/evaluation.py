@@ -179,7 +179,8 @@ def apply_attention(
     scores = scores_of(x, source, spec, weights)
     i, j = np.arange(len(x))[:, None], np.arange(len(source))[None, :]
     if spec.alibi:
-        scores = scores + alibi_slopes(heads)[:, None, None] * j
+        slopes = alibi_slopes(heads) * (spec.scale if spec.alibi == "scaled" else 1.0)
+        scores = scores + slopes[:, None, None] * j
     if table is not None:
         scores = scores + table
     visible = np.ones((len(x), len(source)), bool)

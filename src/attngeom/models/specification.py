@@ -103,7 +103,8 @@ class GroupedAttention(Checked):
 
     ``head_dim`` is the width of a query and key (for latent attention: unrotated and rotated part together),
     ``scale`` multiplies the scores, ``softcap`` c replaces a score s by c·tanh(s/c), ``sinks`` adds one learned logit
-    per head to the denominator, ``alibi`` a fixed slope per head, ``window`` limits the distance (None: no limit).
+    per head to the denominator, ``alibi`` a fixed slope per head, times the scale if it is "scaled", ``window`` limits
+    the distance (None: no limit).
     """
 
     heads: int
@@ -113,7 +114,7 @@ class GroupedAttention(Checked):
     scale: float
     causal: bool
     rotary: Rotary | None = None
-    alibi: bool = False
+    alibi: Literal[False, True, "scaled"] = False
     query_bias: bool = False
     key_bias: bool = False
     value_bias: bool = False

@@ -94,6 +94,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_kv_heads": 2,
          "alibi": False, "new_decoder_architecture": True},
     ),
+    "falcon_alibi": (
+        "FalconForCausalLM",
+        {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "alibi": True,
+         "multi_query": False, "parallel_attn": False, "bias": True},
+    ),
     "llama": (
         "LlamaForCausalLM",
         {**LLAMA, "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0,
@@ -138,6 +143,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "suppress_tokens": None, "begin_suppress_tokens": None},
     ),
 }  # fmt: skip
+ATTENTION = {"falcon_alibi": "sdpa"}
+"""Eager attention otherwise. For Falcon with ALiBi transformers 5.22 adds the slopes twice there, and once in sdpa."""
 
 
 def perturb(model: Any, generator: torch.Generator) -> None:
@@ -196,7 +203,7 @@ def make(family: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     cls = getattr(transformers, class_name)
     config = cls.config_class(**settings)
-    config._attn_implementation = "eager"
+    config._attn_implementation = ATTENTION.get(family, "eager")
     config._experts_implementation = "eager"
     generator = torch.Generator().manual_seed(sum(map(ord, family)))
     torch.manual_seed(0)

@@ -1,4 +1,7 @@
-"""Falcon: one group of keys and values (7b) or several (40b, new architecture), attention and MLP in parallel."""
+"""Falcon: one group of keys and values (7b) or several (40b, new architecture), attention and MLP in parallel or not.
+
+With ALiBi (falcon-rw) slopes are added to the scores before both are scaled.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def _has_two_norms(config: Config) -> bool:
 
 
 def specify(config: Config) -> TransformerSpec:
-    config.refuse("alibi", False)
+    alibi = config.flag("alibi", default=False)
     config.refuse("apply_residual_connection_post_layernorm", False)
     width, heads = config.integer("hidden_size"), config.integer("num_attention_heads", "n_head")
     bias = config.flag("bias", default=False)
@@ -31,7 +34,8 @@ def specify(config: Config) -> TransformerSpec:
     attention = replace(
         attention,
         groups=_groups(config, heads),
-        rotary=config.rotary(attention.head_dim, "half"),
+        rotary=None if alibi else config.rotary(attention.head_dim, "half"),
+        alibi="scaled" if alibi else False,
         query_bias=bias,
         key_bias=bias,
         value_bias=bias,
