@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attngeom.cli.adapters import (
+    canonicalize_adapter,
+    compare_adapter_folders,
+    inspect_adapter,
+    is_adapter,
+    refuse_options,
+)
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
 from attngeom.cli.output import print_answer, print_json, print_line, progress
@@ -49,6 +56,9 @@ def inspect_command(
 
     Kind, heads, invisible weights, degenerate cases, unread tensors.
     """
+    if is_adapter(path):
+        refuse_options({"--prove": prove})
+        return inspect_adapter(path, json)
     from attngeom.models.inspection import inspect_model, inspect_spec
 
     if path.is_file() and path.suffix == ".json":
@@ -71,11 +81,11 @@ def inspect_command(
         record |= {"proof": proof.to_json()}
         record["proven"] = "rank mod p" if proof.standing == "proven" else record["proven"]
     if json:
-        print_json({**record, "seed": seed})
-        return
+        return print_json({**record, "seed": seed})
     print_line(found)
     if prove:
         print_line(f"proof: {proof.standing}: {proof.reason}")
+    return None
 
 
 @group.command("compare")
@@ -93,6 +103,10 @@ def compare_command(
 
     Exact first, then within rounding; names the tensor that is wrong.
     """
+    if is_adapter(one) and is_adapter(other):
+        refuse_options({"--level": level != "auto", "--scope": scope != "layer", "--tolerance": tolerance is not None})
+        refuse_options({"--out": out is not None})
+        return compare_adapter_folders(one, other, json, seed)
     from attngeom.models import compare, open_model
 
     if out is not None and level == "auto":
@@ -146,6 +160,10 @@ def canonicalize_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the canonical representative of a model's function."""
+    if is_adapter(path):
+        refuse_options({"--scope": scope != "layer", "--dtype": dtype != "auto", "--compact": compact})
+        refuse_options({"--gauge": gauge not in (None, "balanced")})
+        return canonicalize_adapter(path, out, json)
     from attngeom.models import canonicalize, open_model, write_model
 
     gauge = gauge or ("echelon" if compact else "balanced")
@@ -154,7 +172,7 @@ def canonicalize_command(
     with _steps("layers") as step:
         form = canonicalize(open_model(path), gauge, scope)  # type: ignore[arg-type]
         written = write_model(form, out, dtype, step, compact)  # type: ignore[arg-type]
-    _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
+    return _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
 @group.command("teleport")

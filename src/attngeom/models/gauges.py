@@ -44,7 +44,7 @@ def canonical(
     assert block.attention is not None
     if gauge == "echelon":
         layer = _without_last_column(block, layer)
-    keep = ordered or block.attention.alibi
+    keep = ordered or bool(block.attention.alibi)
     layer = layer.with_(attention=_fix_attention(block.attention, layer.attention, gauge, keep))
     if layer.cross is not None and block.cross is not None:
         layer = layer.with_(cross=_fix_attention(block.cross, layer.cross, gauge, False))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -75,16 +76,9 @@ def write_model(
     other, other libraries do not; the canonical form of a compact folder, not compact, is a whole folder again.
     """
     place = Path(out)
-    _check_place(place, rewrite.model.path)
     if precision not in ("keep", "float32", "auto"):
         raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
-    try:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".tmp", dir=place.parent))
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
-        ) from None
-    try:
+    with new_folder(place, rewrite.model.path) as temporary:
         dtype = _write_folder(rewrite, temporary, precision, progress, compact)
         written = open_model(temporary)
         check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
@@ -95,8 +89,23 @@ def write_model(
             gap = logits_gap(rewrite.model, rewrite.model.path, temporary)
         if gap is not None and gap > _allowed_gap(written.dtype):
             raise WriteError(f"{place} was not written: transformers computes logits that differ by {gap:.1e}")
-        temporary.chmod(0o755)
         size = sum(path.stat().st_size for path in temporary.iterdir())
+    return Written(path=place, check=check, bytes=size, dtype=dtype, logits_gap=gap)
+
+
+@contextmanager
+def new_folder(place: Path, source: Path | None) -> Iterator[Path]:
+    """A temporary folder beside ``place`` that gets its name at the end, or vanishes if the work fails."""
+    _check_place(place, source)
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".tmp", dir=place.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
+        ) from None
+    try:
+        yield temporary
+        temporary.chmod(0o755)
         try:
             temporary.rename(place)
         except OSError as error:
@@ -104,7 +113,6 @@ def write_model(
     finally:
         if temporary.exists():
             shutil.rmtree(temporary)
-    return Written(path=place, check=check, bytes=size, dtype=dtype, logits_gap=gap)
 
 
 def _allowed_gap(dtype: str) -> float:
