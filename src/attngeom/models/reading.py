@@ -75,8 +75,10 @@ class Tensors:
         header = self.headers[name]
         try:
             array = self._fetch(name)
-        except SafetensorError as error:
+        except (SafetensorError, OSError) as error:
             raise FormatError(f"{self.name}: tensor {name[:80]} cannot be read: {str(error)[:80]}") from None
+        if array.shape != header.shape:
+            raise FormatError(f"{self.name}: tensor {name[:80]} has changed since the file was opened; open it again")
         if header.dtype in DTYPES and not _is_finite(array):
             raise InputError(
                 f"{self.name}: tensor {name[:80]} has NaN or infinite entries; finite numbers are required"
@@ -176,7 +178,7 @@ def _read_index(folder: Path) -> dict[str, set[str] | None]:
 
 def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors:
     headers: dict[str, Header] = {}
-    streams: dict[str, Any] = {}
+    paths: dict[str, Path] = {}
     for shard, listed in shards.items():
         path = safe_path(folder, shard)
         try:
@@ -192,10 +194,12 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
             if name in headers:
                 raise FormatError(f"{path}: tensor {name[:80]} lies in two shards; each must lie in one")
             headers[name] = Header(tuple(part.get_shape()), str(part.get_dtype()), shard)
-        streams[shard] = stream
+        paths[shard] = path
 
     def fetch(name: str) -> Array:
-        return np.asarray(streams[headers[name].home].get_tensor(name))
+        # A file that stays open keeps the pages of all tensors that were read in memory.
+        with safe_open(str(paths[headers[name].home]), framework="numpy") as stream:
+            return np.asarray(stream.get_tensor(name))
 
     return Tensors(headers, fetch, str(folder))
 
