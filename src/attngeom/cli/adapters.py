@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.output import print_json, print_line, print_pairs
 from attngeom.errors import InputError
 
@@ -45,7 +46,7 @@ def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> in
         print_json(found.to_json())
     else:
         print_line(found)
-    return {True: 0, False: 1, None: 3}[found.same_change]
+    return VERDICTS[found.same_change]
 
 
 def canonicalize_adapter(path: Path, out: Path, json: bool) -> None:
