@@ -73,6 +73,11 @@ class Polynomial:
         values = domain.convert([c for _, c in self.terms]).tolist()
         return ring.from_dict({e: c for (e, _), c in zip(self.terms, values) if c})
 
+    @property
+    def degree(self) -> int:
+        """The total degree; −1 for the zero polynomial."""
+        return max((sum(e) for e, _ in self.terms), default=-1)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object: {"variables": [...], "terms": [[[exponents], "p/q"], ...]}."""
         return {"variables": list(self.variables), "terms": [[list(e), str(c)] for e, c in self.terms]}
