@@ -210,6 +210,11 @@ class Record:
         return outcome_label(self.outcome, self.strength)
 
     @property
+    def basis(self) -> str:
+        """What the outcome rests on: a proof on a page, where there is one, and what the run computed."""
+        return f"proof; {self.kind}" if self.proof else self.kind
+
+    @property
     def as_expected(self) -> bool:
         """Whether the computed outcome is the recorded one."""
         return self.outcome == self.expected

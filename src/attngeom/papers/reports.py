@@ -150,7 +150,7 @@ def to_markdown(report: Report) -> str:
     lines += ["", "## Claims", "", "| claim | outcome | evidence | seconds |", "|---|---|---|---|"]
     for record in report.records:
         outcome = f"{MARKS[record.outcome]} {record.label}"
-        lines.append(f"| [{record.paper}] {record.place} | {outcome} | {record.kind} | {record.seconds:.2f} |")
+        lines.append(f"| [{record.paper}] {record.place} | {outcome} | {record.basis} | {record.seconds:.2f} |")
     lines += ["", "## Figures", ""]
     for figure in report.figures:
         name = next(name for name in figure.files if name.endswith(".png"))
