@@ -7,6 +7,7 @@ import json
 import pkgutil
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -28,9 +29,12 @@ from attngeom.heads.uniqueness import heads_unique
 from attngeom.learning.laws import conserved_quantities
 from attngeom.learning.strata import learning_table
 from attngeom.learning.track import track
+from attngeom.models.adapters import compare_adapters, open_adapter
 from attngeom.models.inspection import inspect_model
 from attngeom.network import Architecture, random_weights
 from attngeom.results import STANDINGS, Result
+from tests.models.test_adapters import folder as folder_of
+from tests.models.test_adapters import pairs
 
 NARROW = Architecture((2, 2), 1, tokens=2)
 HEADS = Architecture((2, 2), 1, heads=2, value_width=1)
@@ -45,7 +49,14 @@ def _recheck():
         return recheck(store)
 
 
+def _compare_adapters():
+    place = Path("adapter")
+    source = open_adapter(place if place.exists() else folder_of(place, pairs()))
+    return compare_adapters(source, source)
+
+
 ANSWERS = {
+    "AdapterComparison": (_compare_adapters, None),
     "Canonicalization": (lambda: attngeom.canonicalize(read("a.json")), None),
     "Certification": (
         lambda: attngeom.certify(attngeom.read_coefficients("not_realizable.json")),

@@ -9,6 +9,7 @@ import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from secrets import randbits
 from typing import Any, Literal, get_args
 
 Standing = Literal["theorem", "proven", "certified", "probabilistic", "estimate", "undecided"]
@@ -29,6 +30,11 @@ BADGES: Mapping[Standing, str] = {
 }
 """Colours of the badges: dark enough for white letters on light and dark pages."""
 CELL = "text-align:left;padding:.1em .6em .1em 0;vertical-align:top"
+
+
+def draw_entropy() -> int:
+    """128 random bits of this run, for choices on which a verdict rests: no file can be made to fit them."""
+    return randbits(128)
 
 
 @dataclass(frozen=True, kw_only=True)

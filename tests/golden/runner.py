@@ -28,7 +28,7 @@ OUTPUTS = Path(__file__).parent / "outputs"
 MASK = "(masked)"
 RELATIVE = 1e-9
 # Times differ between runs; versions, and the digests that cover them, differ between releases.
-MASKED = {"seconds", "cpu_seconds", "versions", "libraries", "attngeom", "python", "sha256", "digest"}
+MASKED = {"seconds", "cpu_seconds", "versions", "libraries", "attngeom", "python", "sha256", "digest", "entropy"}
 # Differences between numbers of size one, often zero up to rounding: no digit of a value below this is meaningful.
 DIFFERENCES = {"residual", "difference", "noise", "error_estimate", "separation", "distance_to_singular"}
 ROUNDING = 1e-12

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpz_mat
 from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.models.adapters import compare_adapters, open_adapter, write_canonical_adapter
+from attngeom.models.residues import P, random_residues
 
 R, ALPHA = 3, 6
 MODULES = [f"base_model.model.model.layers.{layer}.self_attn.{name}_proj" for layer in (0, 1) for name in "qv"]
@@ -111,3 +113,20 @@ def test_bad_folders_are_refused(config: dict[str, Any], drop: str, tmp_path: Pa
     assert len(str(caught.value).splitlines()) == 1
     assert run(["model", "canonicalize", str(place), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_made_to_fit_the_invariants_of_a_seed_is_found(tmp_path: Path) -> None:
+    """A change d of one row of A with d · x = 0 mod p, for the x that seed 0 would give, is another change."""
+    tensors = {name: np.rint(8 * tensor) for name, tensor in pairs().items()}
+    x = [int(r) for r in random_residues(10, f"0/{MODULES[0]}/x")[:3]]
+    inverse = pow(x[0], -1, P)
+    lattice = fmpz_mat([[P, 0, 0], [-x[1] * inverse % P, 1, 0], [-x[2] * inverse % P, 0, 1]]).lll()
+    change = [int(lattice[0, j]) for j in range(3)]
+    assert sum(d * r for d, r in zip(change, x)) % P == 0 and 0 < max(map(abs, change)) < 2**40
+    forged = {name: tensor.copy() for name, tensor in tensors.items()}
+    forged[f"{MODULES[0]}.lora_A.weight"][0, :3] += change
+    sides = [open_adapter(folder(tmp_path / n, t, np.float64)) for n, t in (("a", tensors), ("b", forged))]
+    found = compare_adapters(sides[0], sides[1])
+    assert found.same_change is False and found.level == "rounding"
+    equal = [compare_adapters(sides[0], sides[0]) for _ in range(2)]
+    assert all(one.level == "exact" for one in equal) and equal[0].entropy != equal[1].entropy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
-from secrets import randbits
 
 import numpy as np
 
@@ -15,10 +14,10 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
 from attngeom.network import Architecture, Weights, forward
+from attngeom.results import draw_entropy
 
 EXACT_OUTPUT_BITS = 5_000
 MAX_PRIMES = 8
-ENTROPY_BITS = 128
 NEGLIGIBLE = 1e-12
 """Agreement with a larger error probability is not called equality."""
 
@@ -81,7 +80,7 @@ def separate_exact(
     A difference is a proof. Agreement: Schwartz–Zippel for the degree 3^l of the difference, and the chance that a
     random prime divides all of its coefficients. ``entropy`` repeats an earlier run.
     """
-    entropy = randbits(ENTROPY_BITS) if entropy is None else entropy
+    entropy = draw_entropy() if entropy is None else entropy
     rng = np.random.default_rng(entropy)
     architecture = first.architecture
     shape = (architecture.widths[0], architecture.tokens)

@@ -7,11 +7,9 @@ Same: what is seen of both networks agrees up to the noise that errors of size Ï
 from __future__ import annotations
 
 from dataclasses import dataclass
-from secrets import randbits
 
 import numpy as np
 
-from attngeom.comparison.evaluation import ENTROPY_BITS
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
@@ -28,7 +26,7 @@ from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Architecture, Symmetry, Weights, forward
-from attngeom.results import Failure
+from attngeom.results import Failure, draw_entropy
 
 MAX_EXACT = 5_000
 """Parameters up to which floats are also compared as exact numbers."""
@@ -115,7 +113,7 @@ def _judge(
     fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
     if verdict.same is None and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.
-        entropy = randbits(ENTROPY_BITS)
+        entropy = draw_entropy()
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance, report)
         if fresh.is_far:
             return _Judgement(Ruling(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)

@@ -29,7 +29,7 @@ from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
 from attngeom.models.residues import P, apply, dot, random_residues
 from attngeom.models.writing import WriteError, new_folder
-from attngeom.results import Result, Standing
+from attngeom.results import Result, Standing, draw_entropy
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"
@@ -160,11 +160,13 @@ class AdapterComparison(Result):
     level: str
     modules: tuple[dict[str, Any], ...] = ()
     error_probability: float | None = None
+    entropy: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
             **self.select("same_change", "level", "standing", "reason", "error_probability", "seed"),
             "modules": list(self.modules),
+            **({} if self.entropy is None else {"entropy": str(self.entropy)}),
         }
 
     def rows(self) -> Mapping[str, Any]:
@@ -184,12 +186,13 @@ def compare_adapters(one: Adapter, other: Adapter, *, seed: int = 0) -> AdapterC
             reason=f"{(odd or shapes)[0][:120]} is in one adapter only, or has another shape",
         )  # fmt: skip
     verbatim = [n for n in one.others if not np.array_equal(one.tensors.raw(n), other.tensors.raw(n))]
-    exact = {module: _same_exactly(one, other, module, seed) for module in one.pairs}
+    entropy = draw_entropy()
+    exact = {module: _same_exactly(one, other, module, entropy) for module in one.pairs}
     if all(exact.values()) and not verbatim:
         return AdapterComparison(
             same_change=True, level="exact", standing="probabilistic", seed=seed,
             error_probability=min(1.0, 2 * len(exact) / P), reason="all products B A agree mod 2^61 − 1",
-            modules=tuple({"module": module, "same": True} for module in exact),
+            modules=tuple({"module": module, "same": True} for module in exact), entropy=entropy,
         )  # fmt: skip
     unit = max(ROUNDOFF[one.dtype], ROUNDOFF[other.dtype])
     rows = [_measure(one, other, module, unit) for module in one.pairs]
@@ -210,10 +213,10 @@ def _shape(pair: LowRankPair) -> tuple[int, int]:
     return pair.rows, pair.columns
 
 
-def _same_exactly(one: Adapter, other: Adapter, module: str, seed: int) -> bool:
+def _same_exactly(one: Adapter, other: Adapter, module: str, entropy: int) -> bool:
     """Whether s zᵀ B A x agree at random residues; False if the quotient of the two s is no fraction."""
     pair, twin = one.pairs[module], other.pairs[module]
-    left, right = (_value(adapter, module, seed) for adapter in (one, other))
+    left, right = (_value(adapter, module, entropy) for adapter in (one, other))
     if pair.square == twin.square:
         return left == right
     root = pair.square / twin.square
@@ -223,10 +226,10 @@ def _same_exactly(one: Adapter, other: Adapter, module: str, seed: int) -> bool:
     return left * top % P == right * bottom % P
 
 
-def _value(adapter: Adapter, module: str, seed: int) -> int:
+def _value(adapter: Adapter, module: str, entropy: int) -> int:
     up, down = adapter.factors(module)
-    x = random_residues(down.shape[1], f"{seed}/{module}/x")
-    z = random_residues(len(up), f"{seed}/{module}/z")
+    x = random_residues(down.shape[1], f"{entropy}/{module}/x")
+    z = random_residues(len(up), f"{entropy}/{module}/z")
     return dot(apply(up.T, [z])[:, 0], apply(down, [x])[:, 0])
 
 

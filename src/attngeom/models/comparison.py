@@ -15,7 +15,7 @@ from attngeom.models.residual import residual_rotation
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, can_flatten, head_orders
-from attngeom.results import Standing, card
+from attngeom.results import Standing, card, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
@@ -34,6 +34,8 @@ class ModelComparison:
     config_differences: dict[str, list[Any]] = field(default_factory=dict)
     symmetry: tuple[Symmetry, ...] = ()
     seed: int = 0
+    entropy: int | None = None
+    """What the invariants of an exact comparison were drawn from, in this run: no file can be made to fit them."""
 
     @property
     def standing(self) -> Standing:
@@ -52,6 +54,7 @@ class ModelComparison:
             "config_differences": self.config_differences,
             "reason": self.reason,
             "seed": self.seed,
+            **({} if self.entropy is None else {"entropy": str(self.entropy)}),
         }
 
     @property
@@ -110,12 +113,13 @@ def _compare_exactly(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int, *, stop_early: bool
 ) -> ModelComparison | None:
     """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
+    entropy = draw_entropy()
     prints: list[tuple[LayerPrint, LayerPrint]] = []
     for layer in range(one.layers):
-        prints.append((layer_fingerprint(one, layer, seed), layer_fingerprint(other, layer, seed)))
+        prints.append((layer_fingerprint(one, layer, entropy), layer_fingerprint(other, layer, entropy)))
         if stop_early and prints[-1][0].digest != prints[-1][1].digest:
             return None
-    left, right = (gather(model, [pair[i] for pair in prints], seed) for i, model in enumerate((one, other)))
+    left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
     if stop_early and left.outside != right.outside:
         return None
     layers = tuple(
@@ -139,7 +143,7 @@ def _compare_exactly(
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
     return ModelComparison(
         same_function=same, level="exact", unit=unit, error_probability=probability, layers=layers,
-        config_differences=listed, reason=reason, seed=seed,
+        config_differences=listed, reason=reason, seed=seed, entropy=entropy,
     )  # fmt: skip
 
 
