@@ -15,6 +15,8 @@ from attngeom.network.symmetry import linear_factors, tensors_of, weights_of
 from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 
 MAX_SWEEPS = 2000
+PATIENCE, PROGRESS = 100, 0.9
+"""Sweeps after which the imbalance must have shrunk by this factor: slower ones do not settle, rounding keeps them."""
 SETTLED = 1e-8
 """The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
 ROUGH_SWEEPS, ROUGHLY = 40, 1e-2
@@ -53,6 +55,7 @@ def least_norm(weights: Weights) -> LeastNorm:
     architecture = weights.architecture
     tensors = tensors_of(weights)
     symmetry: Symmetry | None = identity_symmetry(architecture, RR)
+    best: list[float] = []
     for _ in range(MAX_SWEEPS):
         imbalance = 0.0
         step: dict[GroupFactor, Array] = {}
@@ -66,7 +69,8 @@ def least_norm(weights: Weights) -> LeastNorm:
                 step[factor] = found.element
         if symmetry is not None:
             symmetry = Symmetry(architecture, RR, step).compose(symmetry)
-        if imbalance < SETTLED:
+        best.append(min([imbalance, *best[-1:]]))
+        if imbalance < SETTLED or (len(best) > PATIENCE and best[-1] > PROGRESS * best[-1 - PATIENCE]):
             break
     worst = max(_imbalance(factor, tensors) for factor in linear_factors(architecture))
     return LeastNorm(weights_of(architecture, tensors, RR), symmetry, worst)
