@@ -132,14 +132,11 @@ def test_rows_that_come_late_are_found_by_pivoting():
 
 
 @pytest.mark.parametrize("p", [101, BLAS_PRIME, WORD_PRIME])
-def test_overwriting_changes_the_memory_and_not_the_answer(p):
+def test_the_given_matrix_is_kept_in_any_order_of_memory(p):
     a = low_rank(200, 150, 77, p, np.random.default_rng(0))
     kept, expected = a.copy(), echelon_mod_p(a, p, method="blas")
     assert np.array_equal(a, kept)
-    assert echelon_mod_p(a, p, method="blas", overwrite=True) == expected
-    assert not np.array_equal(a, kept)
-    strided = np.asfortranarray(kept)
-    assert rank_mod_p(strided, p, method="blas", overwrite=True) == expected.rank
+    assert rank_mod_p(np.asfortranarray(kept), p, method="blas") == expected.rank == 77
 
 
 @examples(50)

@@ -173,7 +173,7 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int, precision: int = 128)
     check_balls_size(2 * rows, tokens, architecture)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
     samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
-    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).lower_bound
+    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).rank
 
 
 def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Samples:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from flint import arb, arb_mat
 
@@ -11,16 +9,8 @@ from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array, check_matrix, check_square
 from attngeom.exact.domains import Balls
 from attngeom.exact.lapack import inv, pivoted_qr
+from attngeom.exact.modular import Pivots
 from attngeom.exact.precise import to_float
-
-
-@dataclass(frozen=True)
-class CertifiedRank:
-    """A proven lower bound for a rank: the square submatrix of these rows and columns is invertible."""
-
-    lower_bound: int
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
 
 
 def certify_invertible(a: Array, precision: int = 64) -> bool:
@@ -51,8 +41,8 @@ def _is_near_identity(middle: Array, balls: arb_mat) -> bool:
         return False
     if not np.all(np.isfinite(inverse)):
         return False
-    residual = arb_mat(n, n, np.eye(n).ravel().tolist()) - arb_mat(n, n, inverse.ravel().tolist()) * balls
-    return all(sum((abs(x) for x in row), arb(0)) < 1 for row in residual.table())
+    rest = arb_mat(n, n, np.eye(n).ravel().tolist()) - arb_mat(n, n, inverse.ravel().tolist()) * balls
+    return all(sum((abs(x) for x in row), arb(0)) < 1 for row in rest.table())
 
 
 def _is_eliminated(balls: arb_mat) -> bool:
@@ -64,18 +54,18 @@ def _is_eliminated(balls: arb_mat) -> bool:
     return True
 
 
-def certify_rank(a: Array, precision: int = 64) -> CertifiedRank:
-    """A proven lower bound for the rank of every real matrix in a (floats or balls), with its witness.
+def certify_rank(a: Array, precision: int = 64) -> Pivots:
+    """A part that is invertible for every real matrix in a (floats or balls): its rank bounds theirs from below.
 
     Rows and columns come from pivoted QR factorizations; the largest leading part that can be certified is kept.
 
-    >>> certify_rank(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]])).lower_bound
+    >>> certify_rank(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]])).rank
     2
     """
     check_matrix(a)
     middle = to_float(a)
     if 0 in a.shape or not np.all(np.isfinite(middle)):
-        return CertifiedRank(0, (), ())
+        return Pivots((), ())
     triangle, order = pivoted_qr(middle)
     diagonal = np.abs(np.diagonal(triangle))
     candidate = int(np.sum(diagonal > max(a.shape) * np.finfo(float).eps * diagonal[0]))
@@ -84,6 +74,6 @@ def certify_rank(a: Array, precision: int = 64) -> CertifiedRank:
         chosen = pivoted_qr(middle[:, columns].T)[1]
         rows = np.sort(chosen[:candidate])
         if certify_invertible(a[np.ix_(rows, columns)], precision):
-            return CertifiedRank(candidate, tuple(rows.tolist()), tuple(columns.tolist()))
+            return Pivots(tuple(rows.tolist()), tuple(columns.tolist()))
         candidate -= max(1, candidate // 16)
-    return CertifiedRank(0, (), ())
+    return Pivots((), ())

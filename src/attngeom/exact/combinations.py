@@ -10,29 +10,13 @@ from math import comb
 from attngeom.errors import InputError
 
 
-def _check_sizes(n: int, r: int) -> None:
-    if n < 0 or r < 0:
-        raise InputError(f"n = {n}, r = {r} given; nonnegative sizes are required")
-
-
-def multiset_count(n: int, r: int) -> int:
-    """The number C(n+r−1, r) of r-multisets of an n-set.
-
-    >>> multiset_count(3, 2), multiset_count(0, 0), multiset_count(0, 1)
-    (6, 1, 0)
-    """
-    _check_sizes(n, r)
-    return comb(n + r - 1, r) if r else 1
-
-
 def combination_at(n: int, r: int, k: int) -> tuple[int, ...]:
     """The k-th r-subset of {0, …, n−1} in lexicographic order, 0 ≤ k < C(n, r).
 
     >>> combination_at(5, 2, 0), combination_at(5, 2, 9)
     ((0, 1), (3, 4))
     """
-    _check_sizes(n, r)
-    total = comb(n, r)
+    total = comb(n, r) if min(n, r) >= 0 else 0
     if not 0 <= k < total:
         raise InputError(f"index {k} given; 0 ≤ index < {total} = C({n}, {r}) is required")
     chosen = []
@@ -67,11 +51,8 @@ def multiset_at(n: int, r: int, k: int) -> tuple[int, ...]:
     >>> [multiset_at(2, 2, k) for k in range(3)]
     [(0, 0), (0, 1), (1, 1)]
     """
-    total = multiset_count(n, r)
-    if not 0 <= k < total:
-        raise InputError(f"index {k} given; 0 ≤ index < {total} = C({n}+{r}−1, {r}) is required")
     # x ↦ x_i + i turns weakly into strictly increasing sequences and keeps the order.
-    return tuple(x - i for i, x in enumerate(combination_at(n + r - 1, r, k))) if r else ()
+    return tuple(x - i for i, x in enumerate(combination_at(max(n + r - 1, 0), r, k)))
 
 
 def permutation_sign(order: Sequence[int]) -> int:

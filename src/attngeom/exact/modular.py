@@ -19,9 +19,9 @@ Method = Literal["flint", "blas"]
 
 @dataclass(frozen=True)
 class Pivots:
-    """Rows and columns of a largest nonzero minor: its size is the rank.
+    """Rows and columns of the largest minor that is known not to vanish: its size is the rank, or a bound for it.
 
-    ``columns`` is increasing and lexicographically first.
+    Mod p ``columns`` is lexicographically first.
     """
 
     rows: tuple[int, ...]
@@ -85,33 +85,28 @@ def _to_flint(a: Array, p: int) -> nmod_mat:
     return nmod_mat(a.shape[0], a.shape[1], (a % p).ravel().tolist(), p)
 
 
-def _to_residues(a: Array, p: int, overwrite: bool = False) -> Array:
-    """A copy with balanced residues; ``overwrite`` puts it in the memory of a C-ordered int64 a."""
+def _to_residues(a: Array, p: int) -> Array:
+    """A copy with balanced residues, made in parts that stay in cache."""
     residues = BalancedResidues(p)
-    in_place = overwrite and a.dtype == np.int64 and a.flags.c_contiguous and a.flags.writeable
-    out = a.view(residues.dtype)[:, : a.shape[1]] if in_place else np.empty(a.shape, dtype=residues.dtype)
+    out = np.empty(a.shape, dtype=residues.dtype)
     for start in range(0, len(a), 256):
         out[start : start + 256] = residues.from_integers(a[start : start + 256])
     return out
 
 
-def rank_mod_p(a: Array, p: int, *, method: Method | None = None, overwrite: bool = False) -> int:
+def rank_mod_p(a: Array, p: int, *, method: Method | None = None) -> int:
     """The rank of an integer matrix over GF(p): a lower bound for its rank over Q.
-
-    ``overwrite`` allows to destroy a, an int64 matrix, which halves the memory of large problems.
 
     >>> rank_mod_p(np.array([[1, 2], [3, 6]]), 7), rank_mod_p(np.array([[1, 2], [3, 4]]), 2)
     (1, 1)
     """
     if _prepare(a, p, method) == "flint":
         return int(_to_flint(a, p).rank())
-    return Elimination(_to_residues(a, p, overwrite), p, keep_upper=False).run().rank
+    return Elimination(_to_residues(a, p), p, keep_upper=False).run().rank
 
 
-def echelon_mod_p(a: Array, p: int, *, method: Method | None = None, overwrite: bool = False) -> Pivots:
+def echelon_mod_p(a: Array, p: int, *, method: Method | None = None) -> Pivots:
     """A largest minor of a that is nonzero mod p, as row and column indices; its size is the rank mod p.
-
-    ``overwrite`` allows to destroy a, an int64 matrix, which halves the memory of large problems.
 
     >>> echelon_mod_p(np.array([[0, 2], [0, 4], [3, 1]]), 7)
     Pivots(rows=(0, 2), columns=(0, 1))
@@ -119,7 +114,7 @@ def echelon_mod_p(a: Array, p: int, *, method: Method | None = None, overwrite: 
     if _prepare(a, p, method) == "flint":
         columns = _flint_pivots(*_to_flint(a, p).rref())
         return Pivots(_flint_pivots(*_to_flint(a[:, columns].T, p).rref()), columns)
-    elimination = Elimination(_to_residues(a, p, overwrite), p, keep_upper=False).run()
+    elimination = Elimination(_to_residues(a, p), p, keep_upper=False).run()
     rows = np.sort(elimination.order[: elimination.rank])
     return Pivots(tuple(rows.tolist()), tuple(elimination.columns))
 

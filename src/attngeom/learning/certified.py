@@ -156,7 +156,7 @@ def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ra
     enclosed = Enlarged(theta.weights.to(balls), theta.forms)
     jacobian = enclosed.jacobian(balls.convert(X), balls.convert(C))
     action = QQ.rank(theta.action())
-    return Ranks(certify_rank(jacobian, PRECISION).lower_bound, action, None, len(X), X.shape[1])
+    return Ranks(certify_rank(jacobian, PRECISION).rank, action, None, len(X), X.shape[1])
 
 
 def _in_floats(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:

@@ -44,8 +44,8 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, prec
     columns = network.columns[list(certified.columns)]
     return LowerBound(
         standing="proven",
-        reason=f"a minor of size {certified.lower_bound} of the Jacobian, enclosed by balls, is invertible",
-        value=certified.lower_bound,
+        reason=f"a minor of size {certified.rank} of the Jacobian, enclosed by balls, is invertible",
+        value=certified.rank,
         method="balls",
         prime=None,
         seed=seed,

@@ -21,7 +21,7 @@ from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
 from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
-from attngeom.exact.primes import WORD_PRIME, primes_from
+from attngeom.exact.primes import WORD_PRIME
 
 MAX_ORBIT_ENTRIES = 2**18
 """Entries of permuted monomials that are held at once."""
@@ -100,7 +100,7 @@ def highest_weight_vectors(
         points = coordinates(variety).sample(count, p, np.random.default_rng([engine.seed, p]))
         return np.concatenate([stacked % p, evaluate_monomials(space.factors, points, p)])
 
-    lift = lift_nullspace(equations, primes_from(WORD_PRIME))
+    lift = lift_nullspace(equations)
     if lift is None:
         raise ArithmeticError(f"no rational highest weight vectors of weight {weight} in degree {degree} were found")
     chosen = _independent_modulo(engine, degree, weight, lift.value, expected)

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from attngeom.exact.arrays import Array, check_product, check_square
-from attngeom.exact.domains.domain import Domain, singular
-from attngeom.exact.domains.prime import GF, PrimeField
+from attngeom.exact.domains.domain import singular
+from attngeom.exact.domains.prime import GF, FiniteField, PrimeField
 from attngeom.exact.modular import Echelon
 from attngeom.exact.primes import check_prime
 from attngeom.exact.residues import BalancedResidues
 
 
 @dataclass(frozen=True)
-class BalancedField(BalancedResidues, Domain):
+class BalancedField(BalancedResidues, FiniteField):
     """GF(p), p < 2^31, with entries in [−p/2, p/2] held in float64, or float32 for p < 2^8.
 
     >>> BalancedField(7).matmul(np.array([[2.0, 3.0]]), np.array([[2.0], [3.0]])).tolist()
     [[-1.0]]
     """
 
-    name: ClassVar[str] = "GF"
-    is_exact: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         check_prime(self.p)
         super().__post_init__()
-
-    @property
-    def label(self) -> str:
-        return f"GF({self.p})"
-
-    @property
-    def characteristic(self) -> int:
-        return self.p
 
     @property
     def _integers(self) -> PrimeField:
@@ -86,6 +75,3 @@ class BalancedField(BalancedResidues, Domain):
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.from_residues(self._integers.random(shape, rng))
-
-    def is_zero(self, a: Array) -> bool:
-        return not np.any(self.reduce(a))

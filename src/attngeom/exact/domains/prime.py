@@ -21,20 +21,12 @@ from attngeom.exact.primes import check_prime
 from attngeom.exact.residues import matmul_mod
 
 
-@dataclass(frozen=True)
-class PrimeField(Domain):
-    """The field GF(p); entries are residues in [0, p).
-
-    >>> GF(7).inverse(GF(7).convert([[3]])).tolist()
-    [[5]]
-    """
+class FiniteField(Domain):
+    """The field GF(p), p prime, however residues are stored."""
 
     p: int
     name: ClassVar[str] = "GF"
     is_exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_prime(self.p)
 
     @property
     def label(self) -> str:
@@ -43,6 +35,23 @@ class PrimeField(Domain):
     @property
     def characteristic(self) -> int:
         return self.p
+
+    def is_zero(self, a: Array) -> bool:
+        return not np.any(self.reduce(a))
+
+
+@dataclass(frozen=True)
+class PrimeField(FiniteField):
+    """The field GF(p); entries are residues in [0, p).
+
+    >>> GF(7).inverse(GF(7).convert([[3]])).tolist()
+    [[5]]
+    """
+
+    p: int
+
+    def __post_init__(self) -> None:
+        check_prime(self.p)
 
     @property
     def fits_word(self) -> bool:
@@ -130,9 +139,6 @@ class PrimeField(Domain):
 
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.convert(rng.integers(0, self.p, size=shape))
-
-    def is_zero(self, a: Array) -> bool:
-        return not np.any(self.reduce(a))
 
     def polynomials(self, variables: Sequence[str]) -> nmod_mpoly_ctx:
         return nmod_mpoly_ctx.get(tuple(variables), modulus=self.p, ordering=Ordering.degrevlex)
