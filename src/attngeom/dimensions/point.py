@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import QQ, RR, Array, BalancedField, Balls, Domain
 from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import BLAS_PRIME, primes_from
+from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.layer.coefficients import expand_matrices
 from attngeom.network.architecture import Architecture
@@ -74,8 +73,8 @@ class PointRank(Result):
         return self.architecture.num_parameters - self.rank
 
     def to_json(self) -> dict[str, Any]:
-        names = ("rank", "lower_bound", "upper_bound", "is_exact", "generic", "defect", "method", "prime", "seed")
-        return {**{name: getattr(self, name) for name in names}, "error_probability": self.error_probability}
+        claim = self.select("rank", "lower_bound", "upper_bound", "is_exact", "generic", "defect")
+        return claim | self.select("method", "prime", "seed", "error_probability")
 
     def rows(self) -> Mapping[str, Any]:
         how = "exact" if self.is_exact else f"between {self.lower_bound} and {self.upper_bound}"
@@ -155,25 +154,21 @@ def _between(
 
 def _rank_mod_p(weights: Weights, rows: int, seed: int) -> tuple[int, int]:
     """A prime that divides no denominator, and the rank of the full Jacobian modulo it."""
-    for p in islice(primes_from(BLAS_PRIME), 8):
-        try:
-            network = full_blocks(weights.to(BalancedField(p)))
-        except InputError:
-            continue
-        samples = random_samples(network, rows, min(weights.architecture.tokens, MAX_TOKENS), seed + 1)
-        return p, Elimination(jacobian(network, samples), p, keep_upper=False).run().rank
-    raise InputError("weights with denominators divisible by many primes given; simplify them")
+    p, residues = modulo_some_prime(lambda p: weights.to(BalancedField(p)), BLAS_PRIME)
+    network = full_blocks(residues)
+    samples = random_samples(network, rows, min(weights.architecture.tokens, MAX_TOKENS), seed + 1)
+    return p, Elimination(jacobian(network, samples), p, keep_upper=False).run().rank
 
 
-def _rank_by_balls(weights: Weights, rows: int, seed: int, precision: int = 128) -> int:
+def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
     """A certified lower bound with true exponentials, at normal inputs of several sizes."""
-    balls = Balls(precision)
+    balls = Balls()
     architecture = weights.architecture
     tokens = min(architecture.tokens, MAX_TOKENS) if architecture.causal else architecture.tokens
     check_balls_size(2 * rows, tokens, architecture)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
     samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
-    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), precision).rank
+    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), balls.precision).rank
 
 
 def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Samples:

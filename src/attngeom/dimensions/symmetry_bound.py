@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES
-from attngeom.errors import InputError, SizeError
+from attngeom.errors import SizeError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME, primes_from
+from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import Weights, random_weights
@@ -22,7 +20,7 @@ def _check_size(architecture: Architecture) -> None:
         )
 
 
-def symmetry_upper_bound(architecture: Architecture, seed: int = 0, p: int = WORD_PRIME) -> int:
+def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
     """Parameters minus the rank mod p of the infinitesimal symmetries at one random point: a proven upper bound.
 
     Their generic rank over Q is at least the rank mod p at a point. Weaker than
@@ -32,8 +30,8 @@ def symmetry_upper_bound(architecture: Architecture, seed: int = 0, p: int = WOR
     23
     """
     _check_size(architecture)
-    weights = random_weights(architecture, GF(p), seed)
-    return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights).rows, p)
+    weights = random_weights(architecture, GF(WORD_PRIME), seed)
+    return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights).rows, WORD_PRIME)
 
 
 def symmetry_upper_bound_at(weights: Weights) -> int:
@@ -42,10 +40,5 @@ def symmetry_upper_bound_at(weights: Weights) -> int:
     The rank mod p, for a prime that divides no denominator, is at most the rank over Q.
     """
     _check_size(weights.architecture)
-    for p in islice(primes_from(WORD_PRIME), 8):
-        try:
-            vectors = infinitesimal_action(weights.to(GF(p))).rows
-        except InputError:
-            continue
-        return weights.architecture.num_parameters - rank_mod_p(vectors, p)
-    raise InputError("weights with denominators divisible by many primes given; simplify them")
+    p, residues = modulo_some_prime(lambda p: weights.to(GF(p)), WORD_PRIME)
+    return weights.architecture.num_parameters - rank_mod_p(infinitesimal_action(residues).rows, p)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
+from typing import TypeVar
 
 from flint import fmpz
 
 from attngeom.errors import InputError
+
+T = TypeVar("T")
+TRIES = 8
 
 SMALL_PRIME = 251
 """Largest prime below 2^8: 1,000 balanced products stay below 2^24, so float32 BLAS is exact, twice as fast."""
@@ -43,3 +48,18 @@ def primes_from(p: int) -> Iterator[int]:
     for candidate in range(p, 1, -1):
         if fmpz(candidate).is_prime():
             yield candidate
+
+
+def modulo_some_prime(convert: Callable[[int], T], first: int) -> tuple[int, T]:
+    """(p, convert(p)) for the first prime from ``first`` down that divides no denominator of what is converted.
+
+    >>> from attngeom.exact import GF
+    >>> modulo_some_prime(lambda p: GF(p).convert(["1/7"]).tolist(), 7)
+    (5, [3])
+    """
+    for p in islice(primes_from(first), TRIES):
+        try:
+            return p, convert(p)
+        except InputError:
+            continue
+    raise InputError("numbers with denominators divisible by many primes given; simplify them")

@@ -12,6 +12,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.lapack import svdvals
 
 CLEAR_GAP = 1e3
+EPSILON = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,17 @@ def measured_rank(a: Array, domain: Domain, noise: float = 0.0) -> Rank:
     values = svdvals(a)
     if values.size == 0 or values[0] == 0:
         return Rank(0, False, tuple(values.tolist()), None)
-    cut = max(a.shape) * max(8 * np.finfo(float).eps, noise) * values[0]
-    size = int(np.sum(values > cut))
+    return count_above(values, max(a.shape) * max(8 * EPSILON, noise), values[0])
+
+
+def count_above(values: Array, share: float, size: float) -> Rank:
+    """The number of singular values above share · size, with the gap there.
+
+    Rounding resolves nothing below ε times the size of what they were computed from: a smaller tail must not
+    exaggerate the gap.
+    """
+    rank = int(np.sum(values > share * size))
     gap = None
-    if size < len(values):
-        # Rounding cannot resolve anything below ε σ_1: a smaller tail must not exaggerate the gap.
-        gap = float(values[size - 1] / max(values[size], np.finfo(float).eps * values[0]))
-    return Rank(size, False, tuple(values.tolist()), gap)
+    if rank < len(values):
+        gap = float((values[rank - 1] if rank else size) / max(values[rank], EPSILON * size))
+    return Rank(rank, False, tuple(values.tolist()), gap)

@@ -30,7 +30,7 @@ LARGEST_MISFIT = 1e-2
 
 
 @dataclass(frozen=True)
-class _Search:
+class _Request:
     """The number of heads and Σ v, Σ a, where they are known, the accuracy of float input, and the seed."""
 
     heads: int | None
@@ -62,13 +62,13 @@ def find_heads(
     heads, totals = _expected(heads, sizes)
     if not 0 <= noise < 1:
         raise InputError(f"noise = {noise} given; a relative accuracy from 0 to below 1 is required")
-    search = _Search(heads, totals, noise, seed)
+    request = _Request(heads, totals, noise, seed)
     if isinstance(source, Weights):
-        found = _from_weights(source, search)
+        found = _from_weights(source, request)
     elif isinstance(source, Coefficients):
-        found = _from_coefficients(source, search)
+        found = _from_coefficients(source, request)
     elif callable(source):
-        found = _from_box(source, architecture, search)
+        found = _from_box(source, architecture, request)
     else:
         raise InputError(f"{type(source).__name__} given; weights, coefficients or a function are required")
     return _check_expected(found, heads, sizes)
@@ -114,7 +114,7 @@ def _undecided(reason: str, seed: int, ranks: tuple[int, int] | None = None) -> 
     return Heads(standing="undecided", reason=reason, seed=seed, outcome="undecided", ranks=ranks)
 
 
-def _from_weights(weights: Weights, search: _Search) -> Heads:
+def _from_weights(weights: Weights, request: _Request) -> Heads:
     architecture, domain = weights.architecture, weights.domain
     _check_architecture(architecture)
     if domain.rounds:
@@ -123,10 +123,10 @@ def _from_weights(weights: Weights, search: _Search) -> Heads:
         unit, exponents = unit_heads(weights)
         largest = max(exponents)
         scales = [float(np.ldexp(1.0, max(exponent - largest, -1074))) for exponent in exponents]
-        found = _scaled(_in_floats(WeightSlices(unit, scales), search), largest)
+        found = _scaled(_in_floats(WeightSlices(unit, scales), request), largest)
     elif domain == QQ:
         check_exact_size(*architecture.widths)
-        found = _exactly(layer_table(weights), search.seed)
+        found = _exactly(layer_table(weights), request.seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
     if not architecture.rule.is_normalised:
@@ -145,24 +145,24 @@ def _check_architecture(architecture: Architecture) -> None:
         raise InputError("one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
 
 
-def _from_coefficients(coefficients: Coefficients, search: _Search) -> Heads:
+def _from_coefficients(coefficients: Coefficients, request: _Request) -> Heads:
     if coefficients.t < 2:
         raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
     domain = coefficients.domain
-    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * search.noise))
+    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * request.noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
-        return Heads(standing=standing, reason=obstacle.reason, seed=search.seed, outcome="none")
+        return Heads(standing=standing, reason=obstacle.reason, seed=request.seed, outcome="none")
     if domain.rounds:
         unit, exponent = split_scale(np.ascontiguousarray(coefficients.table))
-        return _scaled(_in_floats(TableSlices(unit), search), exponent)
+        return _scaled(_in_floats(TableSlices(unit), request), exponent)
     if domain != QQ:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
     check_exact_size(coefficients.d, coefficients.d_out)
-    return _exactly(coefficients.table, search.seed)
+    return _exactly(coefficients.table, request.seed)
 
 
-def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, search: _Search) -> Heads:
+def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, request: _Request) -> Heads:
     if architecture is None:
         raise InputError("a black box without an architecture was given; its widths, tokens and kind are required")
     _check_architecture(architecture)
@@ -170,12 +170,12 @@ def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, 
         raise InputError("a black box with a skip connection was given; subtract its input from its output")
     if architecture.rule.is_normalised:
         table, total, accuracy = softmax_table(box, architecture)
-        found = _in_floats(TableSlices(table), replace(search, noise=max(search.noise, accuracy)))
+        found = _in_floats(TableSlices(table), replace(request, noise=max(request.noise, accuracy)))
         return scale_heads(found, total)
     d, d_out = architecture.widths
-    tolerance = max(RECOVERED, 10 * search.noise)
-    values = interpolate(box, d, d_out, architecture.tokens, RR, search.seed, tolerance=tolerance)
-    return _from_coefficients(values.coefficients, search)
+    tolerance = max(RECOVERED, 10 * request.noise)
+    values = interpolate(box, d, d_out, architecture.tokens, RR, request.seed, tolerance=tolerance)
+    return _from_coefficients(values.coefficients, request)
 
 
 def _scaled(found: Heads, exponent: int) -> Heads:
@@ -186,10 +186,10 @@ def _scaled(found: Heads, exponent: int) -> Heads:
     return replace(found, blocks=blocks)
 
 
-def _in_floats(source: Slices, search: _Search) -> Heads:
+def _in_floats(source: Slices, request: _Request) -> Heads:
     """The heads as an estimate: nothing is proven, and nothing is given unless the sum of the heads fits."""
-    noise, seed = search.noise, search.seed
-    result = find_float_heads(source, search.heads, search.totals, noise, seed)
+    noise, seed = request.noise, request.seed
+    result = find_float_heads(source, request.heads, request.totals, noise, seed)
     if isinstance(result, Failure):
         return _undecided(result.reason, seed)
     ranks = result.ranks[0].value, result.ranks[1].value

@@ -55,9 +55,9 @@ def find_float_heads(
     T = source.contract(random_symmetric(count, source.d, rng))
     size = float(np.linalg.norm(T))
     if not np.isfinite(size):
-        return _failure("slices", "the slices of the layer overflow double precision; scale the weights")
+        return Failure(stage="slices", reason="the slices of the layer overflow double precision; scale the weights")
     if size == 0:
-        return _failure("slices", "the layer is zero")
+        return Failure(stage="slices", reason="the layer is zero")
     T = T / size
     full = measured_rank(T[0], RR, noise)
     if source.d == source.d_out == full.value and full.is_clear:
@@ -72,12 +72,12 @@ def find_float_heads(
         n, m = rank_U.value, rank_R.value
     if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
         gaps = " and ".join("none" if rank.gap is None else f"{rank.gap:.0e}" for rank in ranks)
-        return _failure("ranks", f"the flattening ranks are not clear (gaps {gaps}); give the sizes")
+        return Failure(stage="ranks", reason=f"the flattening ranks are not clear (gaps {gaps}); give the sizes")
     n, m = (n, m) if totals is None else totals
     U, R = U[:, :n], R[:, :m]
     blocks = block_form(U.T @ T @ R, heads, seed)
     if blocks is None:
-        return _failure("blocks", "the slices show no common block form")
+        return Failure(stage="blocks", reason="the slices show no common block form")
     lefts, rights = U @ blocks.B, blocks.G @ R.T
     left_inverses, right_inverses = lapack.inv(blocks.B) @ U.T, R @ lapack.inv(blocks.G)
     found = tuple(
@@ -93,10 +93,6 @@ def find_float_heads(
         if head is not None:
             rest -= head[1] @ fresh @ head[0]
     return FloatHeads(found, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
-
-
-def _failure(stage: str, reason: str) -> Failure:
-    return Failure(stage=stage, reason=reason)
 
 
 def _basis(wide: Array, noise: float) -> tuple[Array, Rank]:

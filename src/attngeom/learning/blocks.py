@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.ranks import EPSILON, Rank, count_above, measured_rank
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import ProductPoint
 from attngeom.network.architecture import Architecture
@@ -150,14 +150,7 @@ def product_rank(left: Array, right: Array, domain: Domain) -> Rank:
     left, right = unit_size(left), unit_size(right)
     product = domain.matmul(left, right)
     size = float(np.linalg.norm(left) * np.linalg.norm(right))
-    values = lapack.svdvals(product)
-    cut = max(left.shape + right.shape) * 8 * np.finfo(float).eps * size
-    rank = int(np.sum(values > cut))
-    gap = None
-    if rank < len(values):
-        above = values[rank - 1] if rank else size
-        gap = float(above / max(values[rank], np.finfo(float).eps * size))
-    return Rank(rank, False, tuple(values.tolist()), gap)
+    return count_above(lapack.svdvals(product), max(left.shape + right.shape) * 8 * EPSILON, size)
 
 
 def unit_size(a: Array) -> Array:

@@ -20,7 +20,7 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.curvature import hessian_products
-from attngeom.network.layer import Passes
+from attngeom.network.tangent import passes
 from attngeom.network.weights import Weights, random_weights
 
 MAX_HUBS = 6
@@ -86,8 +86,11 @@ def lie_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BL
 
 
 def gradient_rows(point: Weights, samples: Samples) -> Array:
-    """The rows ∇⟨C_n, φ(X_n)⟩ at the weights, (N, parameters)."""
-    gradients = _passes(point, samples).pull(samples.C)
+    """The rows ∇⟨C_n, φ(X_n)⟩ at the weights, (N, parameters).
+
+    The rule is the true one, temperature included: rescaled keys and queries would have another gradient flow.
+    """
+    gradients = passes(point, samples.X, samples.attention).pull(samples.C)
     return np.concatenate([_flat(x.product(point.domain)) for x in gradients], axis=-1)
 
 
@@ -102,14 +105,9 @@ def bracket_rows(point: Weights, samples: Samples, gradients: Array, hub: int, o
 
 def hessian_rows(point: Weights, samples: Samples, vectors: Array) -> Array:
     """The Hessian of each ⟨C_n, φ(X_n)⟩ times each vector: (vectors, N, parameters)."""
-    products = hessian_products(_passes(point, samples), samples.C, list(_directions(point, vectors)))
+    at = passes(point, samples.X, samples.attention)
+    products = hessian_products(at, samples.C, list(_directions(point, vectors)))
     return np.concatenate([_flat(x) for x in products], axis=-1)
-
-
-def _passes(point: Weights, samples: Samples) -> Passes:
-    """The true rule, temperature included: rescaled keys and queries would have another gradient flow."""
-    architecture, domain = point.architecture, point.domain
-    return Passes.at(point.layers, samples.X, architecture.rule, domain, architecture.residual, samples.attention)
 
 
 def _directions(point: Weights, vectors: Array) -> Iterator[Array]:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 
 import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
-from attngeom.errors import DomainError, InputError, SizeError
+from attngeom.errors import DomainError, SizeError
 from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain
-from attngeom.exact.primes import BLAS_PRIME, primes_from
+from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
@@ -134,15 +133,12 @@ def _check_size(weights: Weights, rows: int, most: int) -> None:
 
 def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
     """Ranks modulo a prime that divides no denominator: lower bounds for the ranks over Q."""
-    for p in islice(primes_from(BLAS_PRIME), 8):
-        field = GF(p)
-        try:
-            reduced = Enlarged(theta.weights.to(field), theta.forms)
-            X, C = _draw(reduced, rows, field, seed, inputs)
-        except InputError:
-            continue
-        return Ranks(field.rank(reduced.jacobian(X, C)), field.rank(reduced.action()), p, len(X), X.shape[1])
-    raise InputError("weights with denominators divisible by many primes given; simplify them")
+
+    def at(p: int) -> tuple[Enlarged, tuple[Array, Array]]:
+        return Enlarged(theta.weights.to(GF(p)), theta.forms), _draw(theta, rows, GF(p), seed, inputs)
+
+    p, (reduced, (X, C)) = modulo_some_prime(at, BLAS_PRIME)
+    return Ranks(GF(p).rank(reduced.jacobian(X, C)), GF(p).rank(reduced.action()), p, len(X), X.shape[1])
 
 
 def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:

@@ -17,7 +17,7 @@ from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import CLEAR_GAP
+from attngeom.exact.ranks import CLEAR_GAP, EPSILON, count_above
 from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
 from attngeom.learning.blocks import place_name, unit_size
@@ -31,7 +31,7 @@ MAX_PARAMETERS = 3000
 """Ranks of Jacobians and learning coefficients are measured up to this size."""
 MAX_TRIED = 8
 """Blocks whose smaller rank is looked at before none is called singular."""
-NOISE = 64 * np.finfo(float).eps
+NOISE = 64 * EPSILON
 """Singular values below this share of the largest one are rounding."""
 
 
@@ -254,9 +254,8 @@ def _measure(name: str, factors: Factors) -> BlockRank:
     if norm == 0.0:
         return BlockRank(name, 0, full, None, 0.0)
     values = values / norm
-    rank = int(np.sum(values > max(left.shape) * NOISE * values[0]))
-    gap = None if rank == full else float(values[rank - 1] / max(values[rank], np.finfo(float).eps * values[0]))
-    return BlockRank(name, rank, full, gap, float(values[-1]) if rank == full else 0.0)
+    found = count_above(values, max(left.shape) * NOISE, values[0])
+    return BlockRank(name, found.value, full, found.gap, float(values[-1]) if found.value == full else 0.0)
 
 
 def _singular_values(left: Array, right: Array | None) -> Array:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.numbers import as_fmpq
 from attngeom.network.attention import Attention, find_kind
-from attngeom.network.attention.temperature import read_temperature
 
 MAX_WIDTH = 10**6
 MAX_LAYERS = 10**4
@@ -17,6 +17,7 @@ MAX_HEADS = 10**4
 MAX_TOKENS = 10**9
 MAX_STORED_PARAMETERS = 2 * 10**9
 MAX_STORED_TENSORS = 10**6
+MAX_TEMPERATURE_PART = 10**40
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Architecture:
             raise InputError(
                 f"{len(attention)} attention widths given for {layers} layers; give one, or one for each layer"
             )
-        temperature = read_temperature(temperature, find_kind(kind))
+        temperature = _temperature(temperature, find_kind(kind))
         for name, flag in (("residual", residual), ("causal", causal)):
             if not isinstance(flag, bool):
                 raise InputError(f"{name} = {flag!r} given; true or false is required")
@@ -234,3 +235,21 @@ def _sizes(name: str, values: Any, largest: int, least: int) -> tuple[int, ...]:
     if len(values) < least:
         raise InputError(f"{len(values)} {name} given; at least {least} required")
     return tuple(_size(f"{name}[{index}]", value, largest) for index, value in enumerate(values))
+
+
+def _temperature(value: Any, kind: type[Attention]) -> Fraction:
+    """The temperature that a number or a string such as "1/2" states, exactly; polynomial kinds have 1 only.
+
+    >>> _temperature("0.5", find_kind("softmax"))
+    Fraction(1, 2)
+    """
+    try:
+        rational = as_fmpq(value)
+    except InputError:
+        rational = as_fmpq(0)
+    numerator, denominator = int(rational.p), int(rational.q)
+    if not 0 < numerator <= MAX_TEMPERATURE_PART or denominator > MAX_TEMPERATURE_PART:
+        raise InputError(f"temperature {str(value)[:40]!r} given; a positive rational such as 1/2 is required")
+    if kind.is_polynomial and rational != 1:
+        raise InputError(f"temperature {str(value)[:40]} given for {kind.name} attention; divide Q by it instead")
+    return Fraction(numerator, denominator)

@@ -7,22 +7,13 @@ formed: H v costs a few times what a gradient costs. Tokens are rows, as there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.rule import swap
-from attngeom.network.layer import Gradient, Layer, Passes, project
-
-
-@dataclass(frozen=True, eq=False)
-class _Motion:
-    """How the inputs of a layer and what its heads computed move along the directions."""
-
-    dX: Array
-    heads: tuple[tuple[Array, ...], ...]
-    """For each head the changes of q, k, v, P and of the mixed values."""
+from attngeom.network.layer import Changes, Gradient, Layer, Passes, project
 
 
 def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Array]) -> list[Array]:
@@ -42,75 +33,52 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
     domain = passes.layers[0].domain
     lead = directions[0].shape[:-2]
     remaining = iter(directions)
-    moved = domain.zeros((*lead, *passes.layers[0].X.shape))
-    motions, used = [], []
+    dX: Array | None = domain.zeros((*lead, *passes.layers[0].X.shape))
+    motions = []
     for layer in passes.layers:
         own = [next(remaining) for trace in layer.traces for _ in trace.head.tensors]
-        motion, moved = _move(layer, moved, iter(own))
-        motions.append(motion)
-        used.append(own)
+        moved, changes = layer.move(dX, iter(own))
+        motions.append((layer, dX, changes, own))
+        dX = moved
     change = domain.zeros((*lead, *cotangent.shape))
     found: list[Array] = []
-    for layer, motion, own in zip(reversed(passes.layers), reversed(motions), reversed(used)):
+    for layer, before, inside, own in reversed(motions):
         gradients = layer.pull(cotangent)
-        changes = _bend(layer, motion, cotangent, change, iter(own))
-        found = [_product_rule(g, dg, domain) for g, dg in zip(gradients, changes)] + found
-        change = _bend_input(layer, change, gradients, changes, own)
+        bent = list(_bend(layer, np.asarray(before), inside, cotangent, change, iter(own)))
+        found = [_product_rule(g, dg, domain) for g, dg in zip(gradients, bent)] + found
+        change = _bend_input(layer, change, gradients, bent, own)
         cotangent = layer.pull_input(cotangent, gradients)
     return found
 
 
-def _derivative(X: Array, dX: Array, matrix: Array, change: Array, domain: Domain) -> Array:
-    """The derivative of X matrixᵀ."""
-    return domain.reduce(project(X, change, domain) + project(dX, matrix, domain))
-
-
 def _bilinear(a: Array, da: Array, b: Array, db: Array, domain: Domain) -> Array:
     """The derivative of a matrix product a b."""
-    return domain.reduce(domain.matmul(da, b) + domain.matmul(a, db))
-
-
-def _move(layer: Layer, dX: Array, directions: Iterator[Array]) -> tuple[_Motion, Array]:
-    """The changes inside a layer, and that of its output."""
-    domain, X = layer.domain, layer.X
-    heads = []
-    output = dX if layer.residual else domain.zeros((1,))
-    for trace in layer.traces:
-        head = trace.head
-        dq, dk, dv = (_derivative(X, dX, matrix, next(directions), domain) for matrix in (head.Q, head.K, head.V))
-        dS = _bilinear(trace.k, dk, swap(trace.q), swap(dq), domain)
-        dP = layer.rule.push(trace.P, dS, domain)
-        mixed = _bilinear(swap(trace.P), swap(dP), trace.v, dv, domain)
-        heads.append((dq, dk, dv, dP, mixed))
-        part = mixed if head.O is None else _derivative(trace.mixed, mixed, head.O, next(directions), domain)
-        output = domain.reduce(output + part)
-    return _Motion(dX, tuple(heads)), np.asarray(output)
+    return domain.add_products(da, b, a, db)
 
 
 def _bend(
-    layer: Layer, motion: _Motion, cotangent: Array, change: Array, directions: Iterator[Array]
-) -> list[Gradient]:
+    layer: Layer, dX: Array, inside: list[Changes], cotangent: Array, change: Array, directions: Iterator[Array]
+) -> Iterator[Gradient]:
     """The changes of the factors of all gradients that :meth:`Layer.pull` lists."""
     domain, rule = layer.domain, layer.rule
-    found = []
-    for trace, (dq, dk, dv, dP, dmixed) in zip(layer.traces, motion.heads):
+    for trace, changes in zip(layer.traces, inside):
+        dq, dk, dv, dP, dmixed = map(np.asarray, changes)
         O = trace.head.O
         for _ in range(3):
             next(directions)
         mixed, dbar = cotangent, change
         if O is not None:
             mixed = project(cotangent, O.T, domain)
-            dbar = _derivative(cotangent, change, O.T, swap(next(directions)), domain)
+            dbar = np.asarray(layer.derivative(cotangent, change, O.T, swap(next(directions))))
         inner = domain.matmul(trace.v, swap(mixed))
         scores = rule.pull(trace.P, inner, domain)
         dinner = _bilinear(trace.v, dv, swap(mixed), swap(dbar), domain)
-        dscores = domain.reduce(rule.pull(trace.P, dinner, domain) + rule.bend(trace.P, dP, inner, domain))
-        found.append(Gradient(_bilinear(swap(scores), swap(dscores), trace.k, dk, domain), motion.dX))
-        found.append(Gradient(_bilinear(scores, dscores, trace.q, dq, domain), motion.dX))
-        found.append(Gradient(_bilinear(trace.P, dP, mixed, dbar, domain), motion.dX))
+        dscores = domain.add(rule.pull(trace.P, dinner, domain), rule.bend(trace.P, dP, inner, domain))
+        yield Gradient(_bilinear(swap(scores), swap(dscores), trace.k, dk, domain), dX)
+        yield Gradient(_bilinear(scores, dscores, trace.q, dq, domain), dX)
+        yield Gradient(_bilinear(trace.P, dP, mixed, dbar, domain), dX)
         if O is not None:
-            found.append(Gradient(change, dmixed))
-    return found
+            yield Gradient(change, dmixed)
 
 
 def _product_rule(gradient: Gradient, change: Gradient, domain: Domain) -> Array:
@@ -119,16 +87,14 @@ def _product_rule(gradient: Gradient, change: Gradient, domain: Domain) -> Array
 
 
 def _bend_input(
-    layer: Layer, change: Array, gradients: list[Gradient], changes: list[Gradient], directions: list[Array]
+    layer: Layer, change: Array, gradients: list[Gradient], bent: list[Gradient], directions: list[Array]
 ) -> Array:
     """The change of the cotangent of the input."""
-    domain = layer.domain
-    total = change if layer.residual else domain.zeros((1,))
-    pairs = zip(gradients, changes, directions)
+    parts = [change] if layer.residual else []
+    listed = zip(gradients, bent, directions)
     for trace in layer.traces:
         for letter, matrix in trace.head.tensors.items():
-            gradient, moved, direction = next(pairs)
+            gradient, moved, direction = next(listed)
             if letter != "O":
-                part = _derivative(gradient.bar, moved.bar, matrix.T, swap(direction), domain)
-                total = domain.reduce(total + part)
-    return np.asarray(total)
+                parts.append(np.asarray(layer.derivative(gradient.bar, moved.bar, matrix.T, swap(direction))))
+    return reduce(layer.domain.add, parts)

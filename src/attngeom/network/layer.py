@@ -18,6 +18,7 @@ from attngeom.network.attention import Attention
 from attngeom.network.attention.rule import swap
 from attngeom.network.weights import Head
 
+Changes = tuple[Array | None, ...]
 Formal = Sequence[Sequence[Array | None]]
 """Formal attention weights for each layer and head, or None where the scores are used."""
 
@@ -101,18 +102,24 @@ class Layer:
 
     def push(self, dX: Array | None, directions: Iterator[Array | None]) -> Array | None:
         """The derivative of the output along dX and the directions; None stands for zero."""
+        return self.move(dX, directions)[0]
+
+    def move(self, dX: Array | None, directions: Iterator[Array | None]) -> tuple[Array | None, list[Changes]]:
+        """The derivatives of the output, and for each head those of q, k, v, P and of the mixed values."""
         domain = self.domain
         parts = [dX if self.residual else None]
+        changes: list[Changes] = []
         for trace in self.traces:
             head = trace.head
-            dq, dk, dv = (self._derivative(self.X, dX, matrix, next(directions)) for matrix in (head.Q, head.K, head.V))
+            dq, dk, dv = (self.derivative(self.X, dX, matrix, next(directions)) for matrix in (head.Q, head.K, head.V))
             dS = _two_products(domain, dk, swap(trace.q), trace.k, None if dq is None else swap(dq))
-            dP = None if dS is None else swap(self.rule.push(trace.P, dS, domain))
-            mixed = _two_products(domain, dP, trace.v, swap(trace.P), dv)
-            parts.append(mixed if head.O is None else self._derivative(trace.mixed, mixed, head.O, next(directions)))
-        return _sum(domain, parts)
+            dP = None if dS is None else self.rule.push(trace.P, dS, domain)
+            mixed = _two_products(domain, None if dP is None else swap(dP), trace.v, swap(trace.P), dv)
+            changes.append((dq, dk, dv, dP, mixed))
+            parts.append(mixed if head.O is None else self.derivative(trace.mixed, mixed, head.O, next(directions)))
+        return _sum(domain, parts), changes
 
-    def _derivative(self, X: Array, dX: Array | None, matrix: Array, direction: Array | None) -> Array | None:
+    def derivative(self, X: Array, dX: Array | None, matrix: Array, direction: Array | None) -> Array | None:
         """The derivative of X matrixᵀ."""
         first = None if direction is None else project(X, direction, self.domain)
         second = None if dX is None else project(dX, matrix, self.domain)

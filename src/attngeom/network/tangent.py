@@ -8,17 +8,17 @@ import numpy as np
 
 from attngeom.exact.domains import Array
 from attngeom.network.attention.rule import swap
-from attngeom.network.layer import Passes
+from attngeom.network.layer import Formal, Passes
 from attngeom.network.weights import Weights
 
 MAX_CHUNK = 2**22
 """Entries of a Jacobian that are propagated at once."""
 
 
-def passes(weights: Weights, X: Array) -> Passes:
+def passes(weights: Weights, X: Array, formal: Formal | None = None) -> Passes:
     """The network at inputs X with tokens in rows, (..., t, d_0)."""
     architecture = weights.architecture
-    return Passes.at(weights.layers, X, architecture.rule, weights.domain, architecture.residual)
+    return Passes.at(weights.layers, X, architecture.rule, weights.domain, architecture.residual, formal)
 
 
 def jacobian(weights: Weights, X: Array) -> Array:

@@ -21,7 +21,7 @@ def check_balls_size(rows: int, tokens: int, architecture: Architecture) -> None
         raise SizeError(f"{entries:,} balls are needed; at most {MAX_BALLS:,} are supported, use fewer tokens or minor")
 
 
-def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, precision: int = 128) -> LowerBound:
+def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0) -> LowerBound:
     """The certified rank of the true Jacobian (real exponentials) at one random float point, in ball arithmetic.
 
     Independent of formal softmax: the sliced Jacobian is enclosed entry by entry, and a square part of it is proven
@@ -35,12 +35,12 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0, prec
     tokens = sample_tokens(architecture) if free else architecture.tokens
     check_balls_size(2 * rows, tokens, architecture)
     weights = random_weights(architecture, RR, seed)
-    balls = Balls(precision)
+    balls = Balls()
     network = slice_weights(weights, balls)
     # Normal inputs keep the scores moderate: integer inputs would make softmax one-hot and the matrix singular.
     points = random_samples(slice_weights(weights, RR), 2 * rows, tokens, seed + 1)
     exact = Samples(balls.convert(points.X), balls.convert(points.C), None)
-    certified = certify_rank(jacobian(network, exact), precision)
+    certified = certify_rank(jacobian(network, exact), balls.precision)
     columns = network.columns[list(certified.columns)]
     return LowerBound(
         standing="proven",

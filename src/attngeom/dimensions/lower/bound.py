@@ -61,8 +61,7 @@ class LowerBound(Result):
     transcript: Transcript | None = None
 
     def to_json(self) -> dict[str, Any]:
-        names = ("value", "method", "prime", "seed", "tokens", "samples")
-        return {name: getattr(self, name) for name in names}
+        return self.select("value", "method", "prime", "seed", "tokens", "samples")
 
     def rows(self) -> Mapping[str, Any]:
         how = self.method if self.prime is None else f"{self.method} mod {self.prime}"

@@ -90,21 +90,19 @@ class Estimate(Result):
     prime: int
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("value", "error_probability", "trials", "prime", "seed")}
+        return self.select("value", "error_probability", "trials", "prime", "seed")
 
     def rows(self) -> Mapping[str, Any]:
         return {"rank at random points": self.value, "reason": self.reason}
 
 
-def estimate_dimension(
-    architecture: Architecture, upper: int, seed: int = 0, p: int = WORD_PRIME, trials: int = 3
-) -> Estimate:
+def estimate_dimension(architecture: Architecture, upper: int, seed: int = 0, trials: int = 3) -> Estimate:
     """The rank at ``trials`` random points mod p, with enough samples for the upper bound (Schwartz and Zippel).
 
     >>> estimate_dimension(Architecture((2, 2), 2, tokens=2), 7).value
     7
     """
-    best = 0
+    best, p = 0, WORD_PRIME
     for trial in range(trials):
         found = minor_lower_bound(architecture, upper + SPARE_ROWS, seed + 1000 * (trial + 1), p)
         best = max(best, found.value)
