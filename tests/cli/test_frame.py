@@ -54,11 +54,20 @@ def test_summaries_fit_the_help(capfd):
     assert all(summary in shown for _, summary in app.COMMANDS.values())
 
 
-def test_help_loads_no_engine():
-    script = "import sys; from attngeom.cli.app import run; run(['--help']); print('numpy' in sys.modules)"
+def test_help_loads_no_engine_and_no_command_loads_what_few_need():
+    script = """
+import sys
+from attngeom.cli.app import COMMANDS, build_command, run
+run(['--help'])
+print('numpy' in sys.modules)
+for name in COMMANDS:
+    build_command(name)
+slow = {'dask', 'matplotlib', 'scipy.linalg', 'scipy.optimize', 'scipy.sparse', 'sympy', 'torch'}
+print(sorted(slow & set(sys.modules)))
+"""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
+    assert done.stdout.splitlines()[-2:] == ["False", "[]"]
 
 
 @pytest.mark.parametrize("error", [ValueError("no\nsense"), AssertionError(), RecursionError("deep"), KeyError("k")])

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
-from attngeom.atlas.figures import draw_figures
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, describe_architecture
 from attngeom.atlas.summary import summary_tables
@@ -285,6 +284,8 @@ def plot_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Draw dimension against parameters, and ideals by degree."""
+    from attngeom.atlas.figures import draw_figures  # slow to load, and few commands need it
+
     if kind not in ("svg", "png"):
         raise InputError(f"--format {kind[:40]!r} given; svg or png is required")
     with FactStore(store, read_only=True) as opened:

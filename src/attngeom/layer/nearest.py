@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, lsmr
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
@@ -15,6 +14,9 @@ from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients, quadric_table
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.attention.rule import swap
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 STARTS = 12
 ITERATIONS = 60
@@ -26,6 +28,8 @@ UNIT_ROUNDOFF = 2.0**-53
 @lru_cache(maxsize=16)
 def _symmetrization(d: int) -> csr_array:
     """The matrix that sends c(S, m) to c(R) = Σ c(S, m), from the right."""
+    from scipy.sparse import csr_array  # slow to load, and few commands need it
+
     rows, parts, ends = splits(d)
     return csr_array((np.ones(len(rows)), (parts * d + ends, rows)), shape=(d * d * (d + 1) // 2, rows.max() + 1))
 
@@ -176,6 +180,8 @@ class HeadFactors:
         if self.size * len(r) <= MAX_DENSE:
             padded = np.concatenate([self.derivative(np.eye(self.size)).T, damping * np.eye(self.size)])
             return np.asarray(lapack.lstsq(padded, np.concatenate([-r, np.zeros(self.size)])))
+        from scipy.sparse.linalg import LinearOperator, lsmr
+
         operator = LinearOperator(
             (len(r), self.size),
             matvec=lambda x: self.derivative(x.reshape(1, -1))[0],

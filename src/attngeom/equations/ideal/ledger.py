@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from attngeom.equations.family import Family
 from attngeom.equations.ideal.answers import IdealSummary
@@ -29,6 +28,9 @@ from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
 from attngeom.exact.primes import WORD_PRIME
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 FIRST_CROSS_FAMILY, LAST_PAPER_FAMILY = 5, 10
 MAX_MEMBERS = 4000
@@ -115,6 +117,8 @@ class Quotient:
             values.append(space.coefficients[row, place] * norms[place])
             owners += [number] * len(space.coefficients)
             size += len(space.coefficients)
+        from scipy import sparse  # slow to load, and few commands need it
+
         self.owners = np.array(owners, dtype=np.int64)
         self.keys, index = np.unique(np.concatenate(keys), return_inverse=True)
         entries = (np.concatenate(values), (index, np.concatenate(columns)))
@@ -127,6 +131,8 @@ class Quotient:
 
     def images(self, family: Family, members: Sequence[int]) -> sparse.csr_matrix:
         """The images of members of a family in Q_n: members × dim Q_n, mod p."""
+        from scipy import sparse
+
         position = {name: i for i, name in enumerate(coordinates(self.variety).names)}
         rows, codes, values = [], [], []
         for row, member in enumerate(members):
