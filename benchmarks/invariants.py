@@ -21,9 +21,9 @@ import numpy as np
 
 from attngeom.equations import Family, Points, Variety, families, family, random_points
 from attngeom.equations.families.resultants import SylvesterResultants
-from attngeom.equations.target_squares import count_target_squares
 from attngeom.exact import GF, RR, WORD_PRIME, Polynomial
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.partitions import schur_dimension
 from contract import emit
 
 BLOCK = 2 * 10**7
@@ -187,7 +187,7 @@ def table_of_generations(sizes: list[int], limit: int) -> None:
             _compare(family(variety(d), name), None, macaulay2_ring(d) + program(d), limit)
         f = family(Variety(d, d), "sylvester-resultant")
         lines = {3: 15, 4: 20, 5: 20}[d]
-        members = lines * count_target_squares(d)
+        members = lines * schur_dimension((2, 2), d)
         _compare(f, members, macaulay2_ring(d) + resultant_program(d, lines), limit)
     print("resultants: on the first 15, 20, 20 lines; Macaulay2 gives the products of 2-subsets that share an index")
 

@@ -54,7 +54,7 @@ def _(mo):
 @app.cell
 def _(variety):
     from attngeom.equations import family as named
-    from attngeom.equations.vanishing import vanishes_identically
+    from attngeom.equations.family import vanishes_identically
 
     assert vanishes_identically(named(variety, "slice-pencil"), 0)
     return

@@ -6,7 +6,7 @@ import pytest
 
 from attngeom.equations import Variety, families, family
 from attngeom.equations.families.attention_rank import AttentionRank
-from attngeom.equations.vanishing import vanishes_at_random, vanishes_identically
+from attngeom.equations.family import vanishes_at_random, vanishes_identically
 
 SMALL = [Variety(2, 1, tokens=2), Variety(2, 2, tokens=3, d_out=2), Variety(3, 1, tokens=2, d_out=2), Variety(3, 2)]
 SMALL += [Variety(4, 2, targets=2), Variety(3, 2, tokens=1)]

@@ -29,8 +29,8 @@ FORMATS = ("text", *SYSTEMS, "sympy", "latex", "json")
 def export(families: Iterable[Family], form: str, stop: int | None = None) -> Iterator[str]:
     """The lines of an export of all members (the first ``stop`` of each family) in one of :data:`FORMATS`.
 
-    Programs for computer algebra systems define the ring, the ideal I, and the ring map phi of the parametrization,
-    whose image of I is zero; members that repeat others up to a factor are listed once there.
+    JSON has one object per line. Programs for computer algebra systems define the ring, the ideal I, and the ring map
+    phi of the parametrization, whose image of I is zero; members that repeat others up to a factor are listed once.
 
     >>> from attngeom.equations.registry import family
     >>> list(export([family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:56]
@@ -44,16 +44,14 @@ def export(families: Iterable[Family], form: str, stop: int | None = None) -> It
     members = chain.from_iterable(_members(family, stop) for family in listed)
     if form in SYSTEMS:
         return _as_program(members, listed[0].variety, SYSTEMS[form])
-    return _as_json(members) if form == "json" else _as_lines(members, form)
+    if form == "json":
+        return (to_json(member_record(invariant)) for invariant in members)
+    line = {"latex": "% {0}\n\\[ {1} \\]", "sympy": "{1}  # {0}"}.get(form, "{0}: {1}")
+    return (line.format(invariant.label, WRITERS[form](invariant.polynomial())) for invariant in members)
 
 
 def _members(family: Family, stop: int | None) -> Iterator[Invariant]:
     return (family[k] for k in range(family.count if stop is None else min(stop, family.count)))
-
-
-def _as_lines(members: Iterable[Invariant], form: str) -> Iterator[str]:
-    line = {"latex": "% {0}\n\\[ {1} \\]", "sympy": "{1}  # {0}"}.get(form, "{0}: {1}")
-    return (line.format(invariant.label, WRITERS[form](invariant.polynomial())) for invariant in members)
 
 
 def member_record(invariant: Invariant) -> dict[str, object]:
@@ -65,11 +63,6 @@ def member_record(invariant: Invariant) -> dict[str, object]:
         "degree": invariant.degree,
         "polynomial": invariant.polynomial().to_json(),
     }
-
-
-def _as_json(members: Iterable[Invariant]) -> Iterator[str]:
-    """One JSON object per line."""
-    return (to_json(member_record(invariant)) for invariant in members)
 
 
 def up_to_factor(f: Polynomial) -> tuple[object, ...]:

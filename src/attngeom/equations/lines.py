@@ -1,11 +1,14 @@
-"""Restrictions of the slice quadrics to lines: shared by resultants and binary restrictions."""
+"""Families of equations of the slice quadrics on lines: resultants and binary restrictions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from attngeom.equations.family import TableFamily
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.tableaux import Column
+from attngeom.exact.tableaux import Column, two_row_tableau
 
 
 def restriction_matrix(lines: Array) -> Array:
@@ -47,7 +50,19 @@ def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     return np.asarray(line // np.gcd.reduce(line, axis=1)[:, None])
 
 
-def format_line(line: Array) -> str:
-    """A line in words: the two points that span it."""
-    p, r = (tuple(row) for row in line.tolist())
-    return f"p={p} r={r}"
+@dataclass(frozen=True)
+class LineFamily(TableFamily):
+    """A family of degree k with one line for each semistandard tableau of shape (k, k), see :func:`separating_line`."""
+
+    def line(self, number: int) -> Array:
+        """Line number ``number`` of the dim S_kk(C^d) lines, as the 2×d matrix with rows p and r."""
+        return separating_line(two_row_tableau(self.variety.d, self.degree, number), self.variety.d)
+
+    def line_label(self, number: int) -> str:
+        """A line in words: the two points that span it."""
+        p, r = (tuple(row) for row in self.line(number).tolist())
+        return f"p={p} r={r}"
+
+    def on_lines(self, y: Array, domain: Domain, numbers: Array) -> Array:
+        """The binary quadrics on the lines of these numbers, (…, lines, 3, targets)."""
+        return restrict(y, np.stack([self.line(int(k)) for k in numbers]), domain)

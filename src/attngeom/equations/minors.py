@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import ClassVar, Literal
@@ -11,17 +11,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array, without_unused
-from attngeom.equations.minor_tables import submatrix_minors
 from attngeom.equations.points import Points
 from attngeom.equations.variety import cross_name, single_name
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.polynomials import Polynomial
 
 MAX_EXPANDED = 9
 """Minors of this size are written out: 9! terms."""
+MAX_BLOCK = 2**17
+"""Values that are computed at once; points lie along the last axis, so that gathering copies whole rows of memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,3 +167,38 @@ class MinorFamily(RowFamily):
         lookup = dict(zip(used, ring.ring.gens()))
         entries = [[lookup[p] * int(c) for p, c in zip(*row)] for row in zip(places.tolist(), factors.tolist())]
         return without_unused(ring.det(ring.convert(entries)))
+
+
+def points_last(matrix: Array) -> Array:
+    """(…, R, C) as a contiguous array (R, C, points)."""
+    flat = matrix.reshape(-1, *matrix.shape[-2:])
+    return np.ascontiguousarray(np.moveaxis(flat, 0, -1))
+
+
+def points_first(values: Array, batch: tuple[int, ...]) -> Array:
+    """(n, points) as (…, n), the inverse of :func:`points_last` on values."""
+    return np.moveaxis(values, 0, -1).reshape(*batch, values.shape[0])
+
+
+def blocks(count: int, points: int) -> Iterator[slice]:
+    """Parts of so many rows of values, each small enough for the cache."""
+    step = max(1, MAX_BLOCK // max(points, 1))
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+def submatrix_minors(matrix: Array, rows: Array, columns: Array, domain: Domain) -> Array:
+    """det matrix[rows[i], columns[i]] for every i, along a new last axis; rows and columns have shape (n, r).
+
+    >>> from attngeom.exact import QQ
+    >>> submatrix_minors(QQ.convert([[1, 2], [3, 4]]), np.array([[0, 1]]), np.array([[0, 1]]), QQ).tolist()
+    [-2]
+    """
+    n, r = rows.shape
+    if r > 4:
+        return np.asarray(domain.det(matrix[..., rows[:, :, None], columns[:, None, :]]))
+    y = points_last(matrix)
+    out = np.empty((n, y.shape[-1]), dtype=y.dtype)
+    for part in blocks(n, y.shape[-1]):
+        entries = [[y[rows[part, i], columns[part, j]] for j in range(r)] for i in range(r)]
+        out[part] = laplace_expansion(entries, domain.reduce)
+    return points_first(out, matrix.shape[:-2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
@@ -53,8 +52,8 @@ class Points:
         return () if self.single is None else tuple(self.single.shape[:-3])
 
     @classmethod
-    def of(cls, *coefficients: Coefficients) -> Points:
-        """One point, or a batch of points of equal shape over one domain.
+    def of(cls, coefficients: Coefficients) -> Points:
+        """The point with these coefficients.
 
         >>> from attngeom.exact import QQ
         >>> from attngeom.network import Architecture, random_weights
@@ -62,25 +61,12 @@ class Points:
         >>> Points.of(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).first_cross.shape
         (1, 3, 2)
         """
-        if not coefficients:
-            raise InputError("no coefficients given; at least one array is required")
-        domain = coefficients[0].domain
-        if len({(c.d, c.d_out, c.t) for c in coefficients}) > 1 or any(c.domain != domain for c in coefficients):
-            raise InputError("coefficients of different shapes or domains given; a batch needs equal ones")
-        points = [cls(c.scaled_single, c.scaled_cross, domain) for c in coefficients]
-        return points[0] if len(points) == 1 else stack(points)
+        return cls(coefficients.scaled_single, coefficients.scaled_cross, coefficients.domain)
 
     @classmethod
     def of_cross(cls, y: Array, domain: Domain) -> Points:
         """Points of one output row from cross-column coordinates alone, shape (…, C(d+1,2), targets)."""
         return cls(None, y[..., None, None, None, :, :], domain)
-
-
-def stack(points: Sequence[Points]) -> Points:
-    """One batch from several points of equal shape."""
-    single = None if points[0].single is None else np.stack([p.single for p in points if p.single is not None])
-    cross = None if points[0].cross is None else np.stack([p.cross for p in points if p.cross is not None])
-    return Points(single, cross, points[0].domain)
 
 
 def cross_coordinates(A: Array, V: Array, domain: Domain) -> Array:
@@ -115,11 +101,9 @@ def spread(cross: Array, variety: Variety, domain: Domain) -> Points:
     return Points(np.broadcast_to(single[..., None, :], (*single.shape[:-1], t, single.shape[-1])), copies, domain)
 
 
-def random_cross(
-    variety: Variety, count: int, domain: Domain, rng: np.random.Generator, rank: int | None = None
-) -> Array:
-    """y_{S,m} of ``count`` random layers, (count, d_out, D, targets): A of rank ≤ ``rank``, V as its width allows."""
-    d, m, r, v = variety.d, variety.num_targets, variety.rank_bound if rank is None else rank, variety.value_rank
+def random_cross(variety: Variety, count: int, domain: Domain, rng: np.random.Generator) -> Array:
+    """y_{S,m} of ``count`` random layers, (count, d_out, D, targets), with A and V of the ranks that are allowed."""
+    d, m, r, v = variety.d, variety.num_targets, variety.rank_bound, variety.value_rank
     total: Array | None = None
     for _ in range(variety.heads):
         A, V = _random_matrix(domain, count, d, m, r, rng), _random_matrix(domain, count, variety.d_out, d, v, rng)
@@ -134,16 +118,14 @@ def _random_matrix(domain: Domain, count: int, rows: int, columns: int, rank: in
     return domain.matmul(domain.random((count, rows, rank), rng), domain.random((count, rank, columns), rng))
 
 
-def random_points(
-    variety: Variety, count: int, domain: Domain, rng: np.random.Generator, rank: int | None = None
-) -> Points:
-    """``count`` random points on the variety, rank A at most ``rank`` (by default the bound of the variety).
+def random_points(variety: Variety, count: int, domain: Domain, rng: np.random.Generator) -> Points:
+    """``count`` random points on the variety.
 
     >>> from attngeom.exact import GF
     >>> random_points(Variety(2, 1), 5, GF(101), np.random.default_rng(0)).first_cross.shape
     (5, 1, 3, 2)
     """
-    return spread(random_cross(variety, count, domain, rng, rank), variety, domain)
+    return spread(random_cross(variety, count, domain, rng), variety, domain)
 
 
 def generic_point(variety: Variety) -> tuple[Points, PolynomialDomain]:

@@ -20,39 +20,31 @@ from attngeom.errors import InputError
 from attngeom.network import Architecture
 
 
-def _cross_families(variety: Variety) -> Iterator[Family]:
-    yield SlicePencil(variety)
-    yield AttentionRank(variety)
-    if variety.rank_bound == variety.d >= 3:
-        yield DeterminantalSyzygies(variety)
-    for r in range(2, variety.rank_bound + 1):
-        yield VeroneseCatalecticant(variety, r)
-        yield VeroneseCrossTarget(variety, r)
-        yield VeroneseBlock(variety, r)
-    yield SylvesterResultants(variety)
-    yield BinaryRestriction(variety)
-    if variety.rank_bound >= 2:
-        yield PlueckerQuartics(variety)
-
-
-def _single_families(variety: Variety) -> Iterator[Family]:
-    yield LowRankSlice(variety)
-    if variety.d >= 3:
-        yield LieFlattening(variety)
-        if LieFlattening(variety, sharp=True).degree < LieFlattening(variety).degree:
-            yield LieFlattening(variety, sharp=True)
-
-
 def _all_families(variety: Variety) -> Iterator[Family]:
     if variety.has_cross:
         if variety.tokens is not None:
             yield SequenceCopy(variety)
         if variety.has_single:
             yield Symmetrization(variety)
-        yield from _cross_families(variety)
+        yield SlicePencil(variety)
+        yield AttentionRank(variety)
+        if variety.rank_bound == variety.d >= 3:
+            yield DeterminantalSyzygies(variety)
+        for r in range(2, variety.rank_bound + 1):
+            yield VeroneseCatalecticant(variety, r)
+            yield VeroneseCrossTarget(variety, r)
+            yield VeroneseBlock(variety, r)
+        yield SylvesterResultants(variety)
+        yield BinaryRestriction(variety)
+        if variety.rank_bound >= 2:
+            yield PlueckerQuartics(variety)
         yield SegreQuadrics(variety)
     if variety.has_single:
-        yield from _single_families(variety)
+        yield LowRankSlice(variety)
+        if variety.d >= 3:
+            yield LieFlattening(variety)
+            if LieFlattening(variety, sharp=True).degree < LieFlattening(variety).degree:
+                yield LieFlattening(variety, sharp=True)
     if variety.has_cross or variety.has_single:
         yield CrossRowRank(variety)
 

@@ -8,12 +8,12 @@ from math import comb
 import numpy as np
 
 from attngeom.equations import Variety, family
+from attngeom.equations.family import vanishes_identically
 from attngeom.equations.ideal import IdealSummary, implicitize
 from attngeom.equations.ideal.completeness import complete
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.equations.ideal.ledger import LedgerRow, ledger
-from attngeom.equations.vanishing import vanishes_identically
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.papers.expansion import linear_relations
 from attngeom.papers.records import Check, Checks, Work, finds

@@ -11,8 +11,8 @@ import numpy as np
 from attngeom.equations import Points, Variety, family
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.families.veronese import exponents
+from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.points import cross_coordinates
-from attngeom.equations.vanishing import vanishes_at_random, vanishes_identically
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_index

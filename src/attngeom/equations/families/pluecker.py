@@ -11,13 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import TableFamily
-from attngeom.equations.target_squares import (
-    count_target_squares,
-    format_square,
-    on_target_squares,
-    target_squares,
-    used_pairs,
-)
+from attngeom.equations.target_squares import format_square, on_target_squares, target_squares, used_pairs
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -54,7 +48,7 @@ class PlueckerQuartics(TableFamily):
 
     @property
     def row_sizes(self) -> tuple[int, ...]:
-        return schur_dimension((3, 3, 1, 1), self.variety.d), count_target_squares(self.variety.num_targets)
+        return schur_dimension((3, 3, 1, 1), self.variety.d), schur_dimension((2, 2), self.variety.num_targets)
 
     def row_label(self, *index: int) -> str:
         number, square = index

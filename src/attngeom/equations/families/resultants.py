@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.family import TableFamily
-from attngeom.equations.lines import format_line, restrict, separating_line
-from attngeom.equations.minor_tables import pair_table, points_first, points_last
-from attngeom.equations.target_squares import count_target_squares, format_square, on_target_squares, target_squares
+from attngeom.equations.lines import LineFamily
+from attngeom.equations.minors import submatrix_minors
+from attngeom.equations.target_squares import format_square, on_target_squares, target_squares
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
-from attngeom.exact.tableaux import two_row_tableau
 
 
 @dataclass(frozen=True)
-class SylvesterResultants(TableFamily):
+class SylvesterResultants(LineFamily):
     """On a line z = s p + u r the quadrics q_m = v(z) a_m(z) share a root: Res(Σ λ_m q_m, Σ μ_m q_m) = 0.
 
     With P, 2B, R the coefficients of q_m on the line, Res = [PR]² − 4 [PB][BR] in 2×2 minors of the two forms, so its
@@ -36,20 +35,15 @@ class SylvesterResultants(TableFamily):
 
     @property
     def row_sizes(self) -> tuple[int, ...]:
-        return schur_dimension((4, 4), self.variety.d), count_target_squares(self.variety.num_targets)
-
-    def line(self, number: int) -> Array:
-        """Line number ``number`` of the dim S_44(C^d) lines, as the 2×d matrix with rows p and r."""
-        return separating_line(two_row_tableau(self.variety.d, 4, number), self.variety.d)
+        return schur_dimension((4, 4), self.variety.d), schur_dimension((2, 2), self.variety.num_targets)
 
     def row_label(self, *index: int) -> str:
         number, square = index
         targets = format_square(target_squares(self.variety.num_targets)[square])
-        return f"{format_line(self.line(number))} targets={targets}"
+        return f"{self.line_label(number)} targets={targets}"
 
     def table(self, y: Array, domain: Domain, rows: Array, columns: Array) -> Array:
-        binary = restrict(y, np.stack([self.line(int(k)) for k in rows]), domain)
-        return resultant_values(binary, domain, columns)
+        return resultant_values(self.on_lines(y, domain, rows), domain, columns)
 
 
 def resultant_values(b: Array, domain: Domain, squares: Array | None = None) -> Array:
@@ -57,12 +51,15 @@ def resultant_values(b: Array, domain: Domain, squares: Array | None = None) -> 
 
     For two 2-subsets of targets: [PR]_u [PR]_w − 2 [PB]_u [BR]_w − 2 [PB]_w [BR]_u, the resultant itself if u = w.
     """
-    batch, m = b.shape[:-2], b.shape[-1]
-    # Rows of the table: (P, B), (P, R), (B, R).
-    left, outer, right = pair_table(points_last(b), domain)
+    m = b.shape[-1]
+    pairs = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2)
+    # Rows (P, B), (P, R), (B, R) of each pair of columns.
+    rows = np.repeat(list(combinations(range(3), 2)), len(pairs), axis=0)
+    minors = np.moveaxis(submatrix_minors(b, rows, np.tile(pairs, (3, 1)), domain), -1, 0)
+    left, outer, right = minors.reshape(3, len(pairs), *b.shape[:-2])
 
     def product(u: Array, w: Array) -> Array:
         mixed = domain.times(left[u], right[w]) + domain.times(left[w], right[u])
         return domain.reduce(domain.times(outer[u], outer[w]) - 2 * domain.reduce(mixed))
 
-    return points_first(on_target_squares(product, m, domain, squares), batch)
+    return np.moveaxis(on_target_squares(product, m, domain, squares), 0, -1)

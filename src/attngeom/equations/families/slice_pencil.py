@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array
-from attngeom.equations.minor_tables import blocks, points_first, points_last
+from attngeom.equations.minors import blocks, points_first, points_last
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain

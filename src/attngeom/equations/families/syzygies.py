@@ -13,7 +13,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.equations.family import RowFamily, combination_array
-from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.minors import submatrix_minors
 from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pairs

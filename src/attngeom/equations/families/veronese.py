@@ -12,7 +12,7 @@ import numpy as np
 
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.family import RowFamily
-from attngeom.equations.minor_tables import submatrix_minors
+from attngeom.equations.minors import submatrix_minors
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index

@@ -8,7 +8,7 @@ some Fischer product of f with that copy is nonzero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,16 +84,11 @@ class LedgerRow:
             "from_families": self.from_families,
             "families": [
                 {
-                    "number": e.number,
-                    "name": e.name,
-                    "members": e.members,
-                    "examined": e.examined,
-                    "literal_rank": e.literal_rank,
-                    "dimension": e.dimension,
-                    "modules": [[list(s) for s in shapes] for shapes in e.modules],
-                    "redundant": e.is_redundant,
+                    **asdict(entry),
+                    "modules": [[list(s) for s in shapes] for shapes in entry.modules],
+                    "redundant": entry.is_redundant,
                 }
-                for e in self.entries
+                for entry in self.entries
             ],
             "unexplained": [[list(s) for s in v.shapes] for v in self.unexplained],
         }
@@ -102,8 +97,8 @@ class LedgerRow:
 class Quotient:
     """The Fischer pairing with the minimal generators of one degree: from I_n to coordinates of Q_n, mod p."""
 
-    def __init__(self, variety: Variety, vectors: Sequence[HighestWeightVector], prime: int = WORD_PRIME) -> None:
-        self.variety, self.prime = variety, prime
+    def __init__(self, variety: Variety, vectors: Sequence[HighestWeightVector]) -> None:
+        self.variety, self.prime = variety, WORD_PRIME
         self.vectors = list(vectors)
         self.table = monomial_table(variety)
         keys, columns, values, owners = [], [], [], []
