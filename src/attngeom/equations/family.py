@@ -186,8 +186,8 @@ class TableFamily(RowFamily):
 def without_unused(f: Any) -> Polynomial:
     """The record of a FLINT polynomial in those variables that occur in it.
 
-    >>> from attngeom.exact.polynomials import polynomial_ring
-    >>> without_unused(polynomial_ring(("x", "y")).gens()[1])
+    >>> from attngeom.exact import QQ
+    >>> without_unused(QQ.polynomials(("x", "y")).gens()[1])
     Polynomial('y')
     """
     names = f.context().names()
@@ -236,7 +236,7 @@ def index_digits(start: int, stop: int, *sizes: int) -> list[Array]:
 def vanishes_identically(family: Family, start: int = 0, stop: int | None = None) -> bool:
     """Whether members start … stop−1 vanish on generic weights, as polynomials over Q: a proof for this size.
 
-    >>> from attngeom.equations import family
+    >>> from attngeom.equations.registry import family
     >>> vanishes_identically(family(Variety(2, 1), "sylvester-resultant"))
     True
     """
@@ -250,7 +250,7 @@ def vanishes_at_random(family: Family, seed: int, most: int = 2000) -> tuple[boo
     A member of degree n has at most degree 3n in the weights; if it is not zero on the variety it vanishes there with
     probability at most 3n/p (Schwartz and Zippel).
 
-    >>> from attngeom.equations import family
+    >>> from attngeom.equations.registry import family
     >>> vanishes_at_random(family(Variety(4, 4), "pluecker-quartic"), seed=0, most=10)[0]
     True
     """

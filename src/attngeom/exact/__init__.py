@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         QuadraticField,
     )
     from attngeom.exact.modular import rank_mod_p
-    from attngeom.exact.polynomials import Polynomial, polynomial_ring
+    from attngeom.exact.polynomials import Polynomial
     from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 
 __all__ = [
@@ -41,13 +41,12 @@ __all__ = [
     "PolynomialDomain",
     "Quadratic",
     "QuadraticField",
-    "polynomial_ring",
     "rank_mod_p",
 ]
 
 _NAMES = dict.fromkeys(__all__, "domains") | {
     **dict.fromkeys(("BIG_PRIME", "BLAS_PRIME", "SMALL_PRIME", "WORD_PRIME"), "primes"),
-    **dict.fromkeys(("Polynomial", "polynomial_ring"), "polynomials"),
+    "Polynomial": "polynomials",
     "rank_mod_p": "modular",
 }
 

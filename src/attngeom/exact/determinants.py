@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 
 
-def laplace_expansion(rows: Sequence[Sequence[Any]], reduce: Callable[[Any], Any]) -> Any:
+def laplace_expansion(rows: Sequence[Sequence[Any]], reduce: Callable[[Any], Any] = lambda x: x) -> Any:
     """The determinant of an n×n matrix, n ≥ 1, over any commutative ring: only +, − and *, then ``reduce``.
 
-    n 2^(n−1) products; entries may be arrays, which gives the determinants of a stack of matrices.
+    n 2^(n−1) products; entries may be arrays, which gives the determinants of a stack of matrices. ``rows`` are lists:
+    NumPy would take a polynomial for a sequence of terms.
 
-    >>> laplace_expansion([[1, 2], [3, 4]], int)
-    -2
+    >>> from attngeom.exact import QQ
+    >>> x, y = QQ.polynomials(("x", "y")).gens()
+    >>> laplace_expansion([[x, y], [y, x]])
+    x^2 - y^2
     """
     n = len(rows)
+    if not n or any(len(row) != n for row in rows):
+        raise InputError(f"{n} rows given; a square matrix with at least one row is required")
     # After row i: the minors of rows 0 … i for every set of i + 1 columns.
     partial: dict[tuple[int, ...], Any] = {(j,): rows[0][j] for j in range(n)}
     for i in range(1, n):

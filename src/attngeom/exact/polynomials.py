@@ -10,25 +10,13 @@ from typing import Any, TypeAlias
 from flint import fmpq, fmpq_mpoly
 
 from attngeom.errors import InputError
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import QQ, Domain
 from attngeom.exact.numbers import as_fmpq
 
 # FLINT's types over Q and GF(p) have the same methods but no common base class.
-Context: TypeAlias = Any
 FlintPolynomial: TypeAlias = Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
-
-
-def polynomial_ring(variables: Sequence[str], domain: Domain = QQ) -> Context:
-    """FLINT's polynomial ring in these variables over Q or GF(p), graded reverse lexicographic.
-
-    >>> x, y = polynomial_ring(("x", "y")).gens()
-    >>> (x + y) ** 2
-    x^2 + 2*x*y + y^2
-    """
-    return domain.polynomials(variables)
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class Polynomial:
             if len(exponents) != len(variables) or any(type(e) is not int or not 0 <= e < 2**16 for e in exponents):
                 given = str(exponents)[:40]
                 raise InputError(f"exponents {given} given; {len(variables)} integers from 0 to 2^16 are required")
-        ring = polynomial_ring(variables)
+        ring = QQ.polynomials(variables)
         return cls.from_flint(ring.from_dict({e: as_fmpq(c) for e, c in terms.items()}))
 
     @classmethod
@@ -69,7 +57,7 @@ class Polynomial:
 
     def to_flint(self, domain: Domain = QQ) -> FlintPolynomial:
         """The FLINT polynomial over Q or GF(p)."""
-        ring = polynomial_ring(self.variables, domain)
+        ring = domain.polynomials(self.variables)
         values = domain.convert([c for _, c in self.terms]).tolist()
         return ring.from_dict({e: c for (e, _), c in zip(self.terms, values) if c})
 
@@ -132,17 +120,3 @@ def format_terms(f: Polynomial, rename: Callable[[str], str], latex: bool = Fals
         return "0"
     head = ("-" if parts[0][0] == "-" else "") + parts[0][1]
     return head + "".join(f" {sign} {term}" for sign, term in parts[1:])
-
-
-def polynomial_determinant(rows: Sequence[Sequence[FlintPolynomial]]) -> FlintPolynomial:
-    """The determinant of a square matrix of FLINT polynomials of one ring, by Laplace expansion.
-
-    ``rows`` is a list of lists: NumPy would take a polynomial for a sequence of terms.
-
-    >>> x, y = polynomial_ring(("x", "y")).gens()
-    >>> polynomial_determinant([[x, y], [y, x]])
-    x^2 - y^2
-    """
-    if not rows or any(len(row) != len(rows) for row in rows):
-        raise InputError(f"{len(rows)} rows given; a square matrix with at least one row is required")
-    return laplace_expansion(rows, lambda f: f)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attngeom.certification.refutation import Violation
-from attngeom.exact.polynomials import Polynomial, polynomial_ring
+from attngeom.exact.domains import QQ
+from attngeom.exact.polynomials import Polynomial
 from attngeom.explore.markup import Html, Node, join, tag
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.definitions import DEFINITIONS
@@ -121,7 +122,7 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
     shown = {name: entry.name for name, entry in zip(names, entries, strict=True)}
     if violation.degree > MAX_DEGREE:
         return Broken(entries, None, shown)
-    ring = polynomial_ring(tuple(names))
+    ring = QQ.polynomials(tuple(names))
     variables = dict(zip(read, ring.gens(), strict=True))
     formal = Accessor(
         given.d,

@@ -16,8 +16,8 @@ from attngeom.equations.families.syzygies import DeterminantalSyzygies
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.points import cross_coordinates, place
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array
-from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import GenericLayer, generic, span
 
@@ -70,7 +70,7 @@ def phi_minors(d: int) -> list[Any]:
     """The maximal minors of Φ(v), D×d with row (k, l) equal to (v_k e_l + v_l e_k)/2, as polynomials in v."""
     ring, v = generic(v=(1, d))
     Phi = cross_coordinates(ring.eye(d), v, ring)[0]
-    return [polynomial_determinant([list(Phi[row]) for row in rows]) for rows in combinations(range(len(Phi)), d)]
+    return [laplace_expansion([list(Phi[row]) for row in rows]) for rows in combinations(range(len(Phi)), d)]
 
 
 @finds("minors of Φ(v) expanded over Q and their rank; the invariants on generic weights", primes=(BIG_PRIME,))

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, matmul_mod
-from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import forward_recursion
@@ -119,7 +119,7 @@ def dominance_identity() -> bool:
     units = [ring.convert(unit) for unit in np.eye(4, dtype=np.int64).reshape(4, 2, 2)]
     columns = [(ring.matmul(G, m) + ring.matmul(G.T, m) + ring.matmul(m, G)).ravel() for G in units]
     form = 3 * p**2 + 3 * p * s + 3 * s**2 + q**2 + q * r + r**2
-    return bool(polynomial_determinant([list(row) for row in columns]) == 3 * (p * s - q * r) * form)
+    return bool(laplace_expansion([list(row) for row in columns]) == 3 * (p * s - q * r) * form)
 
 
 def dominance_form() -> list[str]:

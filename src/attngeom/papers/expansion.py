@@ -14,7 +14,6 @@ from attngeom.equations.points import place
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples
-from attngeom.exact.polynomials import polynomial_ring
 from attngeom.layer.coefficients import array_shapes, count_output, count_support, expand_matrices, locate
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import GenericLayer, generic
@@ -54,13 +53,14 @@ def run_supports(work: Work) -> Checks:
 def run_counts(work: Work) -> Checks:
     """[I] Proposition 5: the numbers of monomials, and density O(1/t)."""
     for layer in generic_layers(work):
-        d, t = layer.d, layer.t
-        supports = [set(layer.coefficients(0, j)) for j in range(t)]
-        one = comb(d + 2, 3) + (t - 1) * d * comb(d + 1, 2)
+        rows, tokens = layer.d, layer.t
+        supports = [set(layer.coefficients(0, j)) for j in range(tokens)]
+        one = comb(rows + 2, 3) + (tokens - 1) * rows * comb(rows + 1, 2)
         counted = len(supports[0]), len(set().union(*supports))
-        label = f"d = {d}, t = {t}: {counted[0]} monomials in one output and {counted[1]} in all"
-        yield Check(label, counted == (one, t * one) == (count_output(d, t), count_support(d, t)))
-    d, t = polynomial_ring(("d", "t")).gens()
+        label = f"d = {rows}, t = {tokens}: {counted[0]} monomials in one output and {counted[1]} in all"
+        expected = count_output(rows, tokens), count_support(rows, tokens)
+        yield Check(label, counted == (one, tokens * one) == expected)
+    d, t = QQ.polynomials(("d", "t")).gens()
     # Six times the monomials of one output, and six times all cubics.
     monomials = d * (d + 1) * (d + 2) + (t - 1) * 3 * d**2 * (d + 1)
     cubics = d * t * (d * t + 1) * (d * t + 2)

@@ -9,7 +9,6 @@ import numpy as np
 from attngeom.dimensions import dimension
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import Array
-from attngeom.exact.polynomials import polynomial_ring
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
 from attngeom.papers.dimensions import is_proven, one_layer_dimension
 from attngeom.papers.records import Check, Checks, Work, finds
@@ -96,7 +95,7 @@ def run_parameter_count(work: Work) -> Checks:
     ours = all(value == 3 * d * d * l for (d, l), value in counts.items())
     yield Check("the number of parameters is (3/2) d² l, 50 % more than the dimension", printed)
     yield Check("the number of parameters is 3 d² l (2 d² l in the entries of A and V)", ours, "correction")
-    d, l = polynomial_ring(("d", "l")).gens()
+    d, l = QQ.polynomials(("d", "l")).gens()
     rest = 3 * d**2 * l - 3 * (d**2 * (l + 1) - l)
     statement = "the ratio to the dimension tends to 3 as d and l grow: 3 + 3(l − d²)/(d²(l + 1) − l)"
     yield Check(statement, rest == 3 * (l - d**2), "correction")

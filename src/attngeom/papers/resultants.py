@@ -14,10 +14,10 @@ from attngeom.equations.ideal.completeness import complete
 from attngeom.equations.lines import restrict
 from attngeom.equations.points import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.partitions import schur_dimension
-from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.papers.ideals import generators_of
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import collect, generic, span
@@ -49,7 +49,7 @@ def random_line(d: int, rng: np.random.Generator) -> Array:
 def sylvester(f: Array, g: Array) -> Any:
     """The resultant of two binary quadrics (coefficients of s², su, u²) as the determinant of the Sylvester matrix."""
     zero = f[0] - f[0]
-    return polynomial_determinant([[*f, zero], [zero, *f], [*g, zero], [zero, *g]])
+    return laplace_expansion([[*f, zero], [zero, *f], [*g, zero], [zero, *g]])
 
 
 def restricted_quadrics(y: Array, line: Array, ring: PolynomialDomain) -> Array:

@@ -12,8 +12,7 @@ import numpy as np
 from attngeom.dimensions import dimension
 from attngeom.dimensions.theorems import free_network
 from attngeom.exact import BLAS_PRIME, RR, lapack
-from attngeom.exact.domains import Array
-from attngeom.exact.polynomials import polynomial_ring
+from attngeom.exact.domains import QQ, Array
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
@@ -79,7 +78,7 @@ def equation_34(t: int) -> tuple[bool, bool, bool]:
 
     a = S(x_1ᵀA x_1), b and c = S(x_1ᵀA x_2) for A and A', v = V x_1, w = V x_2 are independent variables.
     """
-    a, b, c, v, w = polynomial_ring(("a", "b", "c", "v", "w")).gens()
+    a, b, c, v, w = QQ.polynomials(("a", "b", "c", "v", "w")).gens()
     total, n = sum([b * w] * (t - 1), a * v), t - 1
     return a * v + b * w == total, a * v + n * b * w == total, _is_reduced(n, a, b, c, v, w)
 
@@ -97,8 +96,8 @@ def run_normalizers(work: Work) -> Checks:
         "x_2 = … = x_t, n = t − 1: the difference of two layers is n S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂) over the"
         " denominators, for all t and all values of S"
     )
-    yield Check(statement, _is_reduced(*polynomial_ring(("n", "a", "b", "c", "v", "w")).gens()))
-    e, x, y, t, k = polynomial_ring(("e", "x", "y", "t", "k")).gens()
+    yield Check(statement, _is_reduced(*QQ.polynomials(("n", "a", "b", "c", "v", "w")).gens()))
+    e, x, y, t, k = QQ.polynomials(("e", "x", "y", "t", "k")).gens()
     first_order = (1 + k * e * x) * t - (t + k * e * y) == k * e * (t * x - y)
     statement = "for S smooth near 0, k = S'(0)/S(0): weights are 1/t + k (s_j − mean)/t + …, as in Theorem A"
     yield Check(statement, first_order)

@@ -14,9 +14,9 @@ from attngeom.equations.families.veronese import exponents
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.points import cross_coordinates
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_index
-from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import generic
 
@@ -29,7 +29,7 @@ def veronese_determinant(y: Array, alpha: Exponents, K: tuple[int, ...], L: tupl
     rows = []
     for p, f in enumerate(veronese_rows(alpha)):
         rows.append([y[index[K[f], K[p]], l] * (1 if f == p else 2) for l in L])
-    return polynomial_determinant(rows)
+    return laplace_expansion(rows)
 
 
 def veronese_quartic(y: Array, d: int) -> Any:
@@ -52,7 +52,7 @@ def run_veronese(work: Work) -> Checks:
         same, count = True, 0
         subsets = list(combinations(range(d), r))
         for K, L in ((K, L) for K in subsets for L in subsets):
-            minor = polynomial_determinant([[A[k, l] for l in L] for k in K])
+            minor = laplace_expansion([[A[k, l] for l in L] for k in K])
             for alpha in exponents(r, r):
                 monomial = prod((v[k] ** e for k, e in zip(K, alpha)), start=ring.ring.constant(1))
                 same &= veronese_determinant(y, alpha, K, L, d) == monomial * minor

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mpoly, fmpz, fmpz_mat, nmod, nmod_mat
 
+from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
-from attngeom.exact.polynomials import polynomial_determinant
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.budget import afford_elimination
@@ -88,7 +88,7 @@ def determinant(matrix: Sequence[Sequence[Any]]) -> Any:
     """
     size = len(matrix)
     if isinstance(matrix[0][0], fmpq_mpoly):
-        return polynomial_determinant(matrix)
+        return laplace_expansion(matrix)
     if isinstance(matrix[0][0], nmod):
         residues = [int(x) for row in matrix for x in row]
         return nmod(int(nmod_mat(size, size, residues, BIG_PRIME).det()), BIG_PRIME)

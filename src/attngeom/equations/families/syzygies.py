@@ -15,9 +15,9 @@ from flint import fmpq
 from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
 from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.determinants import laplace_expansion
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.multisets import pair_index, pairs
-from attngeom.exact.polynomials import polynomial_determinant, polynomial_ring
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _relation(d: int, rows: int) -> Mapping[int, fmpq]:
 @lru_cache(maxsize=100_000)
 def _minor_of_phi(d: int, rows: int) -> dict[tuple[int, ...], fmpq]:
     """The maximal minor of Φ(v) with these rows as {α: coefficient of v^α}; row (k, l) is (v_k e_l + v_l e_k)/2."""
-    ring = polynomial_ring([f"v_{k}" for k in range(d)])
+    ring = QQ.polynomials([f"v_{k}" for k in range(d)])
     v, zero = ring.gens(), ring.constant(0)
     matrix = []
     for s in combination_at(comb(d + 1, 2), d, rows):
@@ -135,5 +135,5 @@ def _minor_of_phi(d: int, rows: int) -> dict[tuple[int, ...], fmpq]:
         row[l] += v[k] * fmpq(1, 2)
         row[k] += v[l] * fmpq(1, 2)
         matrix.append(row)
-    minor = polynomial_determinant(matrix)
+    minor = laplace_expansion(matrix)
     return {tuple(int(e) for e in exponents): c for exponents, c in minor.terms()}
