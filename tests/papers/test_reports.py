@@ -62,6 +62,21 @@ def test_filters_offer_what_the_records_have(report):
 def test_indices_are_set_as_such():
     assert math_html("d_{i−1} ≤ <d_0>^2") == "d<sub>i−1</sub> ≤ &lt;d<sub>0</sub>&gt;^2"
     assert math_html("y_0_1 and lower_bound") == "y_0_1 and lower_bound"
+    assert math_html("2a_i, GL_δ, A_KL, sφ_(A,V)") == (
+        "2a<sub>i</sub>, GL<sub>δ</sub>, A<sub>KL</sub>, sφ<sub>A,V</sub>"
+    )
+    assert math_html("λ^(3^(l−i)), v^α") == "λ<sup>3<sup>l−i</sup></sup>, v<sup>α</sup>"
+
+
+def test_rows_of_numbers_are_tables_and_closed_claims_say_their_statement():
+    page = to_html(Report([make_record(values={"rows": [{"n": 1, "<m>": [2, 3]}], "k": "4"})]))
+    assert "<tr><th>n<th>&lt;m&gt;<tr><td>1<td>[2,3]" in page.replace(", ", ",") and "<code>4</code>" in page
+    assert "<span class=said>a &lt; b &amp; c</span></summary>" in page
+
+
+def test_figures_have_the_width_they_were_drawn_for():
+    figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("a.png",), width=420)
+    assert "<img alt='A figure' width=420 src=" in to_html(Report([], [figure]))
 
 
 def test_text_is_escaped(report):
@@ -73,7 +88,7 @@ def test_text_is_escaped(report):
 
 def test_reports_name_every_claim_seed_prime_and_unexpected_outcome(report):
     for text in (to_html(report), to_markdown(report)):
-        assert "1 outcomes differ" in text
+        assert "1 outcome differs" in text
         assert "seed 5" in text
         assert "plotly is missing." in text
         assert "2147483629" in text

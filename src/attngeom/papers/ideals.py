@@ -16,7 +16,7 @@ from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.equations.ideal.ledger import LedgerRow, ledger
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.papers.expansion import linear_relations
-from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.records import Check, Checks, Work, finds, listed
 
 RANK_ONE_SOURCES = {"attention-rank": 45, "slice-pencil": 10}
 FULL_RANK_SOURCES = {
@@ -78,7 +78,7 @@ def run_hypersurface(work: Work) -> Checks:
     irreducible = len(factors) == 1 and factors[0][1] == 1
     yield Check("it is irreducible over Q, so it generates the ideal", irreducible)
     counts = count_generators(generators_of(2, 2, work.choose(6, 10))[0])
-    statement = f"minimal generators by degree from the degree-by-degree computation: {counts}"
+    statement = f"minimal generators by degree from the degree-by-degree computation: {listed(counts)}"
     yield Check(statement, counts == {"4": 1}, "support")
     return {"values": {"quartic": str(quartic)}}
 
@@ -90,10 +90,10 @@ def _small_ideal(a: int, expected: dict[str, int], sources: dict[str, int], work
     everything, counts, linear = count_complete(3, a), count_generators(summary), count_linear(3, a, work.seed)
     given = {entry.name: entry.literal_rank for row in rows for entry in row.entries if entry.name in sources}
     enough = all(row.from_paper == row.minimal_generators for row in rows)
-    yield Check(f"all minimal generators, in all degrees (Theorem 6): {everything}", everything == expected)
+    yield Check(f"all minimal generators, in all degrees (Theorem 6): {listed(everything)}", everything == expected)
     yield Check(f"{linear} linear relations", linear == 10)
-    yield Check(f"minimal generators by degree up to {degree}: {counts}", counts == expected)
-    yield Check(f"generators that the families give: {given}", given == sources)
+    yield Check(f"minimal generators by degree up to {degree}: {listed(counts)}", counts == expected)
+    yield Check(f"generators that the families give: {listed(given)}", given == sources)
     yield Check("the families of the paper generate the ideal in these degrees", enough)
     proven = all(row.is_dimension_proven and row.is_generation_proven for row in summary.degrees)
     strength = ", dimensions and generators proven over Q" if proven else " mod two primes"

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from attngeom.papers import PAPERS, Record
-from attngeom.papers.reports import MARKS, Figure, Report, intro, provenance, record_facts, record_values, summary_rows
+from attngeom.papers.reports import (
+    MARKS,
+    Figure,
+    Report,
+    as_text,
+    intro,
+    provenance,
+    record_facts,
+    record_values,
+    summary_rows,
+)
 
 STYLE = """
-:root{--line:#d8d8d8;--soft:#f5f5f3;--text:#222;--dim:#555;--link:#0b5394;--fail:#8a2500}
+:root{--line:#d8d8d8;--soft:#f5f5f3;--text:#222;--dim:#555;--link:#0b5394;--fail:#8a2500;--yes:#1b5e20}
 *{box-sizing:border-box}[hidden]{display:none!important}
 body{font:16px/1.5 system-ui,sans-serif;color:var(--text);margin:0;overflow-wrap:anywhere}
-a{color:var(--link)}main{max-width:60rem;margin:0 auto;padding:1rem}
+a{color:var(--link)}main{max-width:62rem;margin:0 auto;padding:1rem}
 nav{position:sticky;top:0;background:#fff;border-bottom:1px solid var(--line);z-index:2}
-nav div{max-width:60rem;margin:0 auto;padding:.5rem 1rem;display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
+nav div{max-width:62rem;margin:0 auto;padding:.5rem 1rem;display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
 section{scroll-margin-top:6rem}h1,h2{line-height:1.2}
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-td.n{text-align:right}
+td.n{text-align:right}.names td:first-child{white-space:nowrap}
 label{color:var(--dim)}select,input{font:inherit;max-width:100%;padding:.15rem .3rem}
 details.claim{border-bottom:1px solid var(--line);scroll-margin-top:6rem}
 details.claim>summary{display:grid;grid-template-columns:1rem 14rem 1fr 5rem;gap:.6rem;padding:.35rem .2rem;
@@ -28,14 +40,17 @@ details.claim>summary{display:grid;grid-template-columns:1rem 14rem 1fr 5rem;gap
 details.claim>summary::-webkit-details-marker{display:none}
 details.claim>summary::before{content:"▸";color:var(--dim)}details.claim[open]>summary::before{content:"▾"}
 details.claim>summary:hover{background:var(--soft)}
-.kind{color:var(--dim)}.outcome{font-weight:600}.time{text-align:right;color:var(--dim)}
+.kind,.said{color:var(--dim)}.outcome{font-weight:600;color:var(--yes)}.time{text-align:right;color:var(--dim)}
+.said{grid-column:2/-1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;font-size:.9em;margin-top:-.5rem}
+details[open]>summary>.said{display:none}
+[data-outcome='false as printed'],[data-outcome=failed]{--yes:var(--fail)}[data-outcome=supported]{--yes:#8a5a00}
 .body{padding:.2rem .2rem 1rem 1.8rem}.box{border-left:4px solid #999;padding:.2rem .8rem;background:var(--soft)}
 ul{padding-left:1.2rem}li{margin:.15rem 0}.fails{color:var(--fail)}
 code{background:var(--soft);padding:0 .2em}figure{margin:2rem 0}figure img{max-width:100%;height:auto}
 figcaption{color:var(--dim)}sub,sup{line-height:0;font-size:.78em}
 @media(max-width:40rem){nav{position:static}details.claim,section{scroll-margin-top:.5rem}
   details.claim>summary{grid-template-columns:1rem 1fr}
-  details.claim>summary .second{grid-column:2}.time{display:none}.body{padding-left:.4rem}}
+  details.claim>summary .second{grid-column:2}.said{margin-top:0}.time{display:none}.body{padding-left:.4rem}}
 @media print{nav{display:none}}
 """
 SCRIPT = """
@@ -51,8 +66,11 @@ addEventListener('hashchange',show);
 box('all').addEventListener('click',()=>{const open=rows.some(r=>!r.hidden&&!r.open);
 for(const r of rows)if(!r.hidden)r.open=open});document.querySelector('.filters').hidden=false;filter();show();
 """
-_SUBSCRIPT = re.compile(r"_\{([^{}]{1,40})\}|(?<=(?<!\w)[^\W\d_])_([0-9a-zA-Z])(?!\w)")
-_SUPERSCRIPT = re.compile(r"\^\{([^{}]{1,40})\}|(?<=[\w)\]])\^([0-9a-zA-Z]+)")
+_INDEX = "[0-9a-zA-Zα-ω]"
+_SUBSCRIPT = re.compile(
+    rf"_\{{([^{{}}]{{1,40}})\}}|(?<![^\W\d])(?P<name>[^\W\d_]{{1,2}})_(?:\(([^()]{{1,20}})\)|({_INDEX}{{1,3}})(?!{_INDEX}|_))"
+)
+_SUPERSCRIPT = re.compile(rf"\^\{{([^{{}}]{{1,40}})\}}|(?<=[\w)\]])\^(?:\(([^()]{{1,40}})\)|({_INDEX}+))")
 
 
 def math_html(text: str) -> str:
@@ -61,8 +79,10 @@ def math_html(text: str) -> str:
     >>> math_html("d_{i−1} < M_1 and x^2, y_k_l stays")
     'd<sub>i−1</sub> &lt; M<sub>1</sub> and x<sup>2</sup>, y_k_l stays'
     """
-    found = _SUBSCRIPT.sub(lambda m: f"<sub>{m[1] or m[2]}</sub>", escape(text, quote=False))
-    return _SUPERSCRIPT.sub(lambda m: f"<sup>{m[1] or m[2]}</sup>", found)
+    found = _SUBSCRIPT.sub(lambda m: f"{m['name'] or ''}<sub>{m[1] or m[3] or m[4]}</sub>", escape(text, quote=False))
+    for _ in range(2):  # an exponent may hold an exponent
+        found = _SUPERSCRIPT.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", found)
+    return found
 
 
 def to_html(report: Report) -> str:
@@ -79,7 +99,7 @@ def to_html(report: Report) -> str:
         *(_claim(record) for record in report.records),
         "</section><section id=figures><h2>Figures</h2>",
         *(_figure(figure) for figure in report.figures),
-        "</section><section id=versions><h2>Versions, primes, seed</h2><div class=scroll><table>",
+        "</section><section id=versions><h2>Versions, primes, seed</h2><div class=scroll><table class=names>",
         *(f"<tr><td>{escape(name)}<td>{escape(text)}</tr>" for name, text in provenance(report)),
         f"</table></div></section></main><script>{SCRIPT}</script></body></html>\n",
     ]
@@ -122,7 +142,7 @@ def _claim(record: Record) -> str:
         f"{'' if check.part == 'claim' else escape(f'({check.part}) ')}{math_html(check.statement)}</li>"
         for check in record.checks
     )
-    values = "".join(f"<li>{math_html(name)}: <code>{escape(text)}</code></li>" for name, text in record_values(record))
+    values = "".join(f"<li>{math_html(name)}: {_value(value)}</li>" for name, value in record_values(record))
     numbers = f"<details><summary>numbers</summary><ul>{values}</ul></details>" if values else ""
     place = escape(f"[{record.paper}] {record.place}")
     outcome = f"{MARKS[record.outcome]} {record.label}"
@@ -131,19 +151,29 @@ def _claim(record: Record) -> str:
         f" data-outcome='{escape(record.outcome)}'><summary><span>{place}</span>"
         f"<span class=second><span class=outcome>{escape(outcome)}</span>"
         f" <span class=kind>{escape(record.basis)}</span></span>"
-        f"<span class=time>{record.seconds:.2f} s</span></summary>"
+        f"<span class=time>{record.seconds:.2f} s</span><span class=said>{math_html(record.statement)}</span></summary>"
         f"<div class=body><p class=box>{math_html(record.statement)}</p><ul>{facts}</ul>"
         f"<details><summary>{len(record.checks)} checks</summary><ul>{checks}</ul></details>{numbers}"
         f"<p><a href='#{escape(record.id)}'>link to this claim</a></p></div></details>"
     )
 
 
+def _value(value: Any) -> str:
+    """A number, a text, or rows with the same names as a table."""
+    if not (isinstance(value, list | tuple) and value and all(isinstance(row, Mapping) for row in value)):
+        return f"<code>{escape(as_text(value))}</code>"
+    head = "".join(f"<th>{escape(name)}" for name in value[0])
+    rows = "".join("<tr>" + "".join(f"<td>{escape(as_text(entry))}" for entry in row.values()) for row in value)
+    return f"<div class=scroll><table><tr>{head}{rows}</table></div>"
+
+
 def _figure(figure: Figure) -> str:
     image = base64.b64encode(figure.png).decode()
     links = ", ".join(f"<a href='{escape(name)}'>{escape(Path(name).suffix[1:])}</a>" for name in figure.files)
     note = f" {escape(figure.note)}" if figure.note else ""
+    wide = f" width={figure.width}" if figure.width else ""
     return (
         f"<figure id='figure-{escape(figure.id)}'>"
-        f"<img alt='{escape(figure.title)}' src='data:image/png;base64,{image}'>"
+        f"<img alt='{escape(figure.title)}'{wide} src='data:image/png;base64,{image}'>"
         f"<figcaption><b>{escape(figure.title)}.</b> {math_html(figure.caption)}{note} ({links})</figcaption></figure>"
     )

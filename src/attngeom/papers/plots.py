@@ -28,6 +28,13 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 CREAM = "#f2efe6"
+SHEETS = ("sheet b > 0: the weights (A, V)", "sheet b < 0: the same, with k and v exchanged")
+LINES = (
+    "singular line: two weights for each function",
+    "in the Zariski closure only: no real weights",
+    "boundary point",
+)
+AXES = ("x (coefficient of x₁₂ s u)", "y (coefficient of x₁₂ u²)", "w (minus that of x₁₁ u²)")
 Data = dict[str, Any]
 GRID: Data = {"axis": "y", "color": "#dddddd", "linewidth": 0.6}
 Drawing = tuple[Canvas, str, str]
@@ -56,7 +63,8 @@ def draw_figure(claim_id: str, data: Data, folder: Path) -> Figure:
     for kind, content in (parts | pages).items():
         write_atomic(target / f"{claim_id}.{kind}", content)
     files = tuple(f"figures/{claim_id}.{kind}" for kind in parts | pages)
-    return Figure(claim_id, title, caption, parts["png"], files, note)
+    width = int.from_bytes(parts["png"][16:20]) * 96 // STYLE["savefig.dpi"]  # of its header, as a browser counts
+    return Figure(claim_id, title, caption, parts["png"], files, note, width)
 
 
 def draw_samples(data: Data) -> Drawing:
@@ -98,23 +106,22 @@ def draw_umbrella(data: Data) -> Drawing:
     mesh = {"edgecolor": MIDDLE, "linewidth": 0.3, "rstride": 3, "cstride": 4, "shade": False}
     axes.plot_surface(x, b * x, b**2, facecolors=sheets, **mesh)
     axes.plot(zero, zero, line, color=DARK, linewidth=5.5, zorder=5)
-    label = "singular line: two weights for each function"
-    axes.plot(zero, zero, line, color=WARM, linewidth=3, zorder=6, label=label)
+    axes.plot(zero, zero, line, color=WARM, linewidth=3, zorder=6, label=LINES[0])
     dash = {"linewidth": 2.2, "linestyle": (0, (3, 2)), "zorder": 6}
-    axes.plot(zero, zero, dashed, color=DARK, label="in the Zariski closure only: no real weights", **dash)
+    axes.plot(zero, zero, dashed, color=DARK, label=LINES[1], **dash)
     point = {"color": "white", "edgecolor": DARK, "s": 55, "linewidth": 1.6, "zorder": 7, "depthshade": False}
-    axes.scatter([0], [0], [0], label="boundary point", **point)
-    axes.set_xlabel("x (coefficient of s u)", labelpad=9)
-    axes.set_ylabel("y (coefficient of u²)", labelpad=9)
-    axes.set_zlabel("w (minus that of u²)", labelpad=4)
+    axes.scatter([0], [0], [0], label=LINES[2], **point)
+    axes.set_xlabel(AXES[0], labelpad=9)
+    axes.set_ylabel(AXES[1], labelpad=9)
+    axes.set_zlabel(AXES[2], labelpad=4)
     for set_ticks in (axes.set_xticks, axes.set_yticks, axes.set_zticks):
         set_ticks([-1, 0, 1])
     axes.set_zlim(dashed[0], line[1])
     axes.set_box_aspect((1, 1, 1.15), zoom=0.92)
     axes.view_init(elev=17, azim=-57)
     handles = [
-        Patch(facecolor=LIGHT, edgecolor=MIDDLE, label="sheet b > 0: the weights (A, V)"),
-        Patch(facecolor=CREAM, edgecolor=MIDDLE, label="sheet b < 0: the same, with k and v exchanged"),
+        Patch(facecolor=LIGHT, edgecolor=MIDDLE, label=SHEETS[0]),
+        Patch(facecolor=CREAM, edgecolor=MIDDLE, label=SHEETS[1]),
         *axes.get_legend_handles_labels()[0],
     ]
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 1.12), fontsize=9)
@@ -131,27 +138,39 @@ def _interactive_umbrella(data: Data) -> tuple[str | None, str | None]:
         import plotly.graph_objects as go
     except ImportError:
         return None, "The interactive page needs plotly, which is not installed (extra viz3d)."
-    x, b = np.meshgrid(data["x"], data["b"])
-    colours = {"surfacecolor": np.sign(b * x * x), "colorscale": [[0, "#e8ddba"], [1, LIGHT]], "showscale": False}
-    contours = {"z": {"show": True, "color": MIDDLE, "width": 1}}
-    named = {"opacity": 0.9, "name": "functions of layers", "showlegend": True}
+    lit = {"ambient": 1, "diffuse": 0.1, "specular": 0, "fresnel": 0}
+    grid = {"show": True, "color": MIDDLE, "width": 1, "start": -2, "end": 2, "size": 0.25}
+    sheets = []
+    for colour, name, sign in ((LIGHT, SHEETS[0], 1), ("#e8ddba", SHEETS[1], -1)):
+        x, b = np.meshgrid(data["x"], np.array([v for v in data["b"] if sign * v >= 0]))
+        flat = {"colorscale": [[0, colour], [1, colour]], "showscale": False, "showlegend": True, "opacity": 0.85}
+        contours = {"x": grid, "z": grid}
+        sheets.append(go.Surface(x=x, y=b * x, z=b**2, name=name, lighting=lit, contours=contours, **flat))
     zero, lines = [0, 0], {"x": [0, 0], "y": [0, 0], "mode": "lines"}
     solid, dash = {"color": WARM, "width": 9}, {"color": DARK, "width": 6, "dash": "dash"}
-    mark = {"color": "black", "size": 4}
+    mark = {"color": "white", "size": 5, "line": {"color": DARK, "width": 2}}
     page = go.Figure(
         [
-            go.Surface(x=x, y=b * x, z=b**2, contours=contours, **colours, **named),
-            go.Scatter3d(z=data["line"], line=solid, name="singular line", **lines),
-            go.Scatter3d(z=data["dashed"], line=dash, name="Zariski closure only", **lines),
-            go.Scatter3d(x=zero[:1], y=zero[:1], z=zero[:1], mode="markers", marker=mark, name="boundary point"),
+            *sheets,
+            go.Scatter3d(z=data["line"], line=solid, name=LINES[0], **lines),
+            go.Scatter3d(z=data["dashed"], line=dash, name=LINES[1], **lines),
+            go.Scatter3d(x=zero[:1], y=zero[:1], z=zero[:1], mode="markers", marker=mark, name=LINES[2]),
         ]
     )
+    axis = {"backgroundcolor": "#f7f7f7", "gridcolor": "#cccccc", "tickvals": [-1, 0, 1]}
     page.update_layout(
-        title="Slice of M(2,1,2), t = 2: y² = w x²",
-        scene={"xaxis_title": "x", "yaxis_title": "y", "zaxis_title": "w"},
+        title={"text": "The slice y² = w x² of the functions of one layer", "font": {"size": 15}},
+        scene={
+            f"{name}axis": {**axis, "title": {"text": label, "font": {"size": 11}}} for name, label in zip("xyz", AXES)
+        }
+        | {"camera": {"eye": {"x": 1.1, "y": -1.75, "z": 0.6}, "center": {"x": 0, "y": 0, "z": -0.1}}},
+        legend={"orientation": "h", "y": -0.02, "yanchor": "top"},
         margin={"l": 0, "r": 0, "t": 40, "b": 0},
     )
-    return str(page.to_html(include_plotlyjs=True, full_html=True, div_id="umbrella")), None
+    tall = "max(30rem, min(96vh, 80vw))"
+    text = page.to_html(include_plotlyjs=True, full_html=True, div_id="umbrella", default_height=tall)
+    narrow = "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+    return str(text).replace("<head>", f"<head><title>[G] Figure 1</title>{narrow}", 1), None
 
 
 def draw_words(data: Data) -> Drawing:

@@ -90,6 +90,15 @@ class Work:
         return quick if self.quick else full
 
 
+def listed(counts: Mapping[str, object]) -> str:
+    """Counts as a phrase.
+
+    >>> listed({"2": 45, "3": 10})
+    '2: 45, 3: 10'
+    """
+    return ", ".join(f"{name}: {count}" for name, count in counts.items())
+
+
 Runner = Callable[[Work], Finding]
 Checks = Generator[Check, None, Any]
 """The checks of a claim as they are computed; what is known in the end only is returned, as fields of the finding."""

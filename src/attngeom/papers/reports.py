@@ -27,7 +27,8 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn figure: the PNG as bytes, names of the files beside the report, and a note if something is missing."""
+    """A drawn figure: the PNG as bytes, names of the files beside the report, a note if something is missing, its width
+    on a page."""
 
     id: str
     title: str
@@ -35,6 +36,7 @@ class Figure:
     png: bytes
     files: tuple[str, ...]
     note: str | None = None
+    width: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,18 +100,19 @@ def record_facts(record: Record) -> list[tuple[str, str]]:
     return facts
 
 
-def record_values(record: Record) -> list[tuple[str, str]]:
-    """The numbers of one claim as short texts: nested tables line by line."""
-    found = []
+def record_values(record: Record) -> list[tuple[str, Any]]:
+    """The numbers of one claim: nested tables line by line."""
+    found: list[tuple[str, Any]] = []
     for key, value in record.values.items():
         if isinstance(value, Mapping) and len(value) > 4:
-            found += [(f"{key}: {name}", _text(entry)) for name, entry in value.items()]
+            found += [(f"{key}: {name}", entry) for name, entry in value.items()]
         else:
-            found.append((key, _text(value)))
+            found.append((key, value))
     return found
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A number of a claim as short text."""
     return value if isinstance(value, str) else to_json(value).replace('"', "")
 
 
@@ -117,9 +120,11 @@ def intro(report: Report) -> str:
     """One sentence: how many claims, at which size, how long it took, how many differ."""
     size = "quick sizes" if report.quick else "full sizes"
     total = sum(record.seconds for record in report.records)
+    others = len(report.unexpected)
+    agreed = f"{others} outcome{'s differ' if others > 1 else ' differs'} from the recorded ones"
     return (
         f"{len(report.records)} claims of two papers, recomputed with attngeom at {size} (seed {report.seed}) in"
-        f" {total:.0f} seconds. {len(report.unexpected)} outcomes differ from the recorded ones."
+        f" {total:.0f} seconds. {agreed if others else 'Every outcome is the recorded one'}."
     )
 
 
@@ -161,7 +166,7 @@ def to_markdown(report: Report) -> str:
         lines += [f"### [{record.paper}] {record.place}: {record.label}", "", f"> {record.statement}", ""]
         lines += [f"- {name}: {text}" for name, text in record_facts(record)]
         lines += [f"- {'✓' if c.holds else '✗'} {_label(c.part)}{c.statement}" for c in record.checks]
-        lines += [f"- {name}: `{text}`" for name, text in record_values(record)]
+        lines += [f"- {name}: `{as_text(value)}`" for name, value in record_values(record)]
         lines.append("")
     lines += ["## Versions, primes, seed", ""]
     lines += [f"- {name}: {text}" for name, text in provenance(report)]

@@ -19,7 +19,7 @@ from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.partitions import schur_dimension
 from attngeom.papers.ideals import generators_of
-from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.records import Check, Checks, Work, finds, listed
 from attngeom.papers.symbolic import collect, generic, span
 from attngeom.papers.veronese import generic_coordinates, veronese_quartic
 
@@ -144,7 +144,7 @@ def run_line_count(work: Work) -> Checks:
             label = f"d = {d}: {number} lines give {size} quartics, {each} each"
             yield Check(f"{label}; {needed * each} are needed", size == number * each)
         module = {str(m): m.dimension for n, m in complete(d, d, d).modules if n == 4}
-        statement = f"d = {d}: the quartic generators are {module}; resultants are S_44 ⊗ S_22"
+        statement = f"d = {d}: the quartic generators are {listed(module)}; resultants are S_44 ⊗ S_22"
         yield Check(statement, needed * each in module.values(), "support")
 
 

@@ -18,7 +18,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triple_orbits, triples
 from attngeom.layer.coefficients import expand_matrices, multiply_forms, symmetrize
 from attngeom.papers.ideals import count_generators
-from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.records import Check, Checks, Work, finds, listed
 from attngeom.papers.symbolic import generic
 
 FIELD = GF(WORD_PRIME)
@@ -168,7 +168,7 @@ def run_octics(work: Work) -> Checks:
     tangents += [multiply_cubic(v, e, FIELD) for e in FIELD.eye(6)]
     tangent = rank_mod_p(np.stack(tangents), WORD_PRIME)
     yield Check(f"the variety has dimension {tangent} in 10 coordinates: codimension 2", tangent == 8)
-    yield Check(f"minimal generators by degree up to {degree}: {counts}", counts == {"8": 35})
+    yield Check(f"minimal generators by degree up to {degree}: {listed(counts)}", counts == {"8": 35})
     statement = f"the {family.count} maximal minors of the 10×8 matrix span {span} octics"
     yield Check(statement, (family.count, span) == (45, 35))
     yield Check("they vanish on the variety, so they are all its octics", FIELD.is_zero(vanish))
