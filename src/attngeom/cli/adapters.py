@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli.output import print_json, print_pairs, print_text
 from attngeom.errors import InputError
 
 CONFIG = "adapter_config.json"
@@ -34,7 +34,7 @@ def inspect_adapter(path: Path, json: bool) -> None:
     about = {"parameters": f"{found.parameters:,}", "redundancy": f"{found.redundancy:,} (theorem)"}
     print_pairs(f"LoRA adapter, {len(found.pairs)} modules", about)
     for pair in found.pairs.values():
-        print_line(f"  {pair.module}: {pair.rows} × {pair.columns}, rank {pair.rank}, GL({pair.rank})")
+        print_text(f"  {pair.module}: {pair.rows} × {pair.columns}, rank {pair.rank}, GL({pair.rank})")
 
 
 def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> int:
@@ -45,7 +45,7 @@ def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> in
     if json:
         print_json(found.to_json())
     else:
-        print_line(found)
+        print_text(found)
     return VERDICTS[found.same_change]
 
 

@@ -19,7 +19,7 @@ from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
-from attngeom.cli.output import print_answer, print_json, print_line, print_table, progress
+from attngeom.cli.output import print_answer, print_json, print_line, print_table, print_text, progress
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -271,7 +271,7 @@ def verify_command(
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
     print_answer(json, found.to_json(), title, found.rows())
     for fact, why in () if json else (*found.problems, *found.unchecked)[:SHOWN]:
-        print_line(f"{fact}: {why}")
+        print_text(f"{fact}: {why}")
     return VERDICTS[found.valid]
 
 

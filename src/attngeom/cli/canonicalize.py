@@ -55,7 +55,7 @@ def canonicalize_command(
     sizes = {"bytes_before": before, "bytes_after": after, "bytes_saved": before - after}
     record = {**found.to_json(), **sizes, "compact": compact, "out": str(out)}
     (title, _), *lines = found.rows().items()
-    size = f"{before:,} before, {after:,} after ({before - after:,} saved)"
+    size = f"{before:,} before, {after:,} after"
     print_answer(json, record, title, {**dict(lines), "bytes": size, "written to": out})
 
 

@@ -12,7 +12,7 @@ from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_answer, print_line
+from attngeom.cli.output import print_answer, print_line, print_text
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
@@ -67,7 +67,7 @@ def _print_points(result: Certification) -> None:
     for number, point in enumerate(result.points):
         title = f"weights over {point.domain.written}" + (f", point {number + 1}" if len(result.points) > 1 else "")
         if max(point.A.shape + point.V.shape) > SHOWN:
-            print_line(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
+            print_text(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
             continue
         print_line(f"{title}:")
         for name, array in (("A", point.A), ("V", point.V)):

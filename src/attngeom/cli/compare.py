@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_line, print_pairs, progress
+from attngeom.cli.output import print_json, print_pairs, print_text, progress
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
@@ -55,7 +55,7 @@ def compare_command(
             shown["written to"] = out if result.symmetry is not None else "nothing: there is no symmetry to write"
         print_pairs(verdict, shown)
         for path, names in dropped.items():
-            print_line(f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}")
+            print_text(f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}")
     return VERDICTS[result.same_function]
 
 

@@ -10,7 +10,7 @@ from rich.progress import Progress, TaskID
 
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, file_option, flag
-from attngeom.cli.output import print_json, print_line, print_table, progress
+from attngeom.cli.output import print_json, print_table, print_text, progress
 from attngeom.equations import Variety
 from attngeom.equations.ideal import CompletenessResult, IdealSummary, Limits, implicitize
 from attngeom.equations.ideal.degrees import Method
@@ -113,7 +113,7 @@ def implicitize_command(
     else:
         print_summary(summary)
         if written is not None:
-            print_line(written)
+            print_text(written)
     return EXIT_UNDECIDED if summary.standing == "undecided" or written == NOT_WRITTEN else 0
 
 
@@ -151,7 +151,7 @@ class ProgressBar:
 
 def print_summary(summary: IdealSummary) -> None:
     """The degrees as a table, then their modules, and what is known of all degrees."""
-    print_line(summary.rows()["ideal"])
+    print_text(summary.rows()["ideal"])
     rows = []
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
@@ -164,23 +164,23 @@ def print_summary(summary: IdealSummary) -> None:
     for degree in summary.degrees:
         if degree.modules:
             modules = " + ".join(f"{module} ({module.dimension})" for module in degree.modules)
-            print_line(f"degree {degree.degree}: {modules}")
+            print_text(f"degree {degree.degree}: {modules}")
         for shapes, text in degree.unexplained:
-            print_line(f"degree {degree.degree}: no family explains {shapes}: {text}")
-    print_line(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
+            print_text(f"degree {degree.degree}: no family explains {shapes}: {text}")
+    print_text(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if summary.completeness is not None:
         print_completeness(summary.completeness)
     if not summary.is_finished:
-        print_line(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
+        print_text(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
 
 
 def print_completeness(found: CompletenessResult) -> None:
     """One sentence about all degrees, and one about the check."""
     shown = found.rows()
     if not found.modules:
-        print_line(shown["generators"])
+        print_text(shown["generators"])
         return
-    print_line(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
-    print_line(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
+    print_text(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
+    print_text(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
     if "check" in shown:
-        print_line(f"Finite check beside the theorem: {shown['check']}.")
+        print_text(f"Finite check beside the theorem: {shown['check']}.")

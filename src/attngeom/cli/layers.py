@@ -18,7 +18,7 @@ from attngeom.cli.options import (
     flag,
     parse_list,
 )
-from attngeom.cli.output import print_json, print_line, print_pairs
+from attngeom.cli.output import print_json, print_line, print_pairs, print_text
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
@@ -129,7 +129,7 @@ def import_command(
     if result.unmodelled:
         print_line(f"not modelled ({len(result.unmodelled)}):")
         for name, reason in result.unmodelled.items():
-            print_line(f"  {name}: {reason}")
+            print_text(f"  {name}: {reason}")
 
 
 def _summary(architecture: Architecture, blocks: tuple[str, ...], out: Path) -> dict[str, object]:

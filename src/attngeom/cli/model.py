@@ -18,7 +18,7 @@ from attngeom.cli.adapters import (
 )
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
-from attngeom.cli.output import print_answer, print_json, print_line, progress
+from attngeom.cli.output import print_answer, print_json, print_text, progress
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 
@@ -82,9 +82,9 @@ def inspect_command(
         record["proven"] = "rank mod p" if proof.standing == "proven" else record["proven"]
     if json:
         return print_json({**record, "seed": seed})
-    print_line(found)
+    print_text(found)
     if prove:
-        print_line(f"proof: {proof.standing}: {proof.reason}")
+        print_text(f"proof: {proof.standing}: {proof.reason}")
     return None
 
 
@@ -128,7 +128,7 @@ def compare_command(
     if json:
         print_json(found.to_json())
     else:
-        print_line(found)
+        print_text(found)
     return VERDICTS[found.same_function]
 
 
@@ -141,7 +141,7 @@ def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> Non
     if json:
         print_json(found.to_json())
     else:
-        print_line(found)
+        print_text(found)
 
 
 @group.command("canonicalize")

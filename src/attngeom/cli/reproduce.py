@@ -14,7 +14,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE
 from attngeom.cli.options import Json, Seed, flag
-from attngeom.cli.output import print_json, print_line, print_table, progress
+from attngeom.cli.output import print_json, print_line, print_table, print_text, progress
 from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
@@ -76,6 +76,6 @@ def _print_table(report: Report) -> None:
     print_table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):
         shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        print_line(f"{label}: {shown or 'nothing'}")
+        print_text(f"{label}: {shown or 'nothing'}")
     for record in report.unexpected:
-        print_line(f"(!) {record.id}: {record.outcome} instead of {record.expected}")
+        print_text(f"(!) {record.id}: {record.outcome} instead of {record.expected}")

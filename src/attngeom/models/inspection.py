@@ -45,7 +45,10 @@ class ModelInspection:
         }
 
     def _kind(self) -> dict[str, Any]:
-        return {"parameters": f"{self.spec.parameters:,}", **kind_of(self.spec)}
+        """The settings that are there, in words."""
+        there = {label: value for label, value in kind_of(self.spec).items() if value not in (None, False, [])}
+        shown = {label.replace("_", " "): _words(value) for label, value in there.items()}
+        return {"parameters": f"{self.spec.parameters:,}", **shown}
 
     @property
     def standing(self) -> Standing:
@@ -128,6 +131,17 @@ def kind_of(spec: TransformerSpec) -> dict[str, Any]:
         "latent": None if attention.latent is None else attention.latent.key_rank,
         "parallel": block.parallel,
     }
+
+
+def _words(value: Any) -> str:
+    """A setting as text.
+
+    >>> _words({"layout": "half", "dims": 8}), _words(["query", "key"]), _words(True)
+    ('layout half, dims 8', 'query, key', 'yes')
+    """
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {entry}" for name, entry in value.items())
+    return ", ".join(value) if isinstance(value, list) else "yes" if value is True else str(value)
 
 
 def _norm_words(norms: Norms) -> list[str]:
