@@ -62,23 +62,23 @@ def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, st
             ascent = {factor: x - share * outward[factor] for factor, x in ascent.items()}
         accepted = False
         while rate > 1e-12 and not accepted:
-            step = _retract(exponential(ascent, rate, architecture), moved, limit)
+            step, image = _retract(exponential(ascent, rate, architecture), moved, limit)
             trial = transported_gradient(step, dual)
-            within = bool(np.linalg.norm(step.apply(moved).vector()) <= limit * (1 + 1e-9))
+            within = bool(np.linalg.norm(image.vector()) <= limit * (1 + 1e-9))
             accepted = within and float(trial @ trial) > size
             rate = rate * 1.5 if accepted else rate / 2
         if not accepted:
             break
-        moved, symmetry, dual = step.apply(moved), step.compose(symmetry), trial
+        moved, symmetry, dual = image, step.compose(symmetry), trial
         if float(trial @ trial) < size * (1 + 1e-10):
             break
     return LargerGradient(symmetry, moved, float(np.linalg.norm(gradient)), float(np.linalg.norm(dual)))
 
 
-def _retract(step: Symmetry, weights: Weights, limit: float) -> Symmetry:
-    """The step followed by a few Newton steps down the norm of the weights, until it is within the limit."""
+def _retract(step: Symmetry, weights: Weights, limit: float) -> tuple[Symmetry, Weights]:
+    """The step followed by a few Newton steps down the norm of the weights, until it is within the limit; its image."""
+    moved = step.apply(weights)
     for _ in range(5):
-        moved = step.apply(weights)
         size = float(np.linalg.norm(moved.vector()))
         if size <= limit * (1 + 1e-10):
             break
@@ -88,7 +88,8 @@ def _retract(step: Symmetry, weights: Weights, limit: float) -> Symmetry:
             break
         back = exponential(outward, -size * (size - limit) / slope, weights.architecture)
         step = back.compose(step)
-    return step
+        moved = step.apply(weights)
+    return step, moved
 
 
 def loss(weights: Weights, X: Array, Y: Array) -> float:

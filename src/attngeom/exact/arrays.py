@@ -22,12 +22,10 @@ def elementwise(convert: Callable[[Any], Any], data: Any) -> Array:
         array = np.asarray(data, dtype=object)
     except ValueError:
         raise InputError("ragged array given; rows of equal length are required") from None
-    flat = np.empty(array.size, dtype=object)
-    for index, entry in enumerate(array.ravel()):
-        if isinstance(entry, (list, tuple)):
-            raise InputError("ragged array given; rows of equal length are required")
-        flat[index] = convert(entry)
-    return flat.reshape(array.shape)
+    entries = array.ravel().tolist()
+    if any(issubclass(kind, (list, tuple)) for kind in set(map(type, entries))):
+        raise InputError("ragged array given; rows of equal length are required")
+    return np.fromiter(map(convert, entries), dtype=object, count=len(entries)).reshape(array.shape)
 
 
 def from_flint(matrix: Any, convert: Callable[[Any], Any] | None = None) -> Array:

@@ -101,6 +101,7 @@ class Quotient:
         self.variety, self.prime = variety, WORD_PRIME
         self.vectors = list(vectors)
         self.table = monomial_table(variety)
+        self.is_diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(variety).all])
         keys, columns, values, owners = [], [], [], []
         size = 0
         for number, space in module_spaces(variety, self.vectors, whole=True):
@@ -121,8 +122,7 @@ class Quotient:
 
     def _norms(self, factors: Array) -> Array:
         """2^n times the Fischer norms of monomials in scaled coordinates: y_ii has norm 1, y_ij norm 1/2."""
-        diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(self.variety).all])
-        return np.asarray(2 ** diagonal[factors].sum(axis=1) * repetition_factorials(factors))
+        return np.asarray(2 ** self.is_diagonal[factors].sum(axis=1) * repetition_factorials(factors))
 
     def images(self, family: Family, members: Sequence[int]) -> sparse.csr_matrix:
         """The images of members of a family in Q_n: members × dim Q_n, mod p."""
@@ -138,7 +138,7 @@ class Quotient:
             factors = np.array([position[name] for name in names])[variable]
             codes.append(np.repeat(factors, exponents[term, variable]).reshape(len(exponents), family.degree))
             rows += [row] * len(exponents)
-            values += GF(self.prime).convert(f.coeffs()).tolist()
+            values += GF(self.prime).convert(np.array(f.coeffs(), dtype=object)).tolist()
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
         keys = self.table.encode(np.sort(np.concatenate(codes), axis=1))

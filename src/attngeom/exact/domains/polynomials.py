@@ -89,7 +89,9 @@ class PolynomialDomain(Domain):
             entries, shape = data.ravel().tolist(), data.shape
         else:
             entries, shape = _flatten(data)
-        return self._fill([self._entry(x) for x in entries], *shape)
+        plain = iter(self.base.convert([x for x in entries if not hasattr(x, "context")]).tolist())
+        found = [self._entry(x) if hasattr(x, "context") else self.ring.constant(next(plain)) for x in entries]
+        return self._fill(found, *shape)
 
     def constants(self, a: Array) -> Array:
         """The array over the base of an array of constants; DomainError if an entry is not constant."""
