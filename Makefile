@@ -13,6 +13,8 @@ SEED ?= 0
 # Exact arithmetic runs on one thread per process; the test runner uses all cores instead.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
+# Compiled modules are kept whatever the environment says: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help reproduce test test-thorough browser-test docs docs-check wheel lint fuzz bench torch models-test clean
 

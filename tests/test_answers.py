@@ -16,7 +16,6 @@ from attngeom import models
 from attngeom.atlas import FactStore
 from attngeom.atlas.recheck import recheck
 from attngeom.cli.app import run
-from attngeom.demo import write_demo
 from attngeom.dimensions import rank_at, upper_bound
 from attngeom.dimensions.lower.minor import estimate_dimension, minor_lower_bound
 from attngeom.equations import Variety
@@ -33,6 +32,7 @@ from attngeom.models.adapters import compare_adapters, open_adapter
 from attngeom.models.inspection import inspect_model
 from attngeom.network import Architecture, random_weights
 from attngeom.results import STANDINGS, Result
+from tests.example_files import copy_examples
 from tests.models.test_adapters import folder as folder_of
 from tests.models.test_adapters import pairs
 
@@ -100,7 +100,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return write_demo(tmp_path_factory.mktemp("answers") / "demo")
+    return copy_examples(tmp_path_factory.mktemp("answers") / "demo")
 
 
 class Card(HTMLParser):

@@ -12,11 +12,12 @@ from attngeom.dimensions import dimension
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights
+from tests.example_files import copy_examples
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return demo.write_demo(tmp_path_factory.mktemp("examples"))
+    return copy_examples(tmp_path_factory.mktemp("examples") / "demo")
 
 
 def test_every_command_to_try_answers(folder, capfd, monkeypatch):

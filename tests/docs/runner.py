@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import atexit
 import contextlib
 import doctest
-import functools
 import io
 import os
 import re
@@ -20,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from attngeom.demo import write_demo
 from tests.docs.blocks import CUT, ROOT, Block, Command, find_blocks, matches
+from tests.example_files import copy_examples
 from tests.golden.runner import call
 
 LANGUAGES = {"console", "python", "json", "toml", "text", "math", "bibtex", "mermaid"}
@@ -36,14 +34,6 @@ class Difference(AssertionError):
     """A page shows what is not so."""
 
 
-@functools.cache
-def _examples() -> Path:
-    """The example files, made once; each page gets a copy."""
-    folder = Path(tempfile.mkdtemp(prefix="attngeom-docs-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return write_demo(folder)
-
-
 @contextlib.contextmanager
 def page_folder(text: str) -> Iterator[Path]:
     """A folder for the commands of a page: the example files, or nothing where the page makes them itself."""
@@ -53,7 +43,7 @@ def page_folder(text: str) -> Iterator[Path]:
         if "$ attngeom demo" in text:
             folder.mkdir()
         else:
-            shutil.copytree(_examples(), folder)
+            copy_examples(folder)
         (folder / "examples").symlink_to(ROOT / "examples")
         try:
             os.chdir(folder)
