@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TypeVar
 
 from hypothesis import settings
 
 THOROUGH = os.environ.get("ATTNGEOM_TESTS") == "thorough"
-T = TypeVar("T")
+S, T = TypeVar("S"), TypeVar("T")
 
 
 def choose(quick: T, thorough: T) -> T:
@@ -21,9 +22,16 @@ def thorough(*cases: T) -> tuple[T, ...]:
     return choose((), cases)
 
 
+def spread(rows: Iterable[S], columns: Iterable[T]) -> list[tuple[S, T]]:
+    """All pairs in the thorough run; in every run each row with one column, in turn, so that each column occurs."""
+    columns = list(columns)
+    pairs = [(x, y, i == j % len(columns)) for j, x in enumerate(rows) for i, y in enumerate(columns)]
+    return [(x, y) for x, y, is_quick in pairs if THOROUGH or is_quick]
+
+
 def repeat(number: int) -> range:
-    """So many repetitions in the thorough run, a quarter of them, at least eight, in every run."""
-    return range(choose(min(number, max(8, number // 4)), number))
+    """So many repetitions in the thorough run, an eighth of them, at least five, in every run."""
+    return range(choose(min(number, max(5, number // 8)), number))
 
 
 def examples(number: int) -> settings:

@@ -214,7 +214,7 @@ def coordinate(path, told):
 def test_kills_at_random_moments_lose_nothing(path, monkeypatch):
     moments, context = random.Random(11), get_context("fork")
     counts = [0]
-    for index in range(choose(9, 20)):
+    for index in range(choose(6, 20)):
         ours, theirs = context.Pipe()
         process = context.Process(target=coordinate, args=(path, theirs))
         process.start()

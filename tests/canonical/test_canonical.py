@@ -15,7 +15,7 @@ from attngeom.dimensions import rank_at
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights, weights_from_matrices
-from tests.effort import choose, examples
+from tests.effort import choose, examples, spread
 from tests.network.strategies import architectures
 
 GENERIC = [
@@ -55,8 +55,7 @@ def test_number_of_free_entries_is_the_proven_dimension(architecture):
     assert len(coordinates(canonical_form(random_weights(architecture, RR, 5)))) == rank.rank
 
 
-@pytest.mark.parametrize("gauge", ["balanced", "echelon"])
-@pytest.mark.parametrize("architecture", GENERIC, ids=str)
+@pytest.mark.parametrize(("architecture", "gauge"), spread(GENERIC, ["balanced", "echelon"]), ids=str)
 def test_float_form_is_invariant_to_rounding(architecture, gauge):
     for seed in range(choose(1, 2)):
         weights = random_weights(architecture, RR, seed)

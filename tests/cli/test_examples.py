@@ -12,8 +12,9 @@ import pytest
 
 from attngeom.cli import app
 from attngeom.cli.examples import EXAMPLES
-from attngeom.demo import write_demo
 from attngeom.explore.server import Explorer
+from tests.effort import spread
+from tests.example_files import copy_examples
 
 NEGATIVE = {"certify closure_only.json": 1}
 LINES = [line for lines in EXAMPLES.values() for line in lines]
@@ -48,7 +49,7 @@ def test_summaries_of_groups_are_not_cut(group, capfd):
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
     """The example files with a store, made once."""
-    folder = write_demo(tmp_path_factory.mktemp("examples") / "demo")
+    folder = copy_examples(tmp_path_factory.mktemp("examples") / "demo")
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         assert app.run(shlex.split(EXAMPLES["atlas run"][0])) == 0
     return folder
@@ -97,8 +98,10 @@ class Stop:
                 raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("line", [lines[0] for name, lines in EXAMPLES.items() if name not in ("info", "explore")])
-@pytest.mark.parametrize("number", [1, 20])
+ENGINES = [lines[0] for name, lines in EXAMPLES.items() if name not in ("info", "explore")]
+
+
+@pytest.mark.parametrize(("line", "number"), spread(ENGINES, [1, 20]))
 def test_an_interrupt_is_told_in_one_line(line, number, here, capfd):
     if line.startswith("atlas run"):
         (here / "atlas.db").unlink()

@@ -98,11 +98,15 @@ def test_teleport_keeps_the_function(folder, capsys):
     out = folder / "small.safetensors"
     code, record = answer(capsys, "teleport", folder / "b.safetensors", "--objective", "norm", "--out", out)
     assert code == 0 and record["norm_after"] < record["norm_before"]
+
+
+def test_teleport_to_a_larger_gradient_keeps_the_loss(tmp_path, capsys):
+    write_weights(random_weights(Architecture((2, 2), 1), RR, 0), tmp_path / "a.safetensors")
     rng = np.random.default_rng(0)
-    write_array(0.3 * rng.standard_normal((4, 3, 3)), RR, folder / "x.npy")
-    write_array(rng.standard_normal((4, 3, 3)), RR, folder / "y.npy")
-    arguments = ["--objective", "gradient", "--inputs", folder / "x.npy", "--targets", folder / "y.npy", "--out", out]
-    code, record = answer(capsys, "teleport", folder / "a.safetensors", *arguments)
+    write_array(0.3 * rng.standard_normal((4, 2, 3)), RR, tmp_path / "x.npy")
+    write_array(rng.standard_normal((4, 2, 3)), RR, tmp_path / "y.npy")
+    data = ["--inputs", tmp_path / "x.npy", "--targets", tmp_path / "y.npy", "--out", tmp_path / "large.safetensors"]
+    code, record = answer(capsys, "teleport", tmp_path / "a.safetensors", "--objective", "gradient", *data)
     assert code == 0 and record["gradient_after"] > record["gradient_before"]
     assert record["loss_after"] == pytest.approx(record["loss_before"], rel=1e-10)
 

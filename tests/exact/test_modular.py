@@ -208,7 +208,7 @@ def test_float32_serves_small_primes():
     # Residues, products that stay unreduced until they would round, and the final answer.
     p, rng = 251, np.random.default_rng(5)
     # Above 1073 columns 125² times as many exceeds what float32 holds exactly.
-    n = choose(1300, 2300)
+    n = choose(1100, 2300)
     a = low_rank(n, n - 100, n - 150, p, rng)
     residues = BalancedResidues(p).from_integers(a)
     assert residues.dtype == np.float32

@@ -20,7 +20,7 @@ from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
 from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
-from tests.effort import THOROUGH, choose, examples, repeat, thorough
+from tests.effort import choose, examples, repeat, thorough
 from tests.models.kinds import (
     BARE,
     BIASES,
@@ -43,7 +43,7 @@ def test_at_least_64_different_kinds() -> None:
     assert len({kind.block for kind in NAMED}) == len({kind.name for kind in NAMED}) >= 64
 
 
-@pytest.mark.parametrize("kind", NAMED[:: choose(2, 1)], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", NAMED[:: choose(3, 1)], ids=lambda kind: kind.name)
 def test_named_kinds(kind: Kind) -> None:
     proof = prove_block(kind.block, kind.width, buckets=kind.buckets)
     assert proof.standing == "proven"
@@ -195,7 +195,10 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if THOROUGH or name not in ("gpt2 untied", "neox")])
+QUICK = ("llama", "tied with bias", "cohere")
+
+
+@pytest.mark.parametrize("name", choose(QUICK, tuple(MODELS)))
 def test_whole_models(name: str) -> None:
     spec, residual = MODELS[name]
     proof = prove_model(spec)

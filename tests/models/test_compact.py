@@ -13,6 +13,7 @@ from attngeom.cli.app import run
 from attngeom.errors import FormatError
 from attngeom.models import canonicalize, open_model, redundancy, write_model
 from attngeom.models.compact import PLAN, pack, unpack
+from tests.effort import choose
 from tests.models.cases import DATA, FAMILIES, outputs, reference
 
 TYPES = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
@@ -50,7 +51,7 @@ def test_plans_that_lie_are_refused():
     assert refused > 200
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES[:: choose(2, 1)])
 def test_compact_folders_have_the_function_of_the_model(family, tmp_path):
     model = reference(family)
     write_model(canonicalize(model, "echelon"), tmp_path / "compact", compact=True)
@@ -62,8 +63,8 @@ def test_compact_folders_have_the_function_of_the_model(family, tmp_path):
     assert (
         0 < dropped <= redundancy(model.spec).layer_scope + sum(size for name, size in sizes.items() if "norm" in name)
     )
-    scale = np.abs(outputs(family, model)).max()
-    assert np.abs(outputs(family, small) - outputs(family, model)).max() < 2e-5 * scale
+    y = outputs(family, model)
+    assert np.abs(outputs(family, small) - y).max() < 2e-5 * np.abs(y).max()
 
 
 def test_redundant_entries_of_a_gpt2_layer_are_left_out(tmp_path):

@@ -135,7 +135,7 @@ needs_macaulay2 = pytest.mark.skipif(shutil.which("M2") is None, reason="Macaula
 
 
 @needs_macaulay2
-@pytest.mark.parametrize("a", [1, 3, *thorough(2)])
+@pytest.mark.parametrize("a", [1, *thorough(2, 3)])
 def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
     """Dimension, degree and Hilbert function of the ideal that our polynomials generate."""
     model = Variety(3, a)
@@ -157,7 +157,7 @@ PARAMETERS = {
 
 
 @needs_macaulay2
-@pytest.mark.parametrize(("a", "targets"), [(1, 3), (2, 2), *thorough((2, 3), (3, 3))])
+@pytest.mark.parametrize(("a", "targets"), [(2, 2), *thorough((1, 3), (2, 3), (3, 3))])
 def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int, targets: int) -> None:
     """ker of y ↦ v_k A_lm + v_l A_km, d = 3, with v_0 = 1, which the common scale of v and A allows."""
     parameters, entry = PARAMETERS[a]

@@ -173,9 +173,9 @@ def check_complete(
     however large d is. Results of ``run`` are used, and new ones are kept there. ArithmeticError if a module holds a
     generator, which would contradict the theorem.
 
-    >>> found = check_complete(100, 3)
+    >>> found = check_complete(100, 2)
     >>> found.is_checked, found.degree, found.check.bound
-    (True, 4, 8)
+    (True, 4, 6)
     """
     targets = d if targets is None else targets
     rank, rows = effective_rank(d, a, targets), check_reach(d, a, targets)
