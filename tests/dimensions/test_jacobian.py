@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 
 from attngeom.dimensions.effective import effective_layers, effective_widths
-from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.slices import full_blocks, random_slice
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import BalancedField
@@ -24,7 +24,7 @@ def test_jacobian_is_the_derivative_of_the_forward_pass(architecture):
     weights = random_weights(architecture, RR, seed=1)
     network = full_blocks(weights)
     samples = random_samples(network, 2, architecture.tokens, seed=2)
-    found = jacobian(network, samples)
+    found = sampled_jacobian(network, samples)
 
     def values(vector):
         outputs = forward(Weights.from_vector(architecture, vector, RR), swap(samples.X))
@@ -45,7 +45,7 @@ def test_infinitesimal_symmetries_lie_in_the_kernel(architecture):
     field = BalancedField(BLAS_PRIME)
     weights = random_weights(architecture, GF(BLAS_PRIME), seed=3)
     network = full_blocks(weights.to(field))
-    matrix = jacobian(network, random_samples(network, 5, architecture.tokens, seed=4))
+    matrix = sampled_jacobian(network, random_samples(network, 5, architecture.tokens, seed=4))
     vectors = field.convert(infinitesimal_action(weights).rows)
     assert field.is_zero(field.matmul(matrix, vectors.T))
 
@@ -55,7 +55,7 @@ def test_slice_is_a_set_of_columns_of_the_full_jacobian():
     network = random_slice(architecture, BLAS_PRIME, seed=5)
     whole = full_blocks(random_weights(architecture, GF(BLAS_PRIME), seed=5).to(BalancedField(BLAS_PRIME)))
     samples = random_samples(network, 4, 3, seed=6)
-    assert np.array_equal(jacobian(network, samples), jacobian(whole, samples)[:, network.columns])
+    assert np.array_equal(sampled_jacobian(network, samples), sampled_jacobian(whole, samples)[:, network.columns])
 
 
 def test_jacobians_over_q_and_mod_p_agree():
@@ -66,7 +66,7 @@ def test_jacobians_over_q_and_mod_p_agree():
     field = BalancedField(WORD_PRIME)
     modular = full_blocks(weights.to(field))
     points = Samples(field.convert(samples.X), field.convert(samples.C), None)
-    assert np.array_equal(field.convert(jacobian(exact, samples)), jacobian(modular, points))
+    assert np.array_equal(field.convert(sampled_jacobian(exact, samples)), sampled_jacobian(modular, points))
 
 
 def test_formal_attention_sums_to_one_and_respects_the_mask():

@@ -12,7 +12,7 @@ from attngeom.cli.app import run
 from attngeom.dimensions.jacobian import Samples
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR
-from attngeom.learning.brackets import bracket_rows, gradient_rows, lie_rank
+from attngeom.learning.brackets import bracket_rank, bracket_rows, gradient_rows
 from attngeom.learning.laws import conserved_quantities, count_independent, differentials, list_laws
 from attngeom.network import Architecture, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -173,8 +173,8 @@ def test_a_seed_that_no_certificate_holds_is_refused_before_any_work(line, tmp_p
 def test_the_search_stops_at_the_target_and_is_a_lower_bound():
     architecture = Architecture((2, 2, 2), 2)
     for seed in range(3):
-        assert lie_rank(architecture, 13, seed).value == 13
-    assert lie_rank(architecture, 13, 0, p=3).value <= 13
+        assert bracket_rank(architecture, 13, seed).value == 13
+    assert bracket_rank(architecture, 13, 0, p=3).value <= 13
 
 
 ATTACKS: list[tuple[str, Any]] = [

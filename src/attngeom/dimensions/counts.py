@@ -51,11 +51,6 @@ def attention_count(layer: EffectiveLayer) -> int:
     return min(bounded_rank(d, d, rho), _all_attention(layer))
 
 
-def value_count(layer: EffectiveLayer) -> int:
-    """The dimension of the d_out×d_in matrices of rank ν."""
-    return bounded_rank(layer.d_out, layer.d_in, layer.value_rank)
-
-
 def attention_codimension(layer: EffectiveLayer) -> int:
     """The codimension of the possible A (or symmetric or visible parts) among all of them."""
     return _all_attention(layer) - attention_count(layer)
@@ -159,7 +154,7 @@ def count_layer(layer: EffectiveLayer, architecture: Architecture) -> dict[str, 
     losses |= {"scale": H, "mixing": 0, "syzygies": 0}
     if _heads_are_independent(layer):
         losses |= {"mixing": head_mixing(layer), "syzygies": koszul_syzygies(layer)}
-    remaining = H * (attention_count(layer) + value_count(layer))
+    remaining = H * (attention_count(layer) + bounded_rank(layer.d_out, d, layer.value_rank))
     remaining -= losses["scale"] + losses["mixing"] + losses["syzygies"]
     losses["saturation"] = max(0, remaining - cubic_count(layer))
     return losses

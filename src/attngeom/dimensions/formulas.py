@@ -158,10 +158,6 @@ def _all_cubics(layer: LayerShape) -> int:
     return layer.d_out * layer.d_in * comb(layer.d_in + 1, 2)
 
 
-def _layer_value(layer: LayerShape, lightning: bool) -> int:
-    return min(_all_cubics(layer), _lightning_count(layer)) if lightning else layer.heads * count_head(layer)
-
-
 def _is_unsaturated(layer: LayerShape) -> bool:
     H, d = layer.heads, layer.d_in
     reaches = H * min(layer.value_width or layer.d_out, d) >= layer.d_out
@@ -183,7 +179,10 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
         return None
     lightning = architecture.rule.is_polynomial
     layers = architecture.layers
-    total = sum(_layer_value(layer, lightning) for layer in layers)
+    total = sum(
+        min(_all_cubics(layer), _lightning_count(layer)) if lightning else layer.heads * count_head(layer)
+        for layer in layers
+    )
     hypotheses = [Condition("t ≥ 2", architecture.tokens >= 2)]
     if not architecture.residual:
         total -= sum(width**2 for width in architecture.widths[1:-1])

@@ -11,7 +11,6 @@ functions that they are, see :class:`attngeom.network.attention.Softmax`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,18 +58,20 @@ def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -
     return Samples(X, C, tuple(attention))
 
 
-def jacobian(network: SlicedNetwork, samples: Samples) -> Array:
+def sampled_jacobian(network: SlicedNetwork, samples: Samples) -> Array:
     """The matrix of all samples against the free entries of the slice, over the domain of the network.
 
     >>> from attngeom.dimensions.slices import random_slice
     >>> from attngeom.network import Architecture
     >>> network = random_slice(Architecture((2, 2), 1), 8388593, seed=0)
-    >>> jacobian(network, random_samples(network, 6, 2, seed=1)).shape
+    >>> sampled_jacobian(network, random_samples(network, 6, 2, seed=1)).shape
     (6, 6)
     """
     out = np.empty((*samples.C.shape[:-2], network.num_columns), dtype=samples.X.dtype)
     with network.domain.working():
-        for part in _chunks(len(out), out.size):
+        size = max(1, MAX_CHUNK * len(out) // max(out.size, 1))
+        for start in range(0, len(out), size):
+            part = slice(start, start + size)
             _write_rows(network, samples.select(part), out[part])
     return out
 
@@ -85,9 +86,3 @@ def _write_rows(network: SlicedNetwork, samples: Samples, out: Array) -> None:
             found = gradient.product(network.domain, block.start)
             out[..., start:stop] = found.reshape(*found.shape[:-2], -1)[..., int(block.fix_corner) :]
         start = stop
-
-
-def _chunks(count: int, entries: int) -> Iterator[slice]:
-    size = max(1, MAX_CHUNK * count // max(entries, 1))
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))

@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.dimensions.answer import dimension
 from attngeom.dimensions.counts import upper_bound
-from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.balls import check_balls_size
 from attngeom.dimensions.lower.bound import SPARE_ROWS
 from attngeom.dimensions.lower.minor import entry_degree
@@ -157,7 +157,7 @@ def _rank_mod_p(weights: Weights, rows: int, seed: int) -> tuple[int, int]:
     p, residues = modulo_some_prime(lambda p: weights.to(BalancedField(p)), BLAS_PRIME)
     network = full_blocks(residues)
     samples = random_samples(network, rows, min(weights.architecture.tokens, MAX_TOKENS), seed + 1)
-    return p, Elimination(jacobian(network, samples), p, keep_upper=False).run().rank
+    return p, Elimination(sampled_jacobian(network, samples), p, keep_upper=False).run().rank
 
 
 def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
@@ -168,7 +168,7 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
     check_balls_size(2 * rows, tokens, architecture)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
     samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
-    return certify_rank(jacobian(full_blocks(weights.to(balls)), samples), balls.precision).rank
+    return certify_rank(sampled_jacobian(full_blocks(weights.to(balls)), samples), balls.precision).rank
 
 
 def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Samples:
@@ -221,7 +221,7 @@ def _measure(weights: Weights, most: int, seed: int) -> Rank:
         if found and rows * len(units) > MAX_ENTRIES:
             break
         with np.errstate(all="ignore"):
-            J = jacobian(network, _float_samples(weights, rows, tokens, seed + doubling)) * units
+            J = sampled_jacobian(network, _float_samples(weights, rows, tokens, seed + doubling)) * units
             sizes = np.linalg.norm(J, axis=1)
         finite = np.isfinite(sizes)
         if 2 * np.count_nonzero(finite) < rows:

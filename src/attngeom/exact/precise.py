@@ -78,7 +78,7 @@ def null_vector(rows: Array, domain: Domain) -> NullVector:
         return NullVector(domain.convert(approximate / approximate[lead]), 0.0)
     vector = domain.zeros((n,))
     vector[others] = solution[:, 0]
-    vector[lead] = domain.eye(1)[0, 0]
+    vector[lead] = domain.one
     return NullVector(vector, separation)
 
 

@@ -65,11 +65,10 @@ def find_float_heads(
         U, R, ranks = np.eye(source.d), np.eye(source.d), (full, full)
         n = m = source.d
     else:
-        (U, rank_U), (R, rank_R) = (
-            _basis(np.concatenate(list(side), axis=1), noise) for side in (T, np.swapaxes(T, 1, 2))
-        )
-        ranks = rank_U, rank_R
-        n, m = rank_U.value, rank_R.value
+        left, right = (np.concatenate(list(side), axis=1) for side in (T, np.swapaxes(T, 1, 2)))
+        U, R = (lapack.svd(wide, full_matrices=False)[0] for wide in (left, right))
+        ranks = measured_rank(left, RR, noise), measured_rank(right, RR, noise)
+        n, m = ranks[0].value, ranks[1].value
     if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
         gaps = " and ".join("none" if rank.gap is None else f"{rank.gap:.0e}" for rank in ranks)
         return Failure(stage="ranks", reason=f"the flattening ranks are not clear (gaps {gaps}); give the sizes")
@@ -93,11 +92,6 @@ def find_float_heads(
         if head is not None:
             rest -= head[1] @ fresh @ head[0]
     return FloatHeads(found, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
-
-
-def _basis(wide: Array, noise: float) -> tuple[Array, Rank]:
-    """Left singular vectors of a wide matrix, and its rank."""
-    return lapack.svd(wide, full_matrices=False)[0], measured_rank(wide, RR, noise)
 
 
 def _split_block(

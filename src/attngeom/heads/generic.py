@@ -124,22 +124,18 @@ def _draw(d: int, d_out: int, a: int, v: int, field: PrimeField, rng: np.random.
     return O, W, K, Q
 
 
-def _product_rows(left: Array, right: Array, field: PrimeField) -> Array:
+def _product_rows(left: Array, right: Array) -> Array:
     """The derivatives of left·right along the entries of left, then of right, as rows."""
-    (p, r), q = left.shape, right.shape[1]
-    by_left = np.zeros((p, r, p, q), dtype=np.int64)
-    by_left[np.arange(p), :, np.arange(p), :] = right[None]
-    by_right = np.zeros((r, q, p, q), dtype=np.int64)
-    by_right[:, np.arange(q), :, np.arange(q)] = left.T[None]
-    return np.concatenate([by_left.reshape(p * r, p * q), by_right.reshape(r * q, p * q)])
+    p, q = left.shape[0], right.shape[1]
+    return np.concatenate([np.kron(np.eye(p, dtype=np.int64), right), np.kron(left.T, np.eye(q, dtype=np.int64))])
 
 
 def _tangent_rows(O: Array, W: Array, K: Array, Q: Array, field: PrimeField) -> Array:
     """The derivatives of the table of quadrics along all entries of O, W, Kᵀ, Q, as rows."""
     V, A = field.matmul(O, W), field.matmul(K.T, Q)
     d_out, d = V.shape
-    along_V = _product_rows(O, W, field).reshape(-1, d_out, d)
-    along_A = _product_rows(K.T, Q, field).reshape(-1, d, d)
+    along_V = _product_rows(O, W).reshape(-1, d_out, d)
+    along_A = _product_rows(K.T, Q).reshape(-1, d, d)
     parts = [quadric_table(A, change, field).ravel() for change in along_V]
     parts += [quadric_table(change, V, field).ravel() for change in along_A]
     return np.stack(parts)
@@ -151,7 +147,7 @@ def _second_derivatives(omega: Array, O: Array, W: Array, K: Array, Q: Array, fi
     d_out, d = V.shape
     # Ω[n, k; l, m], symmetric in k and l: the form is Σ Ω V_nk A_lm.
     form = np.transpose(omega[:, :, pair_index(d)], (0, 2, 3, 1)).reshape(d_out * d, d * d)
-    along_V, along_A = _product_rows(O, W, field), _product_rows(K.T, Q, field)
+    along_V, along_A = _product_rows(O, W), _product_rows(K.T, Q)
     cross = field.matmul(field.matmul(along_V, form), along_A.T)
     on_V = field.matmul(form, A.reshape(-1, 1)).reshape(d_out, d)
     on_A = field.matmul(V.reshape(1, -1), form).reshape(d, d)
@@ -162,9 +158,7 @@ def _second_derivatives(omega: Array, O: Array, W: Array, K: Array, Q: Array, fi
 def _mixed_block(gradient: Array, r: int) -> Array:
     """The Hessian of ⟨gradient, L R⟩ in the entries of L (p×r) and R (r×q)."""
     p, q = gradient.shape
-    mixed = np.zeros((p, r, r, q), dtype=np.int64)
-    for j in range(r):
-        mixed[:, j, j, :] = gradient
-    mixed = mixed.reshape(p * r, r * q)
-    zero = np.zeros
-    return np.block([[zero((p * r, p * r), dtype=np.int64), mixed], [mixed.T, zero((r * q, r * q), dtype=np.int64)]])
+    mixed = np.einsum("ij,kl->iklj", gradient, np.eye(r, dtype=np.int64)).reshape(p * r, r * q)
+    hessian = np.zeros(((p + q) * r,) * 2, dtype=np.int64)
+    hessian[: p * r, p * r :], hessian[p * r :, : p * r] = mixed, mixed.T
+    return hessian

@@ -104,17 +104,9 @@ def _unpack(row: Array, n: int, m: int) -> Endomorphism:
 
 def _equations_mod(slices: Array, p: int) -> Array:
     """The equations X C − C Y = 0 for some matrices C, in the entries of X and Y, mod p."""
-    field = GF(p)
-    residues = field.convert(slices)
-    count, n, m = residues.shape
-    rows = np.zeros((count, n, m, n * n + m * m), dtype=np.int64)
-    for i in range(n):
-        # (X C)_ij = Σ_k X_ik C_kj
-        rows[:, i, :, i * n : (i + 1) * n] = np.swapaxes(residues, 1, 2)
-    for j in range(m):
-        # (C Y)_ij = Σ_k C_ik Y_kj
-        rows[:, :, j, n * n + j :: m] = (-residues) % p
-    return rows.reshape(count * n * m, -1)
+    residues = GF(p).convert(slices)
+    one, other = (np.eye(size, dtype=np.int64) for size in residues.shape[1:])
+    return np.block([[np.kron(one, C.T), np.kron(-C % p, other)] for C in residues])
 
 
 def _commute(basis: Array, C: Array) -> bool:

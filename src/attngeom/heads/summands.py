@@ -70,20 +70,16 @@ def decompose(table: Array, seed: int = 0) -> Decomposition | None:
     basis = commutant(pencil.C, seed)
     if basis is None:
         return None
-    summands = split_summands(basis, seed)
+    n, m = pencil.shape
+    summands = _split(basis, QQ.eye(n), QQ.eye(m), QQ.eye(n), QQ.eye(m), np.random.default_rng(seed))
     tables = [sandwich(pencil.U, summand.table(pencil.C), pencil.R) for summand in summands]
     return Decomposition(pencil, basis, summands, tables, [split_layer(part, QQ) for part in tables])
-
-
-def split_summands(basis: list[Endomorphism], seed: int = 0) -> list[Summand]:
-    """Summands that are as small as was found, from a basis of the algebra of endomorphisms."""
-    n, m = len(basis[0][0]), len(basis[0][1])
-    return _split(basis, QQ.eye(n), QQ.eye(m), QQ.eye(n), QQ.eye(m), np.random.default_rng(seed))
 
 
 def _split(
     basis: list[Endomorphism], E: Array, F: Array, E_inverse: Array, F_inverse: Array, rng: np.random.Generator
 ) -> list[Summand]:
+    """Summands that are as small as was found, from a basis of the algebra of endomorphisms."""
     if len(basis) == 1:
         return [Summand(E, F, E_inverse, F_inverse, "brick")]
     modulus: fmpq_poly | None = None

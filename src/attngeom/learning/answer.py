@@ -17,7 +17,7 @@ from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax
 from attngeom.learning.pairs import Pair, PairFinding
-from attngeom.learning.single import one_layer
+from attngeom.learning.single import single_layer
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
@@ -118,15 +118,21 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     >>> learning_coefficient(w).value, learning_coefficient(w).theorem
     (Fraction(11, 4), 'A1.3')
     """
-    _check_domain(weights)
-    sample = None if inputs is None else _read_inputs(inputs, weights)
+    domain = weights.domain
+    if not domain.is_real:
+        # λ is about volumes of real parameters.
+        raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
     blocks = head_blocks(weights)
-    found = _find(weights, blocks, seed, sample)
+    if inputs is not None:
+        found = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
+    else:
+        theorems = single_layer(weights, blocks[0]) or deep_softmax(weights, blocks)
+        found = theorems or by_ranks(weights, blocks, seed, None)
     measured = tuple(rank for heads in blocks for head in heads for rank in head.measured if not rank.is_exact)
     clear = found.is_clear and all(rank.is_clear for rank in measured)
     standing: Standing = "undecided" if found.pair is None else "theorem" if not found.witness else "proven"
     reason = found.reason
-    if weights.domain.rounds and found.pair is not None:
+    if domain.rounds and found.pair is not None:
         standing = "estimate" if clear else "undecided"
         reason += "; ranks of floats are measured" if clear else "; but singular values show no clear gap"
     pair = found.pair if standing != "undecided" else None
@@ -134,7 +140,7 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     if upper is None:
         assert found.pair is not None
         lower = upper = found.pair.value
-    if weights.domain.rounds:
+    if domain.rounds:
         # Measured ranks bound nothing.
         lower, upper = Fraction(0), Fraction(weights.architecture.num_parameters, 2)
     return LearningCoefficient(
@@ -153,13 +159,6 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     )
 
 
-def _find(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array | None) -> PairFinding:
-    """The first theorem that says something."""
-    if sample is not None:
-        return _on_sample(weights, blocks, seed, sample)
-    return one_layer(weights, blocks[0]) or deep_softmax(weights, blocks) or by_ranks(weights, blocks, seed, None)
-
-
 def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> PairFinding:
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
@@ -167,7 +166,7 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
         rows = context_products(sample, architecture.causal, weights.domain)
         table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
-            return one_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)
+            return single_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)
     return by_ranks(weights, blocks, seed, sample)
 
 
@@ -180,13 +179,6 @@ def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: PairFind
     if found.theorem == "A1.2" and single and blocks[0][0].attention.rank == blocks[0][0].value.rank == 1:
         return f"{words}; not aligned"
     return words
-
-
-def _check_domain(weights: Weights) -> None:
-    """Real weights: λ is about volumes of real parameters."""
-    domain = weights.domain
-    if not domain.is_real:
-        raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
 
 
 def _read_inputs(inputs: Any, weights: Weights) -> Array:

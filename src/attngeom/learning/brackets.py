@@ -30,7 +30,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class LieRank:
+class BracketRank:
     """A proven lower bound for the rank of the Lie algebra at generic weights, with independent fields as witness.
 
     Weights are drawn mod ``prime`` from ``seed``, samples (inputs, cotangents, formal attention) from ``seed`` + 1.
@@ -46,7 +46,7 @@ class LieRank:
     brackets: tuple[Pair, ...]
 
 
-def lie_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BLAS_PRIME) -> LieRank:
+def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BLAS_PRIME) -> BracketRank:
     """The rank mod p of {∇f} and of first brackets [∇f, ∇g] at one point: at most the generic rank over R.
 
     Attention that is not polynomial is formal, as in :mod:`attngeom.dimensions.jacobian`: exponentials of the scores of
@@ -54,7 +54,7 @@ def lie_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BL
     mod p is one over the field of functions. Fewer tokens than t lose nothing that is true for t: further ones are
     zero, later or not attended to. The search stops at ``target``.
 
-    >>> lie_rank(Architecture((3, 3), 3), 20).value
+    >>> bracket_rank(Architecture((3, 3), 3), 20).value
     20
     """
     field, tokens = BalancedField(p), sample_tokens(architecture)
@@ -74,7 +74,7 @@ def lie_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BL
         labels += [(hub, int(n)) for n in others]
         found = Elimination(np.concatenate(rows), p, keep_upper=False).run()
     chosen = [labels[place] for place in sorted(found.order[: found.rank])]
-    return LieRank(
+    return BracketRank(
         found.rank,
         p,
         seed,

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
-from attngeom.learning.brackets import LieRank, lie_rank
+from attngeom.learning.brackets import BracketRank, bracket_rank
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.factor import LinearFactor, Slot
@@ -169,7 +169,7 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
         return Laws(
             standing=standing, reason=reason, seed=seed, architecture=architecture, quantities=laws, count=count
         )
-    rank = lie_rank(architecture, parameters - count, seed, _prime(architecture))
+    rank = bracket_rank(architecture, parameters - count, seed, _prime(architecture))
     most = parameters - rank.value
     if most < count:
         raise ArithmeticError(f"{count} laws are independent, but at most {most} exist for {architecture}")
@@ -229,16 +229,12 @@ def differentials(weights: Weights, laws: tuple[Law, ...]) -> Array:
     number = 0
     for law in laws:
         for i, j in combinations_with_replacement(range(law.factor.size), 2):
-            for place, change in law.factor.tangent(_symmetric(law.factor.size, i, j, domain), tensors, domain).items():
+            unit = domain.zeros((law.factor.size, law.factor.size))
+            unit[i, j] = unit[j, i] = domain.one
+            for place, change in law.factor.tangent(unit, tensors, domain).items():
                 rows[number, slots[place]] = change.ravel()
             number += 1
     return rows
-
-
-def _symmetric(size: int, i: int, j: int, domain: Domain) -> Array:
-    matrix = domain.zeros((size, size))
-    matrix[i, j] = matrix[j, i] = domain.one
-    return matrix
 
 
 def count_independent(architecture: Architecture, laws: tuple[Law, ...], seed: int) -> tuple[int | None, str]:
@@ -279,7 +275,7 @@ def _prime(architecture: Architecture) -> int:
     return next(p for p in primes_from(BLAS_PRIME) if all(part % p for part in parts))
 
 
-def _certify(architecture: Architecture, count: int, rank: LieRank) -> Certificate:
+def _certify(architecture: Architecture, count: int, rank: BracketRank) -> Certificate:
     """What :mod:`attngeom.verification.laws` rechecks: a point mod p and independent fields there."""
     claim = {"kind": "laws", "architecture": architecture.to_json(), "count": count}
     witness = {

@@ -26,7 +26,7 @@ BOUNDED = {Softmax.name: "A2", Sigmoid.name: "A3"}
 IMMERSION = "K is of the order of ‖A − A_0‖² + ‖V − V_0‖²"
 
 
-def one_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
+def single_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
     """What the theorems on one layer say; None if they say nothing."""
     architecture, rule = weights.architecture, weights.architecture.rule
     if architecture.num_layers > 1:

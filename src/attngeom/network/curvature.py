@@ -45,7 +45,10 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
     for layer, before, inside, own in reversed(motions):
         gradients = layer.pull(cotangent)
         bent = list(_bend(layer, np.asarray(before), inside, cotangent, change, iter(own)))
-        found = [_product_rule(g, dg, domain) for g, dg in zip(gradients, bent)] + found
+        # The derivative of barᵀ source.
+        found = [
+            _bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent)
+        ] + found
         change = _bend_input(layer, change, gradients, bent, own)
         cotangent = layer.pull_input(cotangent, gradients)
     return found
@@ -79,11 +82,6 @@ def _bend(
         yield Gradient(_bilinear(trace.P, dP, mixed, dbar, domain), dX)
         if O is not None:
             yield Gradient(change, dmixed)
-
-
-def _product_rule(gradient: Gradient, change: Gradient, domain: Domain) -> Array:
-    """The derivative of barᵀ source."""
-    return _bilinear(swap(gradient.bar), swap(change.bar), gradient.source, change.source, domain)
 
 
 def _bend_input(

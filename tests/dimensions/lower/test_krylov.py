@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attngeom.dimensions import dimension, krylov_lower_bound, upper_bound
-from attngeom.dimensions.jacobian import jacobian, random_samples
+from attngeom.dimensions.jacobian import random_samples, sampled_jacobian
 from attngeom.dimensions.lower.krylov import ClearedJacobian
 from attngeom.dimensions.slices import random_slice
 from attngeom.errors import SizeError
@@ -38,7 +38,7 @@ def test_forward_and_reverse_derivatives_agree(architecture):
     operator = ClearedJacobian(architecture, BLAS_PRIME, 2, samples=5)
     network, field = operator.network, operator.field
     samples = random_samples(network, operator.samples, operator.tokens, seed=3)
-    matrix = jacobian(network, samples)
+    matrix = sampled_jacobian(network, samples)
     vector = field.random((operator.size,), np.random.default_rng(4))
     pushed = operator.push_forward(vector)
     paired = field.reduce(field.times(samples.C, pushed).sum(axis=(1, 2)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.slices import slice_weights
 from attngeom.errors import SizeError
@@ -40,7 +40,7 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0) -> L
     # Normal inputs keep the scores moderate: integer inputs would make softmax one-hot and the matrix singular.
     points = random_samples(slice_weights(weights, RR), 2 * rows, tokens, seed + 1)
     exact = Samples(balls.convert(points.X), balls.convert(points.C), None)
-    certified = certify_rank(jacobian(network, exact), balls.precision)
+    certified = certify_rank(sampled_jacobian(network, exact), balls.precision)
     columns = network.columns[list(certified.columns)]
     return LowerBound(
         standing="proven",

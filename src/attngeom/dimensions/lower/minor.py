@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.dimensions.effective import effective_widths
-from attngeom.dimensions.jacobian import jacobian, random_samples
+from attngeom.dimensions.jacobian import random_samples, sampled_jacobian
 from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, TOKENS, LowerBound, sample_tokens
 from attngeom.dimensions.slices import random_slice
 from attngeom.errors import SizeError
@@ -36,7 +36,7 @@ def minor_lower_bound(
         raise SizeError(
             f"a {rows:,}×{network.num_columns:,} Jacobian was asked for; use the krylov method for this size"
         )
-    matrix = jacobian(network, random_samples(network, rows, tokens, seed + 1))
+    matrix = sampled_jacobian(network, random_samples(network, rows, tokens, seed + 1))
     elimination = Elimination(matrix, p, keep_upper=False).run()
     chosen = np.sort(elimination.order[: elimination.rank])
     columns = network.columns[elimination.columns]

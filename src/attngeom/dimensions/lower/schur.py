@@ -18,7 +18,7 @@ from math import ceil
 import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
-from attngeom.dimensions.jacobian import Samples, jacobian, random_samples
+from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.bound import SPARE_ROWS, LowerBound
 from attngeom.dimensions.slices import SlicedNetwork, count_columns, random_slice
 from attngeom.exact.domains import Array, BalancedField
@@ -41,11 +41,6 @@ def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
     )
     # Only the number of columns is used from here on.
     return replace(network, blocks=blocks, columns=np.arange(sum(block.num_free for block in blocks)))
-
-
-def count_features(network: SlicedNetwork) -> int:
-    """The length r of the vectors b: the columns of the last V, or of all O side by side."""
-    return sum((head.V if head.O is None else head.O).shape[1] for head in network.layers[-1])
 
 
 def last_features(network: SlicedNetwork, samples: Samples) -> Array:
@@ -118,7 +113,8 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int, 
     """r d_l plus the rank mod p of the cleared rows, for as many of them as the target needs; 0 if B is singular."""
     network, field = random_slice(architecture, p, seed), BalancedField(p)
     held, d_out = hold_last_map(network), architecture.widths[-1]
-    size = count_features(network)
+    # The length r of the vectors b: the columns of the last V, or of all O side by side.
+    size: int = sum((head.V if head.O is None else head.O).shape[1] for head in network.layers[-1])
     pivot = random_samples(network, size + SPARE_ROWS, tokens, seed + 1)
     features = last_features(network, _one_row_cotangents(pivot, np.zeros(len(pivot.X), dtype=np.intp)))
     independent = Elimination(features.copy(), p, keep_upper=False).run()
@@ -131,11 +127,11 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int, 
     others = random_samples(network, d_out * each, tokens, seed + 2)
     others = _one_row_cotangents(others, np.repeat(np.arange(d_out), each))
     clear = field.matmul(last_features(network, others), inverse).reshape(d_out, each, size)
-    matrix = jacobian(held, others)
+    matrix = sampled_jacobian(held, others)
     cleared = matrix.reshape(d_out, each, held.num_columns)
     step = max(1, MAX_PIVOT_ENTRIES // max(1, size * held.num_columns))
     for start in range(0, d_out, step):
         rows = slice(start, start + step)
-        pivots = np.swapaxes(jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)
+        pivots = np.swapaxes(sampled_jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)
         field.subtract_product(cleared[rows], clear[rows], pivots)
     return size * d_out + Elimination(matrix, p, keep_upper=False).run().rank

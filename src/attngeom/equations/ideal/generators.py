@@ -93,7 +93,7 @@ def highest_weight_vectors(
     engine = WeightEngine(variety, seed=seed)
     space = engine.table.space(degree, weight)
     raising = raising_operators(engine.table, degree, weight)
-    stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.transpose() for E in raising)])
+    stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.T.toarray() for E in raising)])
     count = engine.kernel(degree, weight).rank + SPARE_POINTS
 
     def equations(p: int) -> Array:
@@ -245,7 +245,7 @@ class ModuleExpansion:
                     continue
                 lowering = operator(self.table, degree, above, group, s, s + 1)
                 if lowering is not None:
-                    rows.append(lowering.apply(self.basis(dominant(above))))
+                    rows.append(self.basis(dominant(above)) @ lowering)
         return rows
 
     def spaces(self) -> Iterator[ModuleSpace]:

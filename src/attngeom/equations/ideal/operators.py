@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attngeom.equations.ideal.coordinates import Coordinate, coordinates
-from attngeom.equations.ideal.monomials import MonomialTable, group_equal
+from attngeom.equations.ideal.monomials import MonomialTable
 from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
 from attngeom.exact.partitions import Weight
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def replace_index(variety: Variety, group: int, old: int, new: int) -> list[list[tuple[int, int]]]:
@@ -57,36 +60,15 @@ def shift(weight: Weight, group: int, old: int, new: int) -> Weight | None:
     return (*weight[:group], tuple(part), *weight[group + 1 :])
 
 
-@dataclass(frozen=True, eq=False)
-class Operator:
-    """A linear map of monomial spaces: monomial ``rows[i]`` goes to ``values[i]`` times ``columns[i]``, added up."""
-
-    rows: Array
-    columns: Array
-    values: Array
-    shape: tuple[int, int]
-
-    def apply(self, vectors: Array) -> Array:
-        """The images of row vectors."""
-        images = np.zeros((len(vectors), self.shape[1]), dtype=np.int64)
-        if len(self.rows):
-            order, starts = group_equal(self.columns)
-            terms = vectors[:, self.rows[order]] * self.values[order]
-            images[:, self.columns[order[starts]]] = np.add.reduceat(terms, starts, axis=1)
-        return images
-
-    def transpose(self) -> Array:
-        """The dense matrix that multiplies column vectors."""
-        matrix = np.zeros(self.shape[::-1], dtype=np.int64)
-        np.add.at(matrix, (self.columns, self.rows), self.values)
-        return matrix
-
-
-def operator(table: MonomialTable, degree: int, weight: Weight, group: int, old: int, new: int) -> Operator | None:
+def operator(
+    table: MonomialTable, degree: int, weight: Weight, group: int, old: int, new: int
+) -> sparse.csr_matrix | None:
     """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
 
-    The image is in the order of :meth:`MonomialTable.factors_of` if its weight is not dominant.
+    Its rows are the images. These are in the order of :meth:`MonomialTable.factors_of` if their weight is not dominant.
     """
+    from scipy import sparse  # slow to load, and few commands need it
+
     target = shift(weight, group, old, new)
     if target is None:
         return None
@@ -100,10 +82,10 @@ def operator(table: MonomialTable, degree: int, weight: Weight, group: int, old:
     moved[np.arange(len(row)), position] = goals[term, before]
     keys = table.encode(np.sort(moved, axis=1))
     columns = order[np.searchsorted(image_keys, keys, sorter=order)]
-    return Operator(row, columns, factors[term, before], (len(source), len(image_keys)))
+    return sparse.csr_matrix((factors[term, before], (row, columns)), shape=(len(source), len(image_keys)))
 
 
-def raising_operators(table: MonomialTable, degree: int, weight: Weight) -> list[Operator]:
+def raising_operators(table: MonomialTable, degree: int, weight: Weight) -> list[sparse.csr_matrix]:
     """The simple raising operators s+1 → s of all groups on one weight space."""
     steps = [(group, s) for group, size in enumerate(table.variety.groups) for s in range(size - 1)]
     found = (operator(table, degree, weight, group, s + 1, s) for group, s in steps)

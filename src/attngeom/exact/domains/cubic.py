@@ -35,7 +35,7 @@ class CubicNumber(AlgebraicNumber):
         precision = 64
         while True:
             with Balls(precision).working():
-                root = self.field.least_real_root(precision)
+                root = _least_real_root(self.field.modulus, precision)
                 a, b, c = (arb(x) for x in self.coefficients)
                 value = a + root * (b + root * c)
             if value > 0 or value < 0:
@@ -90,10 +90,6 @@ class CubicField(ExtensionField):
     def reciprocal(self, x: Coefficients) -> Coefficients:
         return _coefficients(fmpq_poly(list(x)).xgcd(self.polynomial)[1])
 
-    def least_real_root(self, precision: int) -> arb:
-        """An enclosure of the least real root of the modulus; a cubic has at least one."""
-        return _least_real_root(self.modulus, precision)
-
 
 def _coefficients(polynomial: fmpq_poly) -> Coefficients:
     return tuple(polynomial[k] for k in range(3))
@@ -106,7 +102,10 @@ def _polynomial(modulus: tuple[fmpq, ...]) -> fmpq_poly:
 
 @lru_cache(maxsize=64)
 def _least_real_root(modulus: tuple[fmpq, ...], precision: int) -> arb:
-    # FLINT isolates the roots: enclosures are disjoint, and those of real roots have imaginary part 0 exactly.
+    """An enclosure of the least real root of a cubic, which has at least one.
+
+    FLINT isolates the roots: enclosures are disjoint, and those of real roots have imaginary part 0 exactly.
+    """
     with Balls(precision).working():
         roots: Any = _polynomial(modulus).numer().complex_roots()
         real: list[arb] = [root.real for root, _ in roots if root.imag == 0]

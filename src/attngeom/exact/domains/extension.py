@@ -171,10 +171,6 @@ class ExtensionField(Domain):
         except ZeroDivisionError:
             raise no_inverse() from None
 
-    def _times_theta(self, parts: tuple[Array, ...]) -> tuple[Array, ...]:
-        *low, high = parts
-        return tuple(x - c * high for x, c in zip((QQ.zeros(high.shape), *low), self.minimal_polynomial()))
-
     def to_rational(self, a: Array) -> Array:
         """The km×kn rational matrix of multiplication by a: a_ij θ^c is column c of block (i, j)."""
         k = self.degree
@@ -183,7 +179,9 @@ class ExtensionField(Domain):
         for c in range(k):
             for r in range(k):
                 out[r::k, c::k] = parts[r]
-            parts = self._times_theta(parts)
+            # Times θ: θ^k is the combination of lower powers that the minimal polynomial says.
+            *low, high = parts
+            parts = tuple(x - p * high for x, p in zip((QQ.zeros(high.shape), *low), self.minimal_polynomial()))
         return out
 
     def from_rational(self, a: Array) -> Array:

@@ -34,7 +34,7 @@ def matrix_to_json(array: Array, domain: Domain) -> list[Any]:
 def symmetry_to_json(symmetry: Symmetry) -> dict[str, Any]:
     """The JSON object of a group element; see :mod:`attngeom.network.symmetry.element` for how it acts."""
     domain = symmetry.domain
-    one = domain.format(domain.eye(1)[0, 0])
+    one = domain.format(domain.one)
     layers: list[dict[str, Any]] = [
         {"permutation": [], "heads": [{"C": None, "scale": one, "B": None} for _ in range(layer.heads)]}
         for layer in symmetry.architecture.layers
