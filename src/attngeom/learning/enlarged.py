@@ -87,13 +87,10 @@ class Enlarged:
         with domain.working():
             passes = Passes.at(self.heads(), X, architecture.rule, domain, architecture.residual)
             columns: list[Array] = []
-            for index in reversed(range(architecture.num_layers)):
-                layer = passes.layers[index]
-                gradients = layer.pull(C)
-                found = self._columns(index, gradients, layer.X, C)
+            indices = reversed(range(architecture.num_layers))
+            for index, (layer, bar, gradients) in zip(indices, passes.backward(C)):
+                found = self._columns(index, gradients, layer.X, bar)
                 columns = [part.reshape(len(X), -1) for part in found] + columns
-                if index:
-                    C = layer.pull_input(C, gradients)
             return np.concatenate(columns, axis=1)
 
     def _columns(self, index: int, gradients: list[Gradient], X: Array, C: Array) -> Iterator[Array]:

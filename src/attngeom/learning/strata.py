@@ -88,40 +88,35 @@ def learning_table(architecture: Architecture) -> LearningTable:
     )
 
 
-def _check_size(P: int, H: int, N: int) -> None:
-    """SizeError if the pairs of ranks of two factors alone are too many."""
-    if (least := (min(P, H) + 1) * (min(H, N) + 1)) > MAX_STRATA:
+def _check_size(least: int) -> None:
+    if least > MAX_STRATA:
         raise SizeError(f"{least:,} or more rank strata; ask for single weights, or give smaller widths")
 
 
-def _attention_blocks(layer: LayerShape, name: str) -> Iterator[Block]:
-    _check_size(layer.d_in, layer.attention, layer.d_in)
-    for point in product_points(layer.d_in, layer.attention, layer.d_in):
-        yield Block(name, layer.d_in, layer.d_in, point.rank, point)
-
-
-def _value_blocks(layer: LayerShape) -> Iterator[Block]:
-    if layer.value_width is None:
-        for rank in range(min(layer.d_in, layer.d_out) + 1):
-            yield Block("V", layer.d_out, layer.d_in, rank, None)
+def _blocks(name: str, P: int, H: int | None, N: int) -> Iterator[Block]:
+    """All points of a P×N matrix, one matrix or a product of inner width H, up to changes of basis."""
+    if H is None:
+        yield from (Block(name, P, N, rank, None) for rank in range(min(P, N) + 1))
         return
-    _check_size(layer.d_out, layer.value_width, layer.d_in)
-    for point in product_points(layer.d_out, layer.value_width, layer.d_in):
-        yield Block("V", layer.d_out, layer.d_in, point.rank, point)
+    # The pairs of ranks of the two factors alone.
+    _check_size((min(P, H) + 1) * (min(H, N) + 1))
+    yield from (Block(name, P, N, point.rank, point) for point in product_points(P, H, N))
+
+
+def _attention_blocks(layer: LayerShape, name: str) -> Iterator[Block]:
+    return _blocks(name, layer.d_in, layer.attention, layer.d_in)
 
 
 def _combine(*choices: Iterator[Block]) -> Iterator[tuple[Block, ...]]:
     """All combinations of blocks; SizeError before the first one if there are too many."""
     lists = [list(islice(blocks, MAX_STRATA + 1)) for blocks in choices]
-    count = prod(len(blocks) for blocks in lists)
-    if count > MAX_STRATA:
-        raise SizeError(f"{count:,} or more rank strata; ask for single weights, or give smaller widths")
+    _check_size(prod(len(blocks) for blocks in lists))
     return product(*lists)
 
 
 def _strata(architecture: Architecture) -> Iterator[Stratum]:
     layer = architecture.layer(0)
-    for A, V in _combine(_attention_blocks(layer, "A"), _value_blocks(layer)):
+    for A, V in _combine(_attention_blocks(layer, "A"), _blocks("V", layer.d_out, layer.value_width, layer.d_in)):
         head = HeadBlocks(A, V, ())
         words = f"{A.words}, {V.words}"
         if not architecture.rule.is_polynomial:

@@ -38,19 +38,17 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
     for layer in passes.layers:
         own = [next(remaining) for trace in layer.traces for _ in trace.head.tensors]
         moved, changes = layer.move(dX, iter(own))
-        motions.append((layer, dX, changes, own))
+        motions.append((np.asarray(dX), changes, own))
         dX = moved
     change = domain.zeros((*lead, *cotangent.shape))
     found: list[Array] = []
-    for layer, before, inside, own in reversed(motions):
-        gradients = layer.pull(cotangent)
-        bent = list(_bend(layer, np.asarray(before), inside, cotangent, change, iter(own)))
+    for (layer, bar, gradients), (before, inside, own) in zip(passes.backward(cotangent), reversed(motions)):
+        bent = list(_bend(layer, before, inside, bar, change, iter(own)))
         # The derivative of barᵀ source.
         found = [
             _bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent)
         ] + found
         change = _bend_input(layer, change, gradients, bent, own)
-        cotangent = layer.pull_input(cotangent, gradients)
     return found
 
 

@@ -193,10 +193,12 @@ class Passes:
 
     def pull(self, cotangent: Array) -> list[Gradient]:
         """The gradients of ⟨cotangent, output⟩ along all tensors."""
-        found: list[Gradient] = []
-        for index in reversed(range(len(self.layers))):
-            gradients = self.layers[index].pull(cotangent)
+        return [gradient for _, _, gradients in [*self.backward(cotangent)][::-1] for gradient in gradients]
+
+    def backward(self, cotangent: Array) -> Iterator[tuple[Layer, Array, list[Gradient]]]:
+        """The layers from the last one on, each with the cotangent of its output and its gradients."""
+        for index, layer in reversed(list(enumerate(self.layers))):
+            gradients = layer.pull(cotangent)
+            yield layer, cotangent, gradients
             if index:
-                cotangent = self.layers[index].pull_input(cotangent, gradients)
-            found = gradients + found
-        return found
+                cotangent = layer.pull_input(cotangent, gradients)

@@ -175,7 +175,9 @@ HeadMatrices = tuple[RankedMatrix, RankedMatrix]
 def _matrices(head: Head) -> HeadMatrices:
     """Both matrices of a head with their ranks over Q."""
     A = _factored(head.K.T, head.Q)
-    return A, _free(head.V) if head.O is None else _factored(head.O, head.V)
+    if head.O is None:
+        return A, RankedMatrix(len(head.V), head.V.shape[1], _rank(head.V))
+    return A, _factored(head.O, head.V)
 
 
 def _afford_ranks(weights: Weights) -> None:
@@ -192,10 +194,6 @@ def _afford_ranks(weights: Weights) -> None:
 def _rank(a: Array) -> int:
     afford_elimination(min(a.shape), height(a.ravel()))
     return QQ.rank(a)
-
-
-def _free(a: Array) -> RankedMatrix:
-    return RankedMatrix(a.shape[0], a.shape[1], _rank(a))
 
 
 def _factored(left: Array, right: Array) -> RankedMatrix:

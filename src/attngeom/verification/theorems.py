@@ -7,6 +7,7 @@ parametrization one after another; the code that answers uses closed formulas.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attngeom.network.architecture import Architecture
@@ -44,26 +45,14 @@ def _heads(architecture: Architecture) -> int:
     return total
 
 
-def _require_kind(architecture: Architecture, kind: str) -> None:
-    require(architecture.kind == kind, f"{kind} attention is required")
-
-
 def _network(architecture: Architecture, kind: str) -> int:
     """The pairs (M, L) of a network of one head."""
-    _require_kind(architecture, kind)
+    require(architecture.kind == kind, f"{kind} attention is required")
     free = all(x.value_width is None or x.value_width >= min(x.d_in, x.d_out) for x in architecture.layers)
     plain = architecture.heads == 1 and free and not architecture.residual
     require(plain, "one head with a free value map and no skip connection are required")
     require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
     return _flags(architecture)
-
-
-def _softmax_network(architecture: Architecture) -> int:
-    return _network(architecture, "softmax")
-
-
-def _sigmoid_network(architecture: Architecture) -> int:
-    return _network(architecture, "sigmoid")
 
 
 def _lightning_network(architecture: Architecture) -> int:
@@ -75,7 +64,7 @@ def _lightning_network(architecture: Architecture) -> int:
 
 
 def _residual_softmax(architecture: Architecture) -> int:
-    _require_kind(architecture, "softmax")
+    require(architecture.kind == "softmax", "softmax attention is required")
     require(architecture.residual and architecture.tokens >= 2, "a skip connection and two tokens are required")
     return _heads(architecture)
 
@@ -131,14 +120,14 @@ def _linear_softmax(architecture: Architecture) -> int:
 
 
 THEOREMS: dict[str, Callable[[Architecture], int]] = {
-    "softmax-network": _softmax_network,
+    "softmax-network": partial(_network, kind="softmax"),
     "lightning-network": _lightning_network,
     "residual-softmax": _residual_softmax,
     "softmax-heads": _softmax_heads,
     "softmax-bottleneck": _softmax_bottleneck,
     "lightning-heads": _lightning_heads,
     "linear-softmax": _linear_softmax,
-    "sigmoid-network": _sigmoid_network,
+    "sigmoid-network": partial(_network, kind="sigmoid"),
     "sigmoid-heads": _sigmoid_heads,
 }
 

@@ -16,6 +16,7 @@ from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import encode_monomials, group_equal, repetition_factorials
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, plethysm
+from attngeom.equations.ideal.weight_spaces import SPARE_POINTS
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
@@ -24,7 +25,6 @@ from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, Weight, pad, partitions, strip
 from attngeom.exact.primes import WORD_PRIME
 
-SPARE_POINTS = 8
 FIRST_POINTS = 64
 
 
