@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.output import print_json, print_pairs, print_text
+from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
 
 CONFIG = "adapter_config.json"
@@ -28,13 +28,10 @@ def inspect_adapter(path: Path, json: bool) -> None:
     from attngeom.models.adapters import open_adapter
 
     found = open_adapter(path)
-    if json:
-        print_json(found.to_json())
-        return
     about = {"parameters": f"{found.parameters:,}", "redundancy": f"{found.redundancy:,} (theorem)"}
-    print_pairs(f"LoRA adapter, {len(found.pairs)} modules", about)
-    for pair in found.pairs.values():
-        print_text(f"  {pair.module}: {pair.rows} × {pair.columns}, rank {pair.rank}, GL({pair.rank})")
+    lines = (f"  {x.module}: {x.rows} × {x.columns}, rank {x.rank}, GL({x.rank})" for x in found.pairs.values())
+    title = f"LoRA adapter, {len(found.pairs)} modules"
+    print_answer(json, found.to_json(), pairs(title, about), *map(prose, lines))
 
 
 def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> int:
@@ -42,10 +39,7 @@ def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> in
     from attngeom.models.adapters import compare_adapters, open_adapter
 
     found = compare_adapters(open_adapter(one), open_adapter(other), seed=seed)
-    if json:
-        print_json(found.to_json())
-    else:
-        print_text(found)
+    print_answer(json, found.to_json(), prose(found))
     return VERDICTS[found.same_change]
 
 
@@ -54,7 +48,5 @@ def canonicalize_adapter(path: Path, out: Path, json: bool) -> None:
     from attngeom.models.adapters import open_adapter, write_canonical_adapter
 
     done = write_canonical_adapter(open_adapter(path), out)
-    if json:
-        print_json({"path": str(out), **done.to_json()})
-    else:
-        print_pairs("written", {"path": str(out), **done.rows()})
+    path_of = {"path": str(out)}
+    print_answer(json, path_of | done.to_json(), pairs("written", {**path_of, **done.rows()}))

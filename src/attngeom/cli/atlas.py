@@ -18,8 +18,8 @@ from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
-from attngeom.cli.options import IgnoredSeed, Json, Seed, file_option, flag
-from attngeom.cli.output import print_answer, print_json, print_line, print_table, print_text, progress
+from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, file_option, flag
+from attngeom.cli.output import pairs, print_answer, progress, prose, table
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -99,25 +99,21 @@ def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> No
         costs[item.question] = costs.get(item.question, 0.0) + item.cost
     left = {name: {"tasks": counts[name], "cpu_seconds": costs[name]} for name in counts}
     record = {"pending": left, "known": plan.known, "failed": plan.failed}
-    pairs = {name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts}
-    print_answer(json, record, "left to do", {**pairs, "known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"})
+    shown = {name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts}
+    shown |= {"known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"}
+    print_answer(json, record, pairs("left to do", shown))
 
 
 def _print_report(report: RunReport, total: int, store: Path, json: bool) -> None:
     record = {**asdict(report), "is_complete": report.is_complete, "facts": total, "store": str(store)}
-    pairs: dict[str, object] = {
-        "new facts": f"{report.new:,}",
-        "there before": f"{report.known:,}",
-        "failed": f"{report.failures:,} now, {report.skipped:,} before (see atlas show --failures)",
-        "contradictions": report.contradictions,
-        "time": f"{_clock(report.seconds)}, CPU {_clock(report.cpu_seconds)}",
-        "store": f"{store}, {total:,} facts",
-    }
-    if not report.failures and not report.skipped:
-        del pairs["failed"]
-    if not report.contradictions:
-        del pairs["contradictions"]
-    print_answer(json, record, "complete" if report.is_complete else "incomplete", pairs)
+    shown = {"new facts": f"{report.new:,}", "there before": f"{report.known:,}"}
+    if report.failures or report.skipped:
+        shown["failed"] = f"{report.failures:,} now, {report.skipped:,} before (see atlas show --failures)"
+    if report.contradictions:
+        shown["contradictions"] = str(report.contradictions)
+    shown["time"] = f"{_clock(report.seconds)}, CPU {_clock(report.cpu_seconds)}"
+    shown["store"] = f"{store}, {total:,} facts"
+    print_answer(json, record, pairs("complete" if report.is_complete else "incomplete", shown))
 
 
 def _clock(seconds: float | None) -> str:
@@ -146,18 +142,15 @@ def show_command(
         _show_failures(store, limit, json)
         return
     found = _selected(store, question, where, sort)
-    if json:
-        print_json({"facts": [fact.to_json() for fact, _ in found]})
-        return
     rows = []
     for fact, _ in found[:limit]:
         parameters = " ".join(f"{key}={_short(value)}" for key, value in fact.task.parameters.items())
         network = describe_architecture(fact.task.architecture)
         rows.append((fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence))
     columns = ("question", "architecture", "parameters", "answer", "evidence")
-    print_table(columns, rows, left=columns)
     more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""
-    print_line(f"{len(found):,} facts{more}")
+    record = {"facts": [fact.to_json() for fact, _ in found]}
+    print_answer(json, record, table(columns, rows, left=columns), f"{len(found):,} facts{more}")
 
 
 def _short(value: object) -> str:
@@ -167,13 +160,10 @@ def _short(value: object) -> str:
 def _show_failures(store: Path, limit: int, json: bool) -> None:
     with FactStore(store, read_only=True) as opened:
         found = opened.failures()
-    if json:
-        print_json({"failures": [failure.to_json() for failure in found]})
-        return
     columns = ("task", "reason", "detail", "attempts")
     rows = [(failure.task, failure.reason, failure.detail, failure.attempts) for failure in found[:limit]]
-    print_table(columns, rows, left=columns[:3])
-    print_line(f"{len(found):,} failures")
+    record = {"failures": [failure.to_json() for failure in found]}
+    print_answer(json, record, table(columns, rows, left=columns[:3]), f"{len(found):,} failures")
 
 
 @group.command("export")
@@ -190,10 +180,7 @@ def export_command(
     check_format(out)
     found = _selected(store, question, where, sort)
     export(found, out)
-    if json:
-        print_json({"facts": len(found), "out": str(out)})
-    else:
-        print_line(f"{len(found):,} facts written to {out}")
+    print_answer(json, {"facts": len(found), "out": str(out)}, f"{len(found):,} facts written to {out}")
 
 
 @group.command("merge")
@@ -215,10 +202,9 @@ def merge_command(
                     new, repeated = new + added.new, repeated + added.repeated
                     contradictions += len(added.contradictions)
         total = target.count()
-    if json:
-        print_json({"new": new, "repeated": repeated, "contradictions": contradictions, "facts": total})
-    else:
-        print_line(f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all")
+    record = {"new": new, "repeated": repeated, "contradictions": contradictions, "facts": total}
+    words = f"{new:,} new facts, {repeated:,} repeated, {contradictions:,} contradictions; {total:,} in all"
+    print_answer(json, record, words)
     return EXIT_NEGATIVE if contradictions else 0
 
 
@@ -235,13 +221,12 @@ def summary_command(
     """
     with FactStore(store, read_only=True) as opened:
         tables = summary_tables(opened)
-    text = "\n\n".join(table.to_markdown() for table in tables)
+    text = "\n\n".join(found.to_markdown() for found in tables)
     if out is not None:
         write_atomic(out, text + "\n")
-    if json:
-        print_json({"tables": [table.to_json() for table in tables], "out": None if out is None else str(out)})
-    elif out is None:
-        print(text)
+    if json or out is None:
+        record = {"tables": [found.to_json() for found in tables], "out": None if out is None else str(out)}
+        print_answer(json, record, text)
 
 
 @group.command("verify")
@@ -269,9 +254,8 @@ def verify_command(
 
         found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update)
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
-    print_answer(json, found.to_json(), title, found.rows())
-    for fact, why in () if json else (*found.problems, *found.unchecked)[:SHOWN]:
-        print_text(f"{fact}: {why}")
+    lines = (prose(f"{fact}: {why}") for fact, why in (*found.problems, *found.unchecked)[:SHOWN])
+    print_answer(json, found.to_json(), pairs(title, found.rows()), *lines)
     return VERDICTS[found.valid]
 
 
@@ -286,12 +270,7 @@ def plot_command(
     """Draw dimension against parameters, and ideals by degree."""
     from attngeom.atlas.figures import draw_figures  # slow to load, and few commands need it
 
-    if kind not in ("svg", "png"):
-        raise InputError(f"--format {kind[:40]!r} given; svg or png is required")
+    check_choice(kind, ("svg", "png"), "format")
     with FactStore(store, read_only=True) as opened:
         paths = draw_figures(opened, out, kind)
-    if json:
-        print_json({"figures": [str(path) for path in paths]})
-    else:
-        for path in paths:
-            print_line(f"written to {path}")
+    print_answer(json, {"figures": [str(path) for path in paths]}, *(f"written to {path}" for path in paths))

@@ -10,8 +10,8 @@ import typer
 from attngeom.canonical.answer import OBJECTIVES, canonicalize, from_form, teleport
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.restore import GAUGES
-from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, file_option, flag
-from attngeom.cli.output import print_answer
+from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, check_choice, file_option, flag
+from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 from attngeom.interop import read_weights, write_weights
@@ -42,10 +42,9 @@ def canonicalize_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the canonical representative of the weights; a compact file is restored to weights."""
-    if gauge is not None and gauge not in GAUGES:
-        raise InputError(f"--gauge {gauge[:40]!r} given; one of {', '.join(GAUGES)} is required")
+    chosen = None if gauge is None else check_choice(gauge, GAUGES, "gauge")
     start = None if is_compact(weights) else read_weights(weights)
-    found = from_form(read_compact(weights), gauge) if start is None else canonicalize(start, gauge)
+    found = from_form(read_compact(weights), chosen) if start is None else canonicalize(start, chosen)
     if compact:
         write_compact(found.form, out)
     else:
@@ -54,9 +53,8 @@ def canonicalize_command(
     before, after = weights.stat().st_size, out.stat().st_size
     sizes = {"bytes_before": before, "bytes_after": after, "bytes_saved": before - after}
     record = {**found.to_json(), **sizes, "compact": compact, "out": str(out)}
-    (title, _), *lines = found.rows().items()
     size = f"{before:,} before, {after:,} after"
-    print_answer(json, record, title, {**dict(lines), "bytes": size, "written to": out})
+    print_answer(json, record, titled(found.rows(), bytes=size, written_to=out))
 
 
 def teleport_command(
@@ -74,16 +72,14 @@ def teleport_command(
     seed: Seed = 0,
 ) -> None:
     """Move the weights along their fiber: by a random symmetry, to the least norm, or to a larger gradient."""
-    if objective not in OBJECTIVES:
-        raise InputError(f"--objective {objective[:40]!r} given; one of {', '.join(OBJECTIVES)} is required")
+    goal = check_choice(objective, OBJECTIVES, "objective")
     start = read_weights(weights)
     data: tuple[Array | None, Array | None] = (None, None)
-    if objective == "gradient":
+    if goal == "gradient":
         if inputs is None or targets is None:
             raise InputError("--objective gradient given without data; give --inputs and --targets")
         data = read_array(inputs)[0], read_array(targets)[0]
-    found = teleport(start, objective, seed, *data, budget)
+    found = teleport(start, goal, seed, *data, budget)
     check_moved(start, found.weights)
     write_weights(found.weights, out)
-    record = {**found.to_json(), "out": str(out)}
-    print_answer(json, record, "teleported", {key.replace("_", " "): value for key, value in record.items()})
+    print_answer(json, {**found.to_json(), "out": str(out)}, titled(found.rows(), out=out))

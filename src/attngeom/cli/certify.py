@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_answer, print_line, print_text
+from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
@@ -57,19 +58,19 @@ def certify_command(
         if result.certificate is None:
             raise InputError(f"no certificate for the verdict {result.verdict} of this input: {result.reason}")
         write_certificate(result.certificate, out)
-    print_answer(json, record, "certify", {**result.rows(), **({} if out is None else {"certificate": out})})
-    if not json and isinstance(result, Certification):
-        _print_points(result)
+    shown = pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
+    print_answer(json, record, shown, *(_points(result) if isinstance(result, Certification) else ()))
     return EXIT_CODES[result.verdict]
 
 
-def _print_points(result: Certification) -> None:
+def _points(result: Certification) -> Iterator[str]:
+    """The lines of the weights that were found."""
     for number, point in enumerate(result.points):
         title = f"weights over {point.domain.written}" + (f", point {number + 1}" if len(result.points) > 1 else "")
         if max(point.A.shape + point.V.shape) > SHOWN:
-            print_text(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
+            yield prose(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
             continue
-        print_line(f"{title}:")
+        yield f"{title}:"
         for name, array in (("A", point.A), ("V", point.V)):
             for row in array:
-                print_line(f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row))
+                yield f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row)

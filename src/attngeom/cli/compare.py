@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_pairs, print_text, progress
+from attngeom.cli.output import print_answer, progress, prose, titled
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
@@ -46,16 +46,15 @@ def compare_command(
     if out is not None and result.symmetry is not None:
         write_atomic(out, to_json(symmetry_to_json(result.symmetry)) + "\n")
     dropped = {str(path): found for path in (first, second) if (found := read_dropped(path))}
-    if json:
-        print_json(result.to_json() | ({"not_modelled": dropped} if dropped else {}))
-    else:
-        (verdict, _), *lines = result.rows().items()
-        shown = dict(lines)
-        if out is not None:
-            shown["written to"] = out if result.symmetry is not None else "nothing: there is no symmetry to write"
-        print_pairs(verdict, shown)
-        for path, names in dropped.items():
-            print_text(f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}")
+    written = (
+        {} if out is None else {"written_to": out if result.symmetry else "nothing: there is no symmetry to write"}
+    )
+    lines = (
+        f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}"
+        for path, names in dropped.items()
+    )
+    record = result.to_json() | ({"not_modelled": dropped} if dropped else {})
+    print_answer(json, record, titled(result.rows(), **written), *map(prose, lines))
     return VERDICTS[result.same_function]
 
 

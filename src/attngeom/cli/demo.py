@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli import options
-from attngeom.cli.output import print_answer, print_json, print_line, print_pairs
+from attngeom.cli.output import pairs, print_answer
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
 from attngeom.network import random_weights
@@ -28,36 +28,22 @@ def demo_command(
     write_demo(folder)
     holds = {example.name: example.holds for example in EXAMPLES}
     lines = [shlex.join(words) for words in commands(folder)]
-    if json:
-        print_json({"folder": str(folder), "files": holds, "commands": lines})
-        return
-    print_pairs(f"{len(holds)} files in {folder}", holds)
-    print_line()
-    print_line("Five commands to try:")
-    for line in lines:
-        print_line(f"  {line}")
+    record = {"folder": str(folder), "files": holds, "commands": lines}
+    shown = pairs(f"{len(holds)} files in {folder}", holds)
+    print_answer(json, record, shown, "", "Five commands to try:", *(f"  {line}" for line in lines))
 
 
+@options.takes_shape
 def random_command(
-    widths: options.Widths,
+    shape: options.Shape,
     out: Annotated[
         Path, options.file_option("--out", "Where to write: .json for exact weights, .safetensors for floats.")
     ],
-    attention: options.Attention = None,
-    tokens: options.Tokens = 3,
-    kind: options.Kind = "lightning",
-    heads: options.Heads = 1,
-    value_width: options.ValueWidth = None,
-    residual: options.Residual = False,
-    causal: options.Causal = False,
-    temperature: options.Temperature = "1",
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> None:
     """Write random weights: small integers in a .json file, normal floats scaled by 1/√d_in in .safetensors."""
-    architecture = options.make_architecture(
-        widths, attention, tokens, kind, heads, value_width, residual, causal, temperature
-    )
+    architecture = shape.architecture
     domain = QQ if out.suffix == ".json" else RR
     write_weights(random_weights(architecture, domain, seed), out)
     record = {
@@ -68,5 +54,5 @@ def random_command(
         "out": str(out),
     }
     numbers = "small integers, exact" if domain.is_exact else "normal floats, scaled by 1/√d_in"
-    pairs = {"parameters": f"{architecture.num_parameters:,}", "numbers": numbers, "written to": out}
-    print_answer(json, record, f"random weights, seed {seed}", pairs)
+    shown = {"parameters": f"{architecture.num_parameters:,}", "numbers": numbers, "written to": out}
+    print_answer(json, record, pairs(f"random weights, seed {seed}", shown))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, flag
-from attngeom.cli.output import print_json, print_line
+from attngeom.cli.output import print_answer
 
 
 def explore_command(
@@ -31,10 +31,8 @@ def explore_command(
     # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Explorer(files or [], port) as server:
-        if json:
-            print_json({"address": server.address, "views": list(VIEWS)})
-        else:
-            print_line(f"attngeom explore: {server.address} (Ctrl-C ends it)")
+        record = {"address": server.address, "views": list(VIEWS)}
+        print_answer(json, record, f"attngeom explore: {server.address} (Ctrl-C ends it)")
         sys.stdout.flush()
         threading.Thread(target=server.warm, daemon=True).start()
         if not no_browser:

@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
-from attngeom.cli.output import print_answer
+from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
 from attngeom.heads.finding import find_heads
 from attngeom.heads.generic import generic_heads
@@ -85,8 +85,7 @@ def _generic(
 
 def _report(result: Result, json: bool) -> int:
     record = result.to_json()
-    (title, value), *lines = result.rows().items()
-    print_answer(json, record, f"{title}: {value}", dict(lines))
+    print_answer(json, record, titled(result.rows()))
     verdict = record.get("verdict", record.get("outcome"))
     if verdict is None:
         return 0 if record["unique"] else EXIT_UNDECIDED

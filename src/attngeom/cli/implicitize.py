@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.progress import Progress, TaskID
 
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, file_option, flag
-from attngeom.cli.output import print_json, print_table, print_text, progress
+from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, check_choice, file_option, flag
+from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.equations import Variety
 from attngeom.equations.ideal import CompletenessResult, IdealSummary, Limits, implicitize
 from attngeom.equations.ideal.degrees import Method
@@ -18,9 +19,9 @@ from attngeom.equations.ideal.export import find_system, write_generators
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
 
+METHODS: tuple[Method, ...] = get_args(Method)
 MAX_SIZE = 10**6
 """No variety of this size is computed; larger numbers are refused as options."""
-NOT_WRITTEN = "No generators were written: the budget ended before"
 
 D = Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")]
 A = Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")]
@@ -89,6 +90,7 @@ def implicitize_command(
     if tokens is not None and targets is not None:
         raise InputError("--targets given with --tokens; a network has as many targets as its width")
     variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual)
+    engine = None if method is None else check_choice(method, METHODS, "method")
     if generators is not None:
         find_system(generators)
     budget = Limits(max_seconds, max_megabytes)
@@ -96,7 +98,7 @@ def implicitize_command(
         summary = implicitize(
             variety,
             max_degree,
-            check_method(method),
+            engine,
             families=families,
             vectors=generators is not None,
             prove=prove,
@@ -107,33 +109,25 @@ def implicitize_command(
             progress=ProgressBar(bar),
             state=state,
         )
-    written = None if generators is None else write(generators, summary, not highest_only, budget)
-    if json:
-        print_json(summary.to_json())
-    else:
-        print_summary(summary)
-        if written is not None:
-            print_text(written)
-    return EXIT_UNDECIDED if summary.standing == "undecided" or written == NOT_WRITTEN else 0
+    lines, is_short = list(describe(summary)), summary.standing == "undecided"
+    if generators is not None:
+        written = write(generators, summary, not highest_only, budget)
+        lines.append(prose(written or "No generators were written: the budget ended before"))
+        is_short = is_short or written is None
+    print_answer(json, summary.to_json(), *lines)
+    return EXIT_UNDECIDED if is_short else 0
 
 
-def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str:
-    """Write the generators that were found, and say how much that is."""
+def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str | None:
+    """Write the generators that were found, and say how much that is; None if the budget is too small for it."""
     if summary.vectors is None:
-        return NOT_WRITTEN
+        return None
     try:
         with budget.hold():
             count, size = write_generators(path, summary.variety, summary.vectors, whole)
     except OverBudget:
-        return NOT_WRITTEN
+        return None
     return f"{count:,} generators written to {path} ({size / 10**6:,.1f} MB)"
-
-
-def check_method(method: str | None) -> Method | None:
-    """The method as a typed value."""
-    if method is None or method in ("weights", "highest"):
-        return method  # type: ignore[return-value]
-    raise InputError(f"--method {method[:40]!r} given; weights or highest is required")
 
 
 class ProgressBar:
@@ -149,9 +143,9 @@ class ProgressBar:
         self.bar.update(self.tasks[degree], completed=done)
 
 
-def print_summary(summary: IdealSummary) -> None:
+def describe(summary: IdealSummary) -> Iterator[str]:
     """The degrees as a table, then their modules, and what is known of all degrees."""
-    print_text(summary.rows()["ideal"])
+    yield prose(summary.rows()["ideal"])
     rows = []
     for degree in summary.degrees:
         counts = [degree.degree, degree.monomials, degree.hilbert_function, degree.ideal_dimension]
@@ -160,27 +154,27 @@ def print_summary(summary: IdealSummary) -> None:
         expected = (degree.hilbert_function, degree.minimal_generators)
         formula = "" if degree.formula is None else "agrees" if degree.formula == expected else "differs"
         rows.append([*counts, degree.minimal_generators, formula, explained, evidence])
-    print_table(("degree", "monomials", "HF", "dim I", "new", "formula", "families", "evidence"), rows)
+    yield table(("degree", "monomials", "HF", "dim I", "new", "formula", "families", "evidence"), rows)
     for degree in summary.degrees:
         if degree.modules:
             modules = " + ".join(f"{module} ({module.dimension})" for module in degree.modules)
-            print_text(f"degree {degree.degree}: {modules}")
+            yield prose(f"degree {degree.degree}: {modules}")
         for shapes, text in degree.unexplained:
-            print_text(f"degree {degree.degree}: no family explains {shapes}: {text}")
-    print_text(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
+            yield prose(f"degree {degree.degree}: no family explains {shapes}: {text}")
+    yield prose(f"primes {', '.join(map(str, summary.primes))}, seed {summary.seed}")
     if summary.completeness is not None:
-        print_completeness(summary.completeness)
+        yield from describe_completeness(summary.completeness)
     if not summary.is_finished:
-        print_text(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
+        yield prose(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
 
 
-def print_completeness(found: CompletenessResult) -> None:
+def describe_completeness(found: CompletenessResult) -> Iterator[str]:
     """One sentence about all degrees, and one about the check."""
     shown = found.rows()
     if not found.modules:
-        print_text(shown["generators"])
+        yield prose(shown["generators"])
         return
-    print_text(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
-    print_text(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
+    yield prose(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
+    yield prose(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
     if "check" in shown:
-        print_text(f"Finite check beside the theorem: {shown['check']}.")
+        yield prose(f"Finite check beside the theorem: {shown['check']}.")

@@ -7,7 +7,7 @@ import platform
 
 import attngeom
 from attngeom.cli.options import IgnoredSeed, Json
-from attngeom.cli.output import print_answer
+from attngeom.cli.output import pairs, print_answer
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "safetensors", "torch", "distributed", "plotly")
@@ -30,10 +30,10 @@ def info_command(json: Json = False, seed: IgnoredSeed = 0) -> None:
         "primes": {"small": SMALL_PRIME, "blas": BLAS_PRIME, "word": WORD_PRIME, "big": BIG_PRIME},
     }
     in_blas = f"{SMALL_PRIME} (float32 BLAS), {BLAS_PRIME} (BLAS)"
-    pairs = {
+    shown = {
         "version": attngeom.__version__,
         "python": record["python"],
         **{name: version or "not installed" for name, version in libraries.items()},
         "primes": f"{in_blas}, {WORD_PRIME} (word), {BIG_PRIME} (identity tests)",
     }
-    print_answer(json, record, "attngeom", pairs)
+    print_answer(json, record, pairs("attngeom", shown))

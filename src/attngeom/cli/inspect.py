@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import Json, Seed, WeightsPath
-from attngeom.cli.output import print_answer
+from attngeom.cli.output import pairs, print_answer
 from attngeom.inspection.geometry import inspect
 from attngeom.interop import read_weights
 
@@ -21,4 +21,4 @@ def inspect_command(
     """Describe a point of weight space: its stratum, its fiber, and which hypotheses of the theorems hold."""
     found = inspect(read_weights(weights), noise, seed)
     title = "exact" if found.weights.domain.is_exact else "in floats"
-    print_answer(json, {**found.to_json(), "seed": seed}, title, found.rows())
+    print_answer(json, {**found.to_json(), "seed": seed}, pairs(title, found.rows()))

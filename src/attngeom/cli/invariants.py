@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, file_option, flag
-from attngeom.cli.output import print_json, print_line, print_table
+from attngeom.cli.output import print_answer, print_json, table
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
 from attngeom.errors import InputError
@@ -60,7 +59,7 @@ def _print(
         print_json({"families": {f.name: {**_summary(f), "members": _members(f, limit)} for f in chosen}})
     else:
         for line in export(chosen, form, limit):
-            sys.stdout.write(line + "\n")
+            print(line)
 
 
 def _summary(f: Family) -> dict[str, Any]:
@@ -72,17 +71,15 @@ def _members(f: Family, limit: int | None) -> list[dict[str, Any]]:
 
 
 def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:
-    if json:
-        print_json({"families": {f.name: _summary(f) for f in chosen}})
-        return
     rows = [
         [f.number, f.name, f.degree, f"{f.count:,}", "" if f.span is None else f"{f.span:,}", f.source] for f in chosen
     ]
-    print_table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
+    shown = table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
+    print_answer(json, {"families": {f.name: _summary(f) for f in chosen}}, shown)
 
 
 def _print_member(f: Family, index: int, form: str, json: bool) -> None:
     if json or form == "json":
         print_json(member_record(f[index]))
     else:
-        print_line(WRITERS[form](f.polynomial(index)))
+        print(WRITERS[form](f.polynomial(index)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,8 @@ import typer
 
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.output import print_answer, print_json, print_line, print_table
+from attngeom.cli.output import pairs, print_answer
+from attngeom.cli.output import table as table_of
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
 from attngeom.interop.learning_benchmark import write_benchmark
@@ -19,8 +21,6 @@ from attngeom.verification import write_certificate
 OptionalWeights = Annotated[
     Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
 ]
-Widths = Annotated[str | None, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")]
-Attention = Annotated[str | None, typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated.")]
 AsTable = Annotated[bool, options.flag("--table", "One row for each rank stratum of the architecture.")]
 Global = Annotated[bool, options.flag("--global", "The least pair over all weights of the same function.")]
 CertificateFile = Annotated[
@@ -32,19 +32,20 @@ Folder = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableShape(options.Shape):
+    """The architecture of a table."""
+
+    widths: Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")] = ""
+    tokens: options.Tokens = 2
+
+
+@options.takes_shape
 def lambda_command(
+    shape: TableShape,
     weights: OptionalWeights = None,
-    widths: Widths = None,
-    attention: Attention = None,
     table: AsTable = False,
     everywhere: Global = False,
-    tokens: options.Tokens = 2,
-    kind: options.Kind = "lightning",
-    heads: options.Heads = 1,
-    value_width: options.ValueWidth = None,
-    residual: options.Residual = False,
-    causal: options.Causal = False,
-    temperature: options.Temperature = "1",
     certificate: CertificateFile = None,
     export_benchmark: Folder = None,
     json: options.Json = False,
@@ -54,15 +55,14 @@ def lambda_command(
 
     Exit code 0: proven; 3: not proven, an estimate of floats or bounds for λ.
     """
-    if (weights is None) != table or table != (widths is not None):
+    if (weights is None) != table or table != bool(shape.widths):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
-    shape = (attention, tokens, kind, heads, value_width, residual, causal, temperature)
-    if weights is not None and shape != (None, 2, "lightning", 1, None, False, False, "1"):
+    if weights is not None and shape != TableShape():
         raise InputError("an architecture was given beside a file of weights; the file holds its own, leave it out")
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:
-        return _print_table(learning_table(options.make_architecture(str(widths), *shape)), json)
+        return _print_table(learning_table(shape.architecture), json)
     point = read_weights(Path(str(weights)))
     found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
     if certificate is not None:
@@ -72,15 +72,12 @@ def lambda_command(
     if export_benchmark is not None:
         write_benchmark(found, export_benchmark)
     title = f"learning coefficient, {point.architecture.kind} attention"
-    print_answer(json, found.to_json(), title, found.rows())
+    print_answer(json, found.to_json(), pairs(title, found.rows()))
     return 0 if found.is_proven else EXIT_UNDECIDED
 
 
 def _print_table(found: LearningTable, json: bool) -> int:
-    if json:
-        print_json(found.to_json())
-        return 0
-    print_line(f"rank strata of {found.scope}")
     rows = [(row.words, row.pair.value, row.pair.multiplicity, row.theorem) for row in found.strata]
-    print_table(("stratum", "λ", "m", "theorem"), rows, left=("stratum", "theorem"))
+    shown = table_of(("stratum", "λ", "m", "theorem"), rows, left=("stratum", "theorem"))
+    print_answer(json, found.to_json(), f"rank strata of {found.scope}", shown)
     return 0

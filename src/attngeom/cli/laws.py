@@ -6,22 +6,15 @@ from typing import Annotated
 
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.output import print_answer
+from attngeom.cli.output import pairs, print_answer
 from attngeom.errors import InputError
 from attngeom.learning.laws import conserved_quantities
 from attngeom.verification import write_certificate
 
 
+@options.takes_shape
 def laws_command(
-    widths: options.Widths,
-    attention: options.Attention = None,
-    tokens: options.Tokens = 3,
-    kind: options.Kind = "lightning",
-    heads: options.Heads = 1,
-    value_width: options.ValueWidth = None,
-    residual: options.Residual = False,
-    causal: options.Causal = False,
-    temperature: options.Temperature = "1",
+    shape: options.Shape,
     prove: Annotated[
         bool, options.flag("--prove", "Prove that there are no other laws; small networks always are.")
     ] = False,
@@ -30,9 +23,7 @@ def laws_command(
     seed: options.Seed = 0,
 ) -> int:
     """The conserved quantities of gradient flow on any loss of the function, and a proof that there are no others."""
-    architecture = options.make_architecture(
-        widths, attention, tokens, kind, heads, value_width, residual, causal, temperature
-    )
+    architecture = shape.architecture
     if certificate is not None:
         options.check_stored_seed(seed)
     wanted = prove or certificate is not None
@@ -41,5 +32,6 @@ def laws_command(
         if found.certificate is None:
             raise InputError(f"no certificate was written: {found.reason}")
         write_certificate(found.certificate, certificate)
-    print_answer(json, found.to_json(), f"{architecture.kind} attention, widths {widths}", found.rows())
+    title = f"{architecture.kind} attention, widths {shape.widths}"
+    print_answer(json, found.to_json(), pairs(title, found.rows()))
     return EXIT_UNDECIDED if wanted and not found.is_complete else 0

@@ -18,14 +18,14 @@ from attngeom.cli.options import (
     flag,
     parse_list,
 )
-from attngeom.cli.output import print_json, print_line, print_pairs, print_text
+from attngeom.cli.output import pairs, print_answer, print_json, prose
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
 from attngeom.layer.coefficients import coefficients, count_cubics, count_output, count_support
 from attngeom.layer.files import coefficients_to_json, write_coefficients
-from attngeom.network import Architecture, forward
+from attngeom.network import forward
 
 
 def forward_command(
@@ -46,14 +46,11 @@ def forward_command(
     if out is not None:
         write_array(Y, domain, out)
     shape = list(Y.shape)
-    if json:
-        output = np.frompyfunc(domain.format, 1, 1)(Y).tolist()
-        print_json({"exact": exact, "shape": shape, "output": output, "out": _name(out)})
-    elif out is not None:
-        print_line(f"{'exact' if exact else 'float'} output of shape {shape} written to {out}")
-    else:
-        for row in Y.reshape(-1, shape[-1]):
-            print_line("  ".join(str(domain.format(x)) for x in row))
+    output = np.frompyfunc(domain.format, 1, 1)(Y)
+    lines = ["  ".join(map(str, row)) for row in output.reshape(-1, shape[-1])]
+    if out is not None:
+        lines = [f"{'exact' if exact else 'float'} output of shape {shape} written to {out}"]
+    print_answer(json, {"exact": exact, "shape": shape, "output": output.tolist(), "out": _name(out)}, *lines)
 
 
 def coefficients_command(
@@ -72,15 +69,13 @@ def coefficients_command(
         print_json(coefficients_to_json(found))
         return
     d, t = found.d, found.t
-    print_pairs(
-        "coefficients",
-        {
-            "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain.is_exact else 'float'}",
-            "monomials of one output": f"{count_output(d, t):,}",
-            "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
-            "written to": _name(out) or "nothing (give --out)",
-        },
-    )
+    shown = {
+        "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain.is_exact else 'float'}",
+        "monomials of one output": f"{count_output(d, t):,}",
+        "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
+        "written to": _name(out) or "nothing (give --out)",
+    }
+    print(pairs("coefficients", shown))
 
 
 def import_command(
@@ -121,25 +116,18 @@ def import_command(
     )
     write_weights(result.weights, out, result.unmodelled)
     architecture = result.weights.architecture
-    if json:
-        record = {"architecture": architecture.to_json(), "blocks": list(result.blocks)}
-        print_json({**record, "unmodelled": dict(result.unmodelled), "out": str(out)})
-        return
-    print_pairs("imported", _summary(architecture, result.blocks, out))
-    if result.unmodelled:
-        print_line(f"not modelled ({len(result.unmodelled)}):")
-        for name, reason in result.unmodelled.items():
-            print_text(f"  {name}: {reason}")
-
-
-def _summary(architecture: Architecture, blocks: tuple[str, ...], out: Path) -> dict[str, object]:
-    return {
-        "blocks": ", ".join(block.rstrip(".") or "(top level)" for block in blocks),
+    record = {"architecture": architecture.to_json(), "blocks": list(result.blocks)}
+    record |= {"unmodelled": dict(result.unmodelled), "out": str(out)}
+    shown = {
+        "blocks": ", ".join(block.rstrip(".") or "(top level)" for block in result.blocks),
         "widths": list(architecture.widths),
         "heads": f"{architecture.heads}, attention width {architecture.attention[0]}",
         "parameters": f"{architecture.num_parameters:,}",
         "written to": out,
     }
+    lines = [f"not modelled ({len(result.unmodelled)}):"] if result.unmodelled else []
+    lines += [prose(f"  {name}: {reason}") for name, reason in result.unmodelled.items()]
+    print_answer(json, record, pairs("imported", shown), *lines)
 
 
 def _name(path: Path | None) -> str | None:

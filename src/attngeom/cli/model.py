@@ -17,8 +17,8 @@ from attngeom.cli.adapters import (
     refuse_options,
 )
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import IgnoredSeed, Json, Seed, flag
-from attngeom.cli.output import print_answer, print_json, print_text, progress
+from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, flag
+from attngeom.cli.output import pairs, print_answer, progress, prose
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 
@@ -73,19 +73,15 @@ def inspect_command(
 
         with _steps("layers") as step:
             found = inspect_model(open_model(path), step)
-    record = found.to_json()
+    record, lines = found.to_json(), [prose(found)]
     if prove:
         from attngeom.models.proofs import prove_redundancy
 
         proof = prove_redundancy(found.spec, seed=seed)
         record |= {"proof": proof.to_json()}
         record["proven"] = "rank mod p" if proof.standing == "proven" else record["proven"]
-    if json:
-        return print_json({**record, "seed": seed})
-    print_text(found)
-    if prove:
-        print_text(f"proof: {proof.standing}: {proof.reason}")
-    return None
+        lines.append(prose(f"proof: {proof.standing}: {proof.reason}"))
+    return print_answer(json, {**record, "seed": seed}, *lines)
 
 
 @group.command("compare")
@@ -125,10 +121,7 @@ def compare_command(
         from attngeom.models.symmetry_files import symmetry_bytes
 
         write_atomic(out, symmetry_bytes(found))
-    if json:
-        print_json(found.to_json())
-    else:
-        print_text(found)
+    print_answer(json, found.to_json(), prose(found))
     return VERDICTS[found.same_function]
 
 
@@ -138,10 +131,7 @@ def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> Non
     from attngeom.models import fingerprint, open_model
 
     found = fingerprint(open_model(path), seed)
-    if json:
-        print_json(found.to_json())
-    else:
-        print_text(found)
+    print_answer(json, found.to_json(), prose(found))
 
 
 @group.command("canonicalize")
@@ -211,8 +201,7 @@ def align_command(
     """
     from attngeom.models import align, open_model, write_model
 
-    if scope not in ("layer", "model"):
-        raise InputError(f"--scope {scope[:40]!r} given; layer or model is required")
+    check_choice(scope, ("layer", "model"), "scope")
     with _steps("layers") as step:
         aligned = align(open_model(target), open_model(path), scope)
         written = write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
@@ -221,6 +210,6 @@ def align_command(
 
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
-    pairs = {name: value for name, value in record.items() if name != "check"}
-    misfit = f"{record['check']['worst_misfit']:.1e}"
-    print_answer(json, record, "written", {**pairs, "worst misfit to the input": misfit})
+    shown = {name: value for name, value in record.items() if name != "check"}
+    shown["worst misfit to the input"] = f"{record['check']['worst_misfit']:.1e}"
+    print_answer(json, record, pairs("written", shown))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -14,6 +17,7 @@ from attngeom.files import check_target
 if TYPE_CHECKING:
     from attngeom.network import Architecture
 
+Word = TypeVar("Word", bound=str)
 MAX_STORED_SEED = 2**63 - 2
 """Of a certificate; :mod:`attngeom.verification` reads no larger one."""
 
@@ -86,29 +90,59 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
     return [width // heads for width in widths[:-1]]
 
 
-def make_architecture(
-    widths: str,
-    attention: str | None,
-    tokens: int,
-    kind: str,
-    heads: int,
-    value_width: int | None,
-    residual: bool,
-    causal: bool,
-    temperature: str,
-) -> Architecture:
-    """The architecture of the options of a command."""
-    from attngeom.network import Architecture
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The options that describe an architecture; a command with other defaults has a subclass."""
 
-    sizes = parse_list(widths, "widths")
-    chosen = default_attention(sizes, heads) if attention is None else parse_list(attention, "attention")
-    return Architecture(sizes, chosen, tokens, kind, heads, value_width, residual, causal, temperature)
+    widths: Widths
+    attention: Attention = None
+    tokens: Tokens = 3
+    kind: Kind = "lightning"
+    heads: Heads = 1
+    value_width: ValueWidth = None
+    residual: Residual = False
+    causal: Causal = False
+    temperature: Temperature = "1"
+
+    def make(self, widths: list[int], attention: list[int] | None, tokens: int) -> Architecture:
+        """The architecture with these sizes, otherwise as the options say."""
+        from attngeom.network import Architecture
+
+        attention = default_attention(widths, self.heads) if attention is None else attention
+        variant = (self.kind, self.heads, self.value_width, self.residual, self.causal, self.temperature)
+        return Architecture(widths, attention, tokens, *variant)
+
+    @property
+    def architecture(self) -> Architecture:
+        attention = None if self.attention is None else parse_list(self.attention, "attention")
+        return self.make(parse_list(self.widths, "widths"), attention, self.tokens)
 
 
-def check_choice(value: str, choices: Collection[str], name: str) -> None:
-    """InputError unless the value of an option is one of the choices."""
-    if value not in choices:
-        raise InputError(f"--{name} {value[:40]!r} given; one of {', '.join(choices)} is required")
+def takes_shape(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options of its ``shape`` in the place of it."""
+    given = signature(command, eval_str=True).parameters
+    kind = given["shape"].annotation
+    hints = get_type_hints(kind, include_extras=True)
+    named = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(kind)}
+    options = [Parameter(x, Parameter.KEYWORD_ONLY, default=named[x], annotation=hints[x]) for x in named]
+    others = [x.replace(kind=Parameter.KEYWORD_ONLY) for x in given.values()]
+
+    @wraps(command)
+    def run(**values: Any) -> Any:
+        return command(shape=kind(**{name: values.pop(name) for name in named}), **values)
+
+    place = list(given).index("shape")
+    run.__signature__ = Signature([*others[:place], *options, *others[place + 1 :]])  # type: ignore[attr-defined]
+    run.__annotations__ = hints
+    return run
+
+
+def check_choice(value: str, choices: Collection[Word], name: str) -> Word:
+    """The value of an option, InputError unless it is one of the choices."""
+    for choice in choices:
+        if choice == value:
+            return choice
+    raise InputError(f"--{name} {value[:40]!r} given; one of {', '.join(choices)} is required")
 
 
 def check_stored_seed(seed: int) -> None:

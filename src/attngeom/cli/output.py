@@ -32,37 +32,47 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(text)
 
 
-def print_line(text: object = "") -> None:
-    """One line of readable output, taken literally."""
-    print(str(text))
+def print_answer(json: bool, record: Mapping[str, Any], *texts: object) -> None:
+    """An answer: its record as JSON, or its texts below each other, taken literally."""
+    if json:
+        print_json(record)
+    else:
+        print(*texts, sep="\n")
 
 
-def print_text(text: object) -> None:
+def prose(text: object) -> str:
     """Lines of readable output, broken between words on a terminal."""
-    for line in str(text).splitlines():
-        _print_hanging(line, len(line) - len(line.lstrip()) + 2, _terminal_width())
+    lines = str(text).splitlines()
+    return "\n".join(_hang(line, len(line) - len(line.lstrip()) + 2, _terminal_width()) for line in lines)
 
 
-def print_pairs(title: str, pairs: Mapping[str, Any]) -> None:
+def pairs(title: object, values: Mapping[str, Any]) -> str:
     """A title and labelled values."""
-    print_line(title)
-    _print_labelled(pairs)
+    return f"{title}\n{_labelled(values)}" if values else str(title)
 
 
-def _print_labelled(pairs: Mapping[str, Any]) -> None:
+def titled(rows: Mapping[str, Any], **more: Any) -> str:
+    """The rows of a result whose first label is the title, and more of them."""
+    (title, value), *lines = rows.items()
+    added = {name.replace("_", " "): text for name, text in more.items()}
+    return pairs(f"{title}: {value}" if value else title, {**dict(lines), **added})
+
+
+def _labelled(values: Mapping[str, Any]) -> str:
     """Labelled values; where the labels leave too little room beside them, values follow their labels."""
     columns = _terminal_width()
-    width = max((len(label) for label in pairs), default=0)
+    width = max((len(label) for label in values), default=0)
     beside = columns is None or columns - width >= ROOM
-    for label, value in pairs.items():
-        head = f"{label:{width}}  " if beside else f"{label}  "
-        _print_hanging(f"{head}{value}", len(head) if beside else 4, columns)
+    heads = {label: f"{label:{width}}  " if beside else f"{label}  " for label in values}
+    return "\n".join(
+        _hang(f"{heads[x]}{value}", len(heads[x]) if beside else 4, columns) for x, value in values.items()
+    )
 
 
-def _print_hanging(text: str, indent: int, columns: int | None) -> None:
+def _hang(text: str, indent: int, columns: int | None) -> str:
     """A line, broken between words where the terminal ends; what follows is indented, and words stay whole."""
-    for line in [text] if columns is None else _break(text, columns, " " * indent):
-        print_line(line.rstrip())
+    lines = [text] if columns is None else _break(text, columns, " " * indent)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _break(text: str, columns: int, indent: str = "") -> list[str]:
@@ -78,43 +88,32 @@ def _terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def print_answer(json: bool, record: Mapping[str, Any], title: str, pairs: Mapping[str, Any]) -> None:
-    """An answer: its record as JSON, or a title and labelled values."""
-    if json:
-        print_json(record)
-    else:
-        print_pairs(title, pairs)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequence[str] = ()) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequence[str] = ()) -> str:
     """A table whose columns are as wide as their entries; numbers to the right, the columns named in ``left`` left.
 
     On a terminal that is too narrow columns move closer, the widest of those on the left breaks between words, or, if
     that is not enough, each row is printed as labelled values.
     """
-    texts = [[str(entry) for entry in row] for row in rows]
-    widths = [max(len(title), *(len(row[k]) for row in texts), 0) for k, title in enumerate(columns)]
+    texts = [list(columns), *([str(entry) for entry in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     terminal, gap = _terminal_width(), "  "
     over = 0 if terminal is None else max(sum(widths) + 2 * len(widths) - 2 - terminal, 0)
     if 0 < over < len(widths):
         over, gap = 0, " "
     broken = max((k for k, title in enumerate(columns) if title in left), key=lambda k: widths[k], default=None)
     if over and (broken is None or widths[broken] - over < ROOM):
-        for number, row in enumerate(texts):
-            if number:
-                print_line()
-            _print_labelled({title: text for title, text in zip(columns, row, strict=True) if text})
-        return
+        filled = ({title: text for title, text in zip(columns, row) if text} for row in texts[1:])
+        return "\n\n".join(map(_labelled, filled))
     if over and broken is not None:
         widths[broken] -= over
-    for row in [list(columns), *texts]:
+    sides = [str.ljust if title in left else str.rjust for title in columns]
+    lines = []
+    for row in texts:
         parts = [_break(text, widths[k]) if over and k == broken else [text] for k, text in enumerate(row)]
         for cells in zip_longest(*parts, fillvalue=""):
-            shown = (
-                text.ljust(width) if title in left else text.rjust(width)
-                for title, text, width in zip(columns, cells, widths, strict=True)
-            )
-            print_line(gap.join(shown).rstrip())
+            shown = (side(text, width) for side, text, width in zip(sides, cells, widths))
+            lines.append(gap.join(shown).rstrip())
+    return "\n".join(lines)
 
 
 def progress() -> Progress:

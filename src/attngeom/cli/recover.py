@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
 from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
-from attngeom.cli.output import print_answer, print_json, print_line
+from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
@@ -77,13 +77,10 @@ def recover_command(
 
 def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
     write_table(table, out)
-    count = len(table.rounds[-1][0])
-    if json:
-        print_json({"outcome": "answers needed", "round": len(table.rounds), "queries": count, "out": str(out)})
-        return
-    print_line(
-        f"round {len(table.rounds)}: {count} inputs written to {out}; fill in its outputs, then run recover again"
-    )
+    number, count = len(table.rounds), len(table.rounds[-1][0])
+    record = {"outcome": "answers needed", "round": number, "queries": count, "out": str(out)}
+    words = f"round {number}: {count} inputs written to {out}; fill in its outputs, then run recover again"
+    print_answer(json, record, words)
 
 
 def _report(found: Recovery, out: Path | None, json: bool) -> None:
@@ -93,9 +90,8 @@ def _report(found: Recovery, out: Path | None, json: bool) -> None:
             path = out if index == 0 else out.with_name(f"{out.stem}-{index + 1}{out.suffix}")
             write_weights(_storable(weights, path), path)
             paths.append(str(path))
-    (outcome, _), *lines = found.rows().items()
-    pairs = dict(lines) | ({"written to": ", ".join(paths)} if paths else {})
-    print_answer(json, {**found.to_json(), "out": paths}, outcome, pairs)
+    written = {"written_to": ", ".join(paths)} if paths else {}
+    print_answer(json, {**found.to_json(), "out": paths}, titled(found.rows(), **written))
 
 
 def _storable(weights: Weights, path: Path) -> Weights:

@@ -7,6 +7,7 @@ import os
 # Matrices here are small: one BLAS thread is as fast, and many on a busy machine are far slower. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE
 from attngeom.cli.options import Json, Seed, flag
-from attngeom.cli.output import print_json, print_line, print_table, print_text, progress
+from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
@@ -50,32 +51,27 @@ def reproduce_command(
         bar.update(task, completed=len(chosen), description="figures and report")
         report = Report(records, draw_figures(Store(out, work)), quick, seed, library_versions())
         page, text = write_report(report, out)
-    if json:
-        print_json(
-            {
-                "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],
-                "unexpected": [record.id for record in report.unexpected],
-                "seed": seed,
-                "quick": quick,
-                "versions": dict(report.versions),
-                "report": {"html": str(page), "markdown": str(text)},
-            }
-        )
-    else:
-        _print_table(report)
-        print_line(f"report: {page} and {text}")
+    answer = {
+        "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],
+        "unexpected": [record.id for record in report.unexpected],
+        "seed": seed,
+        "quick": quick,
+        "versions": dict(report.versions),
+        "report": {"html": str(page), "markdown": str(text)},
+    }
+    print_answer(json, answer, *_lines(report), f"report: {page} and {text}")
     return EXIT_NEGATIVE if report.unexpected else 0
 
 
-def _print_table(report: Report) -> None:
+def _lines(report: Report) -> Iterator[str]:
     rows = []
     for record in report.records:
         mark = record.label if record.as_expected else f"{record.label} (!)"
         rows.append((f"[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}"))
     columns = ("claim", "outcome", "evidence", "seconds")
-    print_table(columns, rows, left=columns[:3])
+    yield table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):
         shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        print_text(f"{label}: {shown or 'nothing'}")
+        yield prose(f"{label}: {shown or 'nothing'}")
     for record in report.unexpected:
-        print_text(f"(!) {record.id}: {record.outcome} instead of {record.expected}")
+        yield prose(f"(!) {record.id}: {record.outcome} instead of {record.expected}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_json, print_pairs, print_table
+from attngeom.cli.output import pairs, print_answer, table
 from attngeom.interop import read_weights
 from attngeom.learning.track import Snapshot, Track, track
 
@@ -29,10 +29,10 @@ def track_command(
     found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
     if draw is not None:
         draw(found)
-    if json:
-        print_json(found.to_json())
-    else:
-        _print(found)
+    columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
+    rows = [_row(snapshot, found.dimension) for snapshot in found.snapshots]
+    shown = table(columns, rows, left=(columns[0], columns[2]))
+    print_answer(json, found.to_json(), pairs("in floats", found.rows()), shown)
 
 
 def _drawing(plot: Path) -> Callable[[Track], None]:
@@ -41,14 +41,6 @@ def _drawing(plot: Path) -> Callable[[Track], None]:
 
     check_format(plot)
     return lambda found: draw_track(found, plot)
-
-
-def _print(found: Track) -> None:
-    print_pairs("in floats", found.rows())
-    columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
-    print_table(
-        columns, [_row(snapshot, found.dimension) for snapshot in found.snapshots], left=(columns[0], columns[2])
-    )
 
 
 def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json
-from attngeom.cli.output import print_answer
+from attngeom.cli.output import pairs, print_answer
 from attngeom.verification import verify
 
 
@@ -25,5 +25,5 @@ def verify_command(
     not; 3: the recheck needs more than the budget, as the reason says.
     """
     verdict = verify(certificate, budget)
-    print_answer(json, verdict.to_json(), "verify", verdict.rows())
+    print_answer(json, verdict.to_json(), pairs("verify", verdict.rows()))
     return VERDICTS[verdict.valid]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
 from attngeom.dimensions.formulas import formula, formulas
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attngeom.drawing import Picture
 
 Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
-REQUESTS = ("auto", "theorem", "minor", "schur", "krylov", "balls")
+REQUESTS: tuple[Request, ...] = get_args(Request)
 INSTANT = 300
 """Dimensions up to this bound are proven in a fraction of a second, so they always are."""
 SMALL = 2000

@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from attngeom.dimensions.answer import INSTANT, Dimension, Request, find_lower_bound
+from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.effective import effective_layers
+from attngeom.dimensions.formulas import formula
 from attngeom.dimensions.lower import LowerBound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.network import Architecture
 from attngeom.network.symmetry import count_generators
 from attngeom.verification.records import Certificate
 
 MAX_SYMMETRY_ENTRIES = 2 * 10**7
 MAX_DIMENSION = 4000
 """Rechecking a minor costs the cube of the dimension, in slower code; larger claims get a transcript."""
+
+
+def certifiable_method(architecture: Architecture) -> Request:
+    """How to prove a dimension whose certificate is asked for: by theorem, or by a minor while that is small enough."""
+    known = formula(architecture)
+    if known is not None and known.status == "theorem":
+        return "auto"
+    return "minor" if upper_bound(architecture).value <= MAX_DIMENSION else "krylov"
 
 
 def certify_dimension(answer: Dimension) -> Certificate:
