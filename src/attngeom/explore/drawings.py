@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import tanh
 
+from attngeom.exact.arrays import Array
 from attngeom.explore.markup import Html, Node, join, tag
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
@@ -24,12 +25,19 @@ def _pattern(place: int, prefix: str) -> Html:
 CELL = 52
 
 
-def _mixed(value: float) -> str:
-    """White for 0, towards the warm colour for positive numbers and towards blue for negative ones."""
-    share = tanh(abs(value) / 3)
-    goal = WARM if value > 0 else MIDDLE
+def _shade(goal: str, share: float) -> str:
+    """From white, for 0, to a colour, for 1."""
     channels = (int(goal[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
+
+
+def _drawing(shapes: Iterable[Node], box: tuple[int, int, int, int], label: str, class_: str = "matrix") -> Html:
+    """Shapes in a box (left, top, width, height), as large as that many pixels."""
+    left, top, width, height = box
+    return tag(
+        "svg", *shapes, viewBox=f"{left} {top} {width} {height}", width=width, height=height, class_=class_,
+        role="img", aria_label=label,
+    )  # fmt: skip
 
 
 def shorten(value: float) -> str:
@@ -48,23 +56,21 @@ def shorten(value: float) -> str:
     return "−" + shown if value < 0 else shown
 
 
-def heat_map(title: Node, rows: Sequence[Sequence[float]], label: str) -> Html:
-    """A matrix as coloured cells; each holds its number, so that nothing hangs on colour."""
-    height, width = len(rows), len(rows[0])
+def heat_map(title: str, matrix: Array) -> Html:
+    """A matrix as coloured cells; each holds its number, so that nothing hangs on colour.
+
+    White is 0, warm colours are positive numbers, blue ones negative.
+    """
+    rows = [[float(x) for x in row] for row in matrix]
     cells = []
     for i, row in enumerate(rows):
         for j, value in enumerate(row):
-            place: dict[str, object] = {"x": CELL * j, "y": CELL * i}
-            cells.append(
-                tag("rect", **place, width=CELL, height=CELL, fill=_mixed(value), stroke=DARK, stroke_width=0.5)
-            )
+            fill = _shade(WARM if value > 0 else MIDDLE, tanh(abs(value) / 3))
+            place: dict[str, object] = {"x": CELL * j, "y": CELL * i, "width": CELL, "height": CELL}
+            cells.append(tag("rect", **place, fill=fill, stroke=DARK, stroke_width=0.5))
             middle: dict[str, object] = {"x": CELL * (j + 0.5), "y": CELL * (i + 0.5) + 5}
             cells.append(tag("text", shorten(value), **middle, text_anchor="middle", font_size=13.5, fill=DARK))
-    box = f"-1 -1 {CELL * width + 2} {CELL * height + 2}"
-    drawn = tag(
-        "svg", *cells, viewBox=box, width=CELL * width + 2, height=CELL * height + 2, class_="matrix", role="img",
-        aria_label=label,
-    )  # fmt: skip
+    drawn = _drawing(cells, (-1, -1, CELL * len(rows[0]) + 2, CELL * len(rows) + 2), title)
     return tag("figure", tag("figcaption", title), drawn)
 
 
@@ -104,11 +110,7 @@ def young_diagram(shape: Sequence[int], label: str) -> Html:
         for i, part in enumerate(shape)
         for j in range(part)
     )
-    width, height = size * max(shape, default=0), size * len(shape)
-    return tag(
-        "svg", *boxes, viewBox=f"-1 -1 {width + 2} {height + 2}", width=width + 2, height=height + 2, role="img",
-        aria_label=label, class_="young",
-    )  # fmt: skip
+    return _drawing(boxes, (-1, -1, size * max(shape, default=0) + 2, size * len(shape) + 2), label, "young")
 
 
 def head_map(rows: Sequence[Sequence[tuple[float | None, str]]], label: str) -> Html:
@@ -123,7 +125,7 @@ def head_map(rows: Sequence[Sequence[tuple[float | None, str]]], label: str) -> 
         middle = side * (i + 0.5) + 5
         shapes.append(tag("text", f"layer {i}", x=-6, y=middle, text_anchor="end", font_size=12, fill=DARK))
         for j, (size, words) in enumerate(row):
-            fill = "#ffffff" if size is None else _shade(size)
+            fill = "#ffffff" if size is None else _shade(DARK, min(1.0, max(0.0, size)))
             title = tag("title", f"layer {i}, head {j}: {words}")
             place: dict[str, object] = {"x": side * j, "y": side * i, "width": side, "height": side}
             shapes.append(tag("rect", title, **place, fill=fill, stroke=DARK, stroke_width=0.6))
@@ -136,19 +138,8 @@ def head_map(rows: Sequence[Sequence[tuple[float | None, str]]], label: str) -> 
         tag("text", j, x=side * (j + 0.5), y=-5, text_anchor="middle", font_size=12 if side == 44 else 9, fill=DARK)
         for j in range(most)
     ]
-    width, height = side * most + 62, side * len(rows) + 22
-    drawn = tag(
-        "svg", *shapes, viewBox=f"-60 -20 {width} {height}", width=width, height=height, class_="matrix", role="img",
-        aria_label=label,
-    )  # fmt: skip
+    drawn = _drawing(shapes, (-60, -20, side * most + 62, side * len(rows) + 22), label)
     return tag("div", drawn, class_="scroll", tabindex=0, role="group", aria_label=label)
-
-
-def _shade(size: float) -> str:
-    """From white to the dark colour."""
-    share = min(1.0, max(0.0, size))
-    channels = (int(DARK[k : k + 2], 16) for k in (1, 3, 5))
-    return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
 
 
 MARKS = ("circle", "square", "diamond", "cross")
@@ -181,10 +172,7 @@ def scatter(points: Sequence[tuple[float, float, str, str]], x_name: str, y_name
         u = 60 + 540 * (x - left) / (right - left)
         v = 290 - 280 * (y - low) / (high - low)
         shapes.append(tag("g", tag("title", words), _mark(groups.index(group), u, v)))
-    drawn = tag(
-        "svg", *shapes, viewBox="0 0 620 340", width=620, height=340, class_="matrix", role="img",
-        aria_label=f"{y_name} against {x_name}",
-    )  # fmt: skip
+    drawn = _drawing(shapes, (0, 0, 620, 340), f"{y_name} against {x_name}")
     legend = (
         tag("li", tag("svg", _mark(k, 9, 8), viewBox="0 0 18 16", class_="plain"), tag("span", group))
         for k, group in enumerate(groups)

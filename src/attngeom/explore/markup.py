@@ -75,6 +75,30 @@ def badge(standing: str) -> Html:
     return tag("span", standing, class_=f"badge {standing}")
 
 
+def standing_line(standing: str, reason: object) -> Html:
+    """How strong an answer is, and why."""
+    return tag("p", badge(standing), " ", str(reason), class_="reason")
+
+
+def verdict_line(words: str, marked: str) -> Html:
+    """The verdict of a page in words; ``marked`` is the word for scripts."""
+    return tag("p", words, class_="verdict", id="verdict", data_verdict=marked)
+
+
+def job_button(words: str, job: str) -> Html:
+    """The button that starts a long computation of the view."""
+    return tag("button", words, type="button", class_="main", data_job=job)
+
+
+def subscript(index: int) -> str:
+    """The digits of a number below the line.
+
+    >>> subscript(12)
+    '₁₂'
+    """
+    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(index))
+
+
 def refusal(message: object) -> Html:
     """One line that says what is wrong with what was given."""
     return tag("p", str(message), class_="refusal", role="alert")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attngeom.explore.controls import Control, State
 from attngeom.explore.markup import Html
+from attngeom.files import to_json
 
 Progress = Callable[[int, int], None]
 """Told how much of a long computation is done, and of how much."""
@@ -17,6 +18,16 @@ Action = Callable[[State], Mapping[str, str]]
 """A button that sets controls: the texts of those that change."""
 Download = Callable[[State], tuple[str, bytes]]
 """A file to take away: its name and content."""
+
+
+def setting(**texts: str) -> Action:
+    """A button that sets these controls."""
+    return lambda state: texts
+
+
+def json_file(name: str, record: Mapping[str, Any]) -> tuple[str, bytes]:
+    """A download that holds one JSON object."""
+    return name, (to_json(dict(record)) + "\n").encode()
 
 
 class View(ABC):

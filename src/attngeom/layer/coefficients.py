@@ -69,8 +69,13 @@ class Coefficients:
 
     def __repr__(self) -> str:
         outside = f", {len(self.outside)} terms outside the support" if self.outside else ""
-        size = f"{count_entries(self.d, self.d_out, self.t):,} coefficients over {self.domain.name}"
+        size = f"{self.size:,} coefficients over {self.domain.name}"
         return f"Coefficients({self.d}×{self.t} → {self.d_out}×{self.t}, {size}{outside})"
+
+    @property
+    def size(self) -> int:
+        """The number of coefficients in the support of a layer."""
+        return count_entries(self.d, self.d_out, self.t)
 
     @property
     def table(self) -> Array:

@@ -16,8 +16,7 @@ from attngeom.explore.controls import File, Number, State, Text
 from attngeom.explore.drawings import scatter
 from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
 from attngeom.explore.shelf import ShelfItem, named, quoted
-from attngeom.explore.view import View
-from attngeom.files import to_json
+from attngeom.explore.view import View, json_file
 from attngeom.results import STANDINGS
 from attngeom.verification import verify
 
@@ -196,7 +195,7 @@ class AtlasView(View):
         """The certificate of the open fact."""
         for fact in facts_of(state["file"]) if state["file"] else ():
             if fact.task.key == state["fact"] and fact.result.certificate is not None:
-                return "certificate.json", (to_json(dict(fact.result.certificate)) + "\n").encode()
+                return json_file("certificate.json", fact.result.certificate)
         raise InputError("no fact with a certificate is open; open one")
 
     def command(self, state: State) -> str:

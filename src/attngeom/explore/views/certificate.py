@@ -8,7 +8,18 @@ from typing import Any
 
 from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.explore.controls import File, State
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
+from attngeom.explore.markup import (
+    Html,
+    Node,
+    job_button,
+    join,
+    pairs,
+    section,
+    standing_line,
+    table,
+    tag,
+    verdict_line,
+)
 from attngeom.explore.shelf import ShelfItem, named, quoted
 from attngeom.explore.view import Progress, View
 from attngeom.files import parse_json, read_bytes
@@ -44,7 +55,10 @@ def recheck(file: ShelfItem) -> tuple[list[RecheckStep], Certificate | None]:
 
     def unseal(record: Any) -> tuple[Any, str]:
         certificate = Certificate.from_json(record, file.name)
-        return certificate, f"format and version 1; SHA-256 {certificate_digest(record)[:16]}… matches the content"
+        return (
+            certificate,
+            f"format and version 1; SHA-256 {str(record['provenance']['sha256'])[:16]}… matches the content",
+        )
 
     def claim(certificate: Any) -> tuple[Any, str]:
         kind = certificate.claim.get("kind")
@@ -73,11 +87,6 @@ def recheck(file: ShelfItem) -> tuple[list[RecheckStep], Certificate | None]:
         values.append(value)
         steps.append(RecheckStep(title, True, words))
     return steps, values[2] if len(values) > 2 else None
-
-
-def certificate_digest(record: Mapping[str, Any]) -> str:
-    """The digest that the file carries."""
-    return str(record["provenance"]["sha256"])
 
 
 def is_instant(file: ShelfItem) -> bool:
@@ -116,8 +125,8 @@ def _verdict(verdict: Verdict) -> list[Node]:
     words = {True: "It proves its claim", False: "It proves nothing", None: "Cannot be told within the budget"}
     marked = {True: "valid", False: "invalid", None: "undecided"}[verdict.valid]
     return [
-        tag("p", words[verdict.valid], class_="verdict", id="verdict", data_verdict=marked),
-        tag("p", badge(verdict.standing), " ", verdict.reason[:LONGEST], class_="reason"),
+        verdict_line(words[verdict.valid], marked),
+        standing_line(verdict.standing, verdict.reason[:LONGEST]),
         tag("p", "Claim: ", verdict.claim[: 2 * LONGEST]),
     ]
 
@@ -147,8 +156,8 @@ class CertificateView(View):
             return tag("p", words)
         if is_instant(state["file"]):
             return show_recheck(state["file"])
-        button = tag("button", "Recheck", type="button", class_="main", data_job="recheck")
-        return tag("p", "This certificate is larger than is rechecked while the page waits. ", button)
+        words = "This certificate is larger than is rechecked while the page waits. "
+        return tag("p", words, job_button("Recheck", "recheck"))
 
     def recheck(self, state: State, progress: Progress) -> Html:
         """The same for a larger certificate."""

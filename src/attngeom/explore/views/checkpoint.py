@@ -12,11 +12,23 @@ from attngeom.exact.domains import RR
 from attngeom.explore.controls import Choice, File, State
 from attngeom.explore.drawings import head_map, heat_map
 from attngeom.explore.heads import MEASURES, draw_heads, facts_of_model, facts_of_weights
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
+from attngeom.explore.markup import (
+    Html,
+    Node,
+    badge,
+    job_button,
+    join,
+    pairs,
+    section,
+    standing_line,
+    table,
+    tag,
+    verdict_line,
+)
 from attngeom.explore.shelf import FOLDER, ShelfItem, named, quoted
 from attngeom.explore.view import Progress, View
 from attngeom.heads import find_heads
-from attngeom.inspection.geometry import inspect
+from attngeom.inspection.geometry import ANSWERS, inspect
 from attngeom.interop.weights import read_weights
 from attngeom.learning import learning_coefficient
 from attngeom.models import compare as compare_models
@@ -30,7 +42,7 @@ INSTANT_PARAMETERS = 300
 MAX_DRAWN = 8
 MAX_LISTED = 60
 SAME = {True: "The same function", False: "Different functions", None: "Cannot be told"}
-ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
+MARKED = {True: "same", False: "different", None: "undecided"}
 SUFFIXES = (".json", ".safetensors", FOLDER)
 
 
@@ -160,7 +172,6 @@ def show_comparison(one: Weights, other: Weights) -> Html:
 
 
 def _verdict(found: Comparison) -> list[Node]:
-    marked = {True: "same", False: "different", None: "undecided"}[found.same_function]
     facts: dict[str, Node] = {}
     if found.error_probability is not None:
         facts["error probability"] = f"at most {found.error_probability:.1e}"
@@ -169,8 +180,8 @@ def _verdict(found: Comparison) -> list[Node]:
     return [
         section(
             "Compared",
-            tag("p", SAME[found.same_function], class_="verdict", id="verdict", data_verdict=marked),
-            tag("p", badge(found.standing), " ", found.reason[:400], class_="reason"),
+            verdict_line(SAME[found.same_function], MARKED[found.same_function]),
+            standing_line(found.standing, found.reason[:400]),
             pairs(facts) if facts else None,
         )
     ]
@@ -185,13 +196,12 @@ def _elements(symmetry: Symmetry) -> list[Node]:
         title += "" if head is None else f", head {head}"
         array = np.atleast_2d(np.asarray(element))
         if max(array.shape) <= MAX_DRAWN and len(shown) < MAX_LISTED:
-            shown.append(heat_map(title, [[float(x) for x in row] for row in array], title))
+            shown.append(heat_map(title, array))
     return [tag("div", *shown, class_="panels")]
 
 
 def show_model_comparison(found: ModelComparison) -> Html:
     """The verdict and what each layer misses."""
-    marked = {True: "same", False: "different", None: "undecided"}[found.same_function]
     rows: list[list[Node]] = []
     for layer in found.layers[:MAX_LISTED]:
         worst = layer.worst
@@ -215,8 +225,8 @@ def show_model_comparison(found: ModelComparison) -> Html:
     return join(
         (
             tag("h2", "Compared"),
-            tag("p", SAME[found.same_function], class_="verdict", id="verdict", data_verdict=marked),
-            tag("p", badge(found.standing), f" {found.level}: {found.reason[:400]}", class_="reason"),
+            verdict_line(SAME[found.same_function], MARKED[found.same_function]),
+            standing_line(found.standing, f"{found.level}: {found.reason[:400]}"),
             table(columns, rows) if rows else None,
             tag("h3", "Misfit of each head, 1: as large as rounding explains") if cells else None,
             head_map(cells[:MAX_LISTED], "misfit of each head in units of rounding") if cells else None,
@@ -246,9 +256,9 @@ class CheckpointView(View):
             words = "Drop a weights file (.safetensors or .json), or name files and model folders when you start: "
             return tag("p", words, tag("code", "attngeom explore model-folder weights.safetensors"))
         if not _is_instant(file, other):
-            look = tag("button", "Look at it", type="button", class_="main", data_job="open")
-            both = tag("button", "Compare them", type="button", class_="main", data_job="compare") if other else None
-            return tag("p", "This checkpoint is opened in a process of its own. ", look, " ", both)
+            both = job_button("Compare them", "compare") if other else None
+            words = "This checkpoint is opened in a process of its own. "
+            return tag("p", words, job_button("Look at it", "open"), " ", both)
         weights = read_weights(file.path)
         compared = None if other is None else show_comparison(weights, read_weights(other.path))
         return join((compared, show_weights(weights, measure)))

@@ -8,7 +8,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import Choice, Number, State, Switch, Text
 from attngeom.explore.drawings import stacked_bar
 from attngeom.explore.lists import parse_integers
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
+from attngeom.explore.markup import Html, Node, job_button, join, pairs, section, standing_line, table, tag
 from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
 from attngeom.models.counts.redundancy import redundancy
@@ -69,7 +69,7 @@ def show_answer(answer: Dimension) -> Html:
     value = "unknown" if answer.dimension is None else f"{answer.dimension:,}"
     small = tag("small", f"of {answer.num_parameters:,} parameters")
     head = tag("div", value, " ", small, class_="number", id="dimension")
-    standing = tag("p", badge(answer.standing), " ", answer.reason, class_="reason")
+    standing = standing_line(answer.standing, answer.reason)
     bar = stacked_bar(split(answer), f"{answer.num_parameters:,} parameters split by symmetry")
     lower = "not computed" if answer.lower_bound is None else f"{answer.lower_bound:,}"
     prime = "" if answer.prime is None else f" mod {answer.prime}"
@@ -148,7 +148,7 @@ class DimensionView(View):
         if state["model"]:
             return self._show_model(state["model"])
         answer = self.answer(state)
-        prove = tag("button", "Prove it", type="button", class_="main", data_job="prove")
+        prove = job_button("Prove it", "prove")
         note = f"at most {MAX_PROVEN:,} dimensions are computed here" if answer.upper.value > MAX_PROVEN else ""
         return join((show_answer(answer), _show_formula(answer.formula), tag("p", prove, " ", note)))
 
@@ -165,7 +165,7 @@ class DimensionView(View):
         listed = tag("ul", *(tag("li", line) for line in found.hypotheses))
         return join(
             (
-                section(name, head, tag("p", badge(found.standing), " ", found.reason, class_="reason")),
+                section(name, head, standing_line(found.standing, found.reason)),
                 section("Where the parameters go", tag("p", share), whole),
                 section("The hidden parameters", parts),
                 section("In detail", table(("part", "count", "group", "lemma"), rows)),

@@ -12,13 +12,13 @@ import numpy as np
 
 from attngeom.equations import Family, Points, Variety, families, family, random_points
 from attngeom.equations.export import FORMATS, export
-from attngeom.equations.ideal import GeneratorModule, Limits, complete, implicitize
+from attngeom.equations.ideal import Limits, complete, implicitize
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.explore.controls import Choice, File, Number, State, Text
 from attngeom.explore.drawings import young_diagram
 from attngeom.explore.formulas import show_polynomial
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
+from attngeom.explore.markup import Html, Node, badge, job_button, join, pairs, section, standing_line, table, tag
 from attngeom.explore.shelf import ShelfItem
 from attngeom.explore.view import Progress, View
 from attngeom.interop.weights import read_weights
@@ -98,21 +98,16 @@ def _counts(known: Sequence[Family], current: Family) -> Html:
 
 
 def _diagrams(shapes: Sequence[Sequence[int]]) -> Html:
-    drawn: list[Node] = []
-    for place, shape in enumerate(shapes):
-        drawn += [" ⊗ "] if place else []
-        drawn.append(young_diagram(shape, f"partition {','.join(map(str, shape))}"))
-    return join(drawn)
-
-
-def _module_row(degree: int, module: GeneratorModule, standing: Node) -> list[Node]:
-    return [str(degree), str(module), _diagrams(module.shapes), f"{module.dimension:,}", standing]
+    return join((young_diagram(shape, f"partition {','.join(map(str, shape))}") for shape in shapes), " ⊗ ")
 
 
 def show_ideal(state: State) -> Html:
     """All minimal generators of the ideal of one output row, by the theorem for every d and a."""
     found = complete(state["d"], state["a"], state["d"])
-    rows = [_module_row(degree, module, badge(found.standing)) for degree, module in found.modules]
+    rows = [
+        [str(degree), str(module), _diagrams(module.shapes), f"{module.dimension:,}", badge(found.standing)]
+        for degree, module in found.modules
+    ]
     facts: dict[str, Node] = {
         "affine dimension": f"{found.dimension:,}",
         "degree of the variety": "not computed" if found.variety_degree is None else f"{found.variety_degree:,}",
@@ -147,7 +142,7 @@ class EquationsView(View):
         known = families(variety)
         links = [tag("a", form, href=f"/equations/download/{form}?{state['query']}") for form in FORMATS]
         words = f"Take the first {min(EXPORTED, current.count):,} members of {current.name} as "
-        compute = tag("button", "Compute the ideal", type="button", class_="main", data_job="ideal")
+        compute = job_button("Compute the ideal", "ideal")
         return join(
             (
                 section("Families", _counts(known, current)),
@@ -201,8 +196,7 @@ class EquationsView(View):
             rows.append([*(f"{number:,}" for number in numbers), explained, drawn, badge(each.standing)])
         columns = ("degree", "HF", "dim I", "new generators", "from families", "modules", "standing")
         parts: list[Node] = [tag("h2", "The ideal, computed"), table(columns, rows, id="computed")]
-        parts.append(tag("p", badge(found.standing), " ", found.reason, class_="reason"))
-        return join(parts)
+        return join((*parts, standing_line(found.standing, found.reason)))
 
     def command(self, state: State) -> str:
         current = chosen(state)

@@ -14,10 +14,9 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.explore.controls import Choice, File, Number, Slider, State
 from attngeom.explore.drawings import heat_map
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, tag
+from attngeom.explore.markup import Html, Node, badge, join, pairs, section, subscript, tag
 from attngeom.explore.shelf import ShelfItem
-from attngeom.explore.view import View
-from attngeom.files import to_json
+from attngeom.explore.view import View, json_file, setting
 from attngeom.interop.weights import read_weights, weights_to_json
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -40,17 +39,9 @@ NAMES = {
     "file": "weights of a file",
 }
 STEP, REACH = 0.05, 3.0
-IDENTITY = {
-    "c11": "1",
-    "c12": "0",
-    "c21": "0",
-    "c22": "1",
-    "scale": "1",
-    "d11": "1",
-    "d12": "0",
-    "d21": "0",
-    "d22": "1",
-}
+PLACES = ("11", "12", "21", "22")
+IDENTITY = {f"c{ij}": str(int(ij[0] == ij[1])) for ij in PLACES} | {"scale": "1"}
+IDENTITY |= {f"d{ij}": IDENTITY[f"c{ij}"] for ij in PLACES}
 MOMENTS = {
     "query-key": "K Kᵀ − Q Qᵀ",
     "scale": "‖Q‖² − ‖V‖²",
@@ -153,14 +144,6 @@ def walk(state: State) -> Walk:
     return Walk(given, here, X, outputs[0], outputs[1])
 
 
-def _numbers(matrix: Array) -> list[list[float]]:
-    return [[float(x) for x in row] for row in np.atleast_2d(matrix)]
-
-
-def _map(name: str, matrix: Array) -> Html:
-    return heat_map(name, _numbers(matrix), name)
-
-
 class FiberView(View):
     """A network, a representative of its fiber, and a group element on top of it."""
 
@@ -177,18 +160,21 @@ class FiberView(View):
             File(name="file", label="Weights file", suffixes=(".json", ".safetensors"), only="network=file"),
             Number(name="seed", label="Seed of weights and input", default="0", low=0, high=10**9),
             Choice(name="base", label="Representative", default="start", options=bases),
-            *(slider(f"c{i}{j}", f"C{_sub(i)}{_sub(j)}") for i in (1, 2) for j in (1, 2)),
+            *(slider(f"c{ij}", f"C{subscript(int(ij))}") for ij in PLACES),
             slider("scale", "λ", "network=layer deep file"),
-            *(slider(f"d{i}{j}", f"D{_sub(i)}{_sub(j)}", "network=deep softmax file") for i in (1, 2) for j in (1, 2)),
+            *(slider(f"d{ij}", f"D{subscript(int(ij))}", "network=deep softmax file") for ij in PLACES),
             Number(name="step", label="Steps walked", default="0", low=0, high=10**9),
         )
         self.actions = {
             "random walk": self.step,
-            "least norm": lambda state: {"base": "least", **IDENTITY},
-            "canonical form": lambda state: {"base": "canonical", **IDENTITY},
-            "back to the start": lambda state: {"base": "start", **IDENTITY, "step": "0"},
+            "least norm": setting(base="least", **IDENTITY),
+            "canonical form": setting(base="canonical", **IDENTITY),
+            "back to the start": setting(base="start", **IDENTITY, step="0"),
         }
-        self.downloads = {"start": self.start_file, "here": self.here_file}
+        self.downloads = {
+            "start": lambda state: json_file("start.json", weights_to_json(walk(state).given)),
+            "here": lambda state: json_file("here.json", weights_to_json(walk(state).here)),
+        }
 
     def step(self, state: State) -> dict[str, str]:
         """One step of a random walk in the group: each slider moves a little; the step is drawn from the seed."""
@@ -230,7 +216,7 @@ class FiberView(View):
             why = "of the weights of least norm" if found.is_exact else "of exponentials"
             words = f"largest relative change {found.change:.1e}: rounding {why}"
         maps = (("input X", found.X), ("φ(X) at the start", found.before), ("φ(X) here", found.after))
-        panels = tag("div", *(_map(name, matrix) for name, matrix in maps), class_="panels")
+        panels = tag("div", *(heat_map(*each) for each in maps), class_="panels")
         return [tag("p", standing, " ", tag("span", words, id="change"), class_="reason"), panels]
 
     def _weights(self, weights: Weights) -> list[Node]:
@@ -239,7 +225,7 @@ class FiberView(View):
             for place, head in enumerate(heads):
                 words = f"layer {index + 1}" + (f", head {place + 1}" if len(heads) > 1 else "")
                 matrices = {**head.tensors, "A = KᵀQ": head.attention_matrix(weights.domain)}
-                shown += [tag("h3", words), tag("div", *(_map(n, m) for n, m in matrices.items()), class_="panels")]
+                shown += [tag("h3", words), tag("div", *map(heat_map, matrices, matrices.values()), class_="panels")]
         norm = sum(float(x) ** 2 for x in weights.vector()) ** 0.5
         return [*shown, pairs({"norm of all weights": tag("span", f"{norm:.4f}", id="norm")})]
 
@@ -252,16 +238,8 @@ class FiberView(View):
         maps = []
         for factor in linear_factors(weights.architecture):
             layer = getattr(factor, "layer", 0) + 1
-            maps.append(_map(f"{MOMENTS[factor.name]}, layer {layer}", factor.moment(tensors, QQ)))
+            maps.append(heat_map(f"{MOMENTS[factor.name]}, layer {layer}", np.atleast_2d(factor.moment(tensors, QQ))))
         return [tag("p", words, class_="reason"), tag("div", *maps, class_="panels")]
-
-    def start_file(self, state: State) -> tuple[str, bytes]:
-        """The exact weights at the start."""
-        return "start.json", to_json(weights_to_json(walk(state).given)).encode()
-
-    def here_file(self, state: State) -> tuple[str, bytes]:
-        """The exact weights that the page shows."""
-        return "here.json", to_json(weights_to_json(walk(state).here)).encode()
 
     def command(self, state: State) -> str:
         return "attngeom compare start.json here.json"
@@ -271,12 +249,8 @@ class FiberView(View):
         return f"import attngeom; print(attngeom.compare({read}))"
 
 
-def _sub(index: int) -> str:
-    return "₀₁₂"[index]
-
-
 def _determinant(texts: dict[str, str], letter: str) -> float:
-    a, b, c, d = (float(texts[f"{letter}{i}{j}"]) for i in (1, 2) for j in (1, 2))
+    a, b, c, d = (float(texts[f"{letter}{ij}"]) for ij in PLACES)
     return a * d - b * c
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,14 +16,24 @@ from attngeom.explore.controls import Area, Choice, File, Number, State, Text
 from attngeom.explore.drawings import heat_map
 from attngeom.explore.formulas import Broken, expand
 from attngeom.explore.lists import parse_integers, parse_numbers
-from attngeom.explore.markup import Html, Node, badge, join, section, table, tag
+from attngeom.explore.markup import (
+    Html,
+    Node,
+    badge,
+    job_button,
+    join,
+    section,
+    standing_line,
+    subscript,
+    table,
+    tag,
+    verdict_line,
+)
 from attngeom.explore.markup import pairs as labelled
 from attngeom.explore.shelf import ShelfItem
-from attngeom.explore.view import Progress, View
-from attngeom.files import to_json
-from attngeom.layer.coefficients import Coefficients, count_entries, expand_matrices
+from attngeom.explore.view import Progress, View, json_file, setting
+from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
-from attngeom.results import Standing
 from attngeom.verification import verify
 
 MAX_D = 4
@@ -82,16 +93,8 @@ def decide(state: State) -> Certification:
 
 def distance(coefficients: Coefficients, attention: int | None, seed: int) -> str:
     """How far the nearest layer is, relative to the norm: from floats, so an estimate with its own words."""
-    floats = Coefficients(
-        coefficients.d,
-        coefficients.d_out,
-        coefficients.t,
-        RR.convert(coefficients.single),
-        RR.convert(coefficients.cross),
-        RR,
-        coefficients.outside,
-    )
-    return certify(floats, attention, seed).reason
+    single, cross = RR.convert(coefficients.single), RR.convert(coefficients.cross)
+    return certify(replace(coefficients, single=single, cross=cross, domain=RR), attention, seed).reason
 
 
 def _values(coefficients: Coefficients, broken: Broken | None) -> Node:
@@ -104,39 +107,30 @@ def _values(coefficients: Coefficients, broken: Broken | None) -> Node:
     for i in range(min(coefficients.d_out, MAX_SHOWN)):
         rows: list[list[Node]] = []
         for s, (k, l) in enumerate(pairs(d)):
-            cells: list[Node] = [tag("b", f"x{_sub(k)}x{_sub(l)}" if k != l else f"x{_sub(k)}²")]
+            cells: list[Node] = [tag("b", f"x{subscript(k)}x{subscript(l)}" if k != l else f"x{subscript(k)}²")]
             for m in range(d):
                 key = ("cross", i, 0, 1, k, l, m)
                 value = coefficients.domain.format(coefficients.cross[i, 0, 0, s, m])
                 cells.append(tag("span", str(value)[:40], class_="broken" if key in marked else None))
             rows.append(cells)
         caption = f"output row {i}" if coefficients.d_out > 1 else ""
-        columns = ("context", *(f"target x{_sub(m)}" for m in range(d)))
+        columns = ("context", *(f"target x{subscript(m)}" for m in range(d)))
         shown.append(join((tag("h3", caption) if caption else None, table(columns, rows))))
     return section("The coefficients", *shown)
 
 
-def _sub(index: int) -> str:
-    return "₀₁₂₃₄₅₆₇₈₉"[index]
-
-
-def standing_of(result: Certification) -> Standing:
-    """How strong a verdict is: exact coefficients give proofs, floats estimates."""
-    if result.verdict == "undecided":
-        return "undecided"
-    return "proven" if result.is_exact else "estimate"
+def verdict_lines(result: Certification) -> list[Html]:
+    """The verdict in words, its standing and its reason."""
+    return [
+        verdict_line(VERDICTS[result.verdict], result.verdict),
+        standing_line(result.standing, result.reason[:400]),
+    ]
 
 
 def show_result(result: Certification, state: State) -> Html:
     """Verdict, weights or violated equation, distance, certificate."""
     coefficients = result.coefficients
-    parts: list[Node] = [
-        section(
-            "Verdict",
-            tag("p", VERDICTS[result.verdict], class_="verdict", id="verdict", data_verdict=result.verdict),
-            tag("p", badge(standing_of(result)), " ", result.reason[:400], class_="reason"),
-        )
-    ]
+    parts: list[Node] = [section("Verdict", *verdict_lines(result))]
     broken = None
     if result.violated is not None:
         broken = expand(result.violated, coefficients)
@@ -149,7 +143,7 @@ def show_result(result: Certification, state: State) -> Html:
     if result.points:
         parts.append(section("Weights", *_weights(result)))
     parts.append(_values(coefficients, broken))
-    if result.is_exact and result.verdict != "realizable" and count_entries_of(coefficients) <= INSTANT_ENTRIES:
+    if result.is_exact and result.verdict != "realizable" and coefficients.size <= INSTANT_ENTRIES:
         parts.append(
             section(
                 "Distance to the nearest layer",
@@ -157,7 +151,7 @@ def show_result(result: Certification, state: State) -> Html:
             )
         )
     links = [tag("a", "Take the coefficients", href=f"/layer/download/coefficients?{state['query']}")]
-    if count_entries_of(coefficients) <= INSTANT_ENTRIES and result.certificate is not None:
+    if coefficients.size <= INSTANT_ENTRIES and result.certificate is not None:
         links.append(tag("a", "Take the certificate", href=f"/layer/download/certificate?{state['query']}"))
     parts.append(tag("p", join(links, " · ")))
     return join(parts)
@@ -174,18 +168,12 @@ def _weights(result: Certification) -> list[Node]:
         if max(*point.A.shape, *point.V.shape) > MAX_SHOWN:
             shown.append(tag("p", "too large to be drawn; take the certificate", class_="reason"))
         elif point.domain.written in ("Q", "RR"):
-            maps = (heat_map(name, [[float(x) for x in row] for row in m], name) for name, m in matrices)
-            shown.append(tag("div", *maps, class_="panels"))
+            shown.append(tag("div", *(heat_map(*each) for each in matrices), class_="panels"))
         else:
             for name, m in matrices:
                 rows = [[point.domain.format(x) for x in row] for row in m]
                 shown.append(join((tag("p", f"{name} ="), table([""] * len(rows[0]), rows))))
     return shown
-
-
-def count_entries_of(coefficients: Coefficients) -> int:
-    """The number of coefficients in the support."""
-    return count_entries(coefficients.d, coefficients.d_out, coefficients.t)
 
 
 class LayerView(View):
@@ -211,13 +199,11 @@ class LayerView(View):
             Text(name="attention", label="Bound on rank A", longest=6, hint="none: any rank"),
             Number(name="seed", label="Seed", default="0", low=0, high=2**32 - 1),
         )
-        self.actions = {name: self._example(text) for name, text in EXAMPLES.items()}
-        self.actions["random layer"] = self.draw
+        shown = {"source": "table", "d": "2", "d_out": "1", "attention": ""}
+        examples = {name: setting(**shown, table=text) for name, text in EXAMPLES.items()}
+        self.actions = {**examples, "random layer": self.draw}
         self.jobs = {"decide": self.decide}
         self.downloads = {"certificate": self.certificate, "coefficients": self.coefficients}
-
-    def _example(self, text: str):  # type: ignore[no-untyped-def]
-        return lambda state: {"source": "table", "d": "2", "d_out": "1", "attention": "", "table": text}
 
     def draw(self, state: State) -> dict[str, str]:
         """The table of a random layer of these sizes, from the next seed."""
@@ -236,10 +222,10 @@ class LayerView(View):
         file = state["file"] if state["source"] == "file" else None
         if file is None or file.size <= INSTANT_BYTES:
             coefficients = given(state)
-            if count_entries_of(coefficients) <= INSTANT_ENTRIES:
+            if coefficients.size <= INSTANT_ENTRIES:
                 return show_result(decide(state), state)
-        words = "These are more coefficients than are decided while the page waits."
-        return tag("p", words, " ", tag("button", "Decide", type="button", class_="main", data_job="decide"))
+        words = "These are more coefficients than are decided while the page waits. "
+        return tag("p", words, job_button("Decide", "decide"))
 
     def decide(self, state: State, progress: Progress) -> Html:
         """The verdict for a larger map."""
@@ -247,7 +233,7 @@ class LayerView(View):
 
     def certificate(self, state: State) -> tuple[str, bytes]:
         """The certificate, rechecked before it is handed out."""
-        if count_entries_of(given(state)) > INSTANT_ENTRIES:
+        if given(state).size > INSTANT_ENTRIES:
             raise SizeError("too many coefficients for a certificate at once; use attngeom certify --out")
         certificate = decide(state).certificate
         if certificate is None:
@@ -256,11 +242,11 @@ class LayerView(View):
         verdict = verify(record)
         if not verdict.valid:
             raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
-        return "certificate.json", (to_json(record) + "\n").encode()
+        return json_file("certificate.json", record)
 
     def coefficients(self, state: State) -> tuple[str, bytes]:
         """The coefficients as a file."""
-        return "coefficients.json", (to_json(coefficients_to_json(given(state))) + "\n").encode()
+        return json_file("coefficients.json", coefficients_to_json(given(state)))
 
     def command(self, state: State) -> str:
         bound = f" --attention {state['attention']}" if state["attention"] else ""

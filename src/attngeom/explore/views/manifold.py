@@ -12,8 +12,8 @@ from attngeom.exact.domains import QQ
 from attngeom.explore.controls import State, Text
 from attngeom.explore.lists import parse_numbers
 from attngeom.explore.markup import Html, Node, badge, join, section, table, tag
-from attngeom.explore.view import View
-from attngeom.explore.views.layer import VERDICTS, standing_of
+from attngeom.explore.view import View, json_file, setting
+from attngeom.explore.views.layer import verdict_lines
 from attngeom.files import to_json
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.files import coefficients_to_json
@@ -140,12 +140,8 @@ class ManifoldView(View):
                 "xyw", start, ("coefficient of s u", "coefficient of u²", "minus that of u² in the first"), strict=True
             )
         )
-        self.actions = {name: self._choose(point) for name, point in SPECIAL.items()}
+        self.actions = {name: setting(**dict(zip("xyw", point))) for name, point in SPECIAL.items()}
         self.downloads = {"coefficients": self.coefficients}
-
-    @staticmethod
-    def _choose(point: tuple[str, str, str]) -> Any:
-        return lambda state: dict(zip("xyw", point))
 
     def show(self, state: State) -> Html:
         result = decide(state)
@@ -163,8 +159,7 @@ class ManifoldView(View):
         legend = tag("ul", *(self._explain(*part) for part in EXPLAINED), class_="sheets")
         on = "on" if y * y == w * x * x else "off"
         verdict: list[Node] = [
-            tag("p", VERDICTS[result.verdict], class_="verdict", id="verdict", data_verdict=result.verdict),
-            tag("p", badge(standing_of(result)), " ", result.reason, class_="reason"),
+            *verdict_lines(result),
             tag("p", f"The point ({x}, {y}, {w}) lies {on} the surface y² = w x²."),
         ]
         if result.points:
@@ -193,7 +188,7 @@ class ManifoldView(View):
 
     def coefficients(self, state: State) -> tuple[str, bytes]:
         """The cubic map of the point as a file."""
-        return "coefficients.json", (to_json(coefficients_to_json(decide(state).coefficients)) + "\n").encode()
+        return json_file("coefficients.json", coefficients_to_json(decide(state).coefficients))
 
     def command(self, state: State) -> str:
         return "attngeom certify coefficients.json --attention 2"
