@@ -35,7 +35,7 @@ def demo_command(
 
 @options.takes_shape
 def random_command(
-    shape: options.Shape,
+    shape: options.ArchitectureOptions,
     out: Annotated[
         Path, options.file_option("--out", "Where to write: .json for exact weights, .safetensors for floats.")
     ],

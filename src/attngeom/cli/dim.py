@@ -36,7 +36,7 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Threads of the m
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeShape(options.Shape):
+class RangeOptions(options.ArchitectureOptions):
     """An architecture, or a grid of them where sizes are ranges."""
 
     widths: Annotated[
@@ -99,7 +99,7 @@ def _listed(answer: Dimension) -> tuple[object, ...]:
 
 @options.takes_shape
 def dim_command(
-    shape: RangeShape,
+    shape: RangeOptions,
     prove: Prove = False,
     method: Method = "auto",
     table: AsTable = False,

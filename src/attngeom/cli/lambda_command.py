@@ -33,7 +33,7 @@ Folder = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableShape(options.Shape):
+class TableOptions(options.ArchitectureOptions):
     """The architecture of a table."""
 
     widths: Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")] = ""
@@ -42,7 +42,7 @@ class TableShape(options.Shape):
 
 @options.takes_shape
 def lambda_command(
-    shape: TableShape,
+    shape: TableOptions,
     weights: OptionalWeights = None,
     table: AsTable = False,
     everywhere: Global = False,
@@ -57,7 +57,7 @@ def lambda_command(
     """
     if (weights is None) != table or table != bool(shape.widths):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
-    if weights is not None and shape != TableShape():
+    if weights is not None and shape != TableOptions():
         raise InputError("an architecture was given beside a file of weights; the file holds its own, leave it out")
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")

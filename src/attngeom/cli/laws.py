@@ -14,7 +14,7 @@ from attngeom.verification import write_certificate
 
 @options.takes_shape
 def laws_command(
-    shape: options.Shape,
+    shape: options.ArchitectureOptions,
     prove: Annotated[
         bool, options.flag("--prove", "Prove that there are no other laws; small networks always are.")
     ] = False,

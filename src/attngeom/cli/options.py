@@ -91,7 +91,7 @@ def default_attention(widths: list[int], heads: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class ArchitectureOptions:
     """The options that describe an architecture; a command with other defaults has a subclass."""
 
     widths: Widths

@@ -192,16 +192,12 @@ def search_networks(search: Search, seed: int) -> Count:
     matrices = np.array(search.matrices).reshape(-1, 2, 2)
     vectors = np.array(search.vectors)
     X = FIELD.random((2, 2, 3), np.random.default_rng(seed))
-    letters = [
-        np.stack([matmul_mod(x.T, matmul_mod(M % WORD_PRIME, x, WORD_PRIME), WORD_PRIME) for M in matrices]) for x in X
-    ]
     indices = np.array(list(product(range(len(matrices)), repeat=search.layers)))
-    rows = [matmul_mod(vectors % WORD_PRIME, x, WORD_PRIME) for x in X]
     found: dict[bytes, list[tuple[int, int]]] = {}
     for start in range(0, len(indices), CHUNK):
-        part = indices[start : start + CHUNK]
-        outputs = [matmul_mod(row[None], unrolled(table, part), WORD_PRIME) for table, row in zip(letters, rows)]
-        combined = np.concatenate(outputs, axis=-1)
+        chosen = FIELD.reduce(matrices)[indices[start : start + CHUNK].T]
+        virtual = VirtualWeights(tuple(chosen), FIELD.reduce(vectors), FIELD)
+        combined = np.concatenate([forward_recursion(virtual, x) for x in X], axis=-1)
         for network, vector in np.ndindex(combined.shape[:2]):
             found.setdefault(combined[network, vector].tobytes(), []).append((start + network, vector))
     good = np.array([M[0, 0] * M[1, 1] != M[0, 1] * M[1, 0] for M in matrices])
@@ -219,19 +215,6 @@ def search_networks(search: Search, seed: int) -> Count:
         flags = (is_claimed, is_claimed and several, is_corrected, is_corrected and several, not is_claimed and several)
         counts = [count + flag for count, flag in zip(counts, flags)]
     return Count(len(indices) * len(vectors), *counts)
-
-
-def unrolled(letters: Array, indices: Array) -> Array:
-    """Π D_{l−i} S_{l−i+1} for every row of indices into the t×t letters S, by the recursion of Lemma 3.6."""
-    p = WORD_PRIME
-    D = np.broadcast_to(np.eye(letters.shape[-1], dtype=np.int64), (len(indices), *letters.shape[1:]))
-    total = D
-    for column in indices.T:
-        S = letters[column]
-        factor = matmul_mod(D, S, p)
-        total = matmul_mod(factor, total, p)
-        D = matmul_mod(matmul_mod(factor, D, p), matmul_mod(np.swapaxes(S, -1, -2), D, p), p)
-    return total
 
 
 def _direction(vector: Array) -> tuple[int, ...]:

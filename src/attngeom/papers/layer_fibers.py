@@ -9,8 +9,8 @@ import numpy as np
 import sympy
 
 from attngeom.dimensions import dimension
-from attngeom.exact import BLAS_PRIME, QQ
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact import BLAS_PRIME, GF, QQ, rank_mod_p
+from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table, symmetrize
 from attngeom.layer.splitting import LayerSplitting, split_layer
@@ -22,9 +22,9 @@ from attngeom.papers.symbolic import generic
 from attngeom.papers.tangent_spaces import random_rank, swap_sample, units
 
 
-def is_multiple(a: Array, b: Array, domain: Domain = QQ) -> bool:
-    """Whether two nonzero arrays are proportional."""
-    return domain.rank(np.stack([a.ravel(), b.ravel()])) == 1
+def is_multiple(a: Array, b: Array) -> bool:
+    """Whether two nonzero arrays over Q are proportional."""
+    return QQ.rank(np.stack([a.ravel(), b.ravel()])) == 1
 
 
 @finds("two independent factorizations of the same rational matrix are matched exactly")
@@ -142,33 +142,19 @@ def exhaust_fibers(p: int, d: int, d_out: int) -> tuple[bool, int]:
     """
     A = np.array(list(product(range(p), repeat=d * d))).reshape(-1, d, d)
     V = np.array(list(product(range(p), repeat=d_out * d))).reshape(-1, d_out, d)
-    k, l = np.triu_indices(d)
     groups: dict[bytes, list[tuple[int, int]]] = {}
-    off_diagonal = (k != l)[None, :, None]
     for index, matrix in enumerate(A):
-        cross = V[:, :, k, None] * matrix[None, None, l, :] + V[:, :, l, None] * matrix[None, None, k, :] * off_diagonal
-        for other, table in enumerate((cross % p).astype(np.int8)):
+        for other, table in enumerate(quadric_table(matrix, V, GF(p)).astype(np.int8)):
             groups.setdefault(table.tobytes(), []).append((index, other))
-    zero = np.zeros((d_out, len(k), d), dtype=np.int8).tobytes()
+    zero = np.zeros((d_out, d, len(pairs(d))), dtype=np.int8).tobytes()
     good = all((not A[i].any()) or (not V[j].any()) for i, j in groups.pop(zero))
     for members in groups.values():
         i, j = members[0]
         classes = {min(((s * A[i]) % p).tobytes() for s in range(1, p)) for i, _ in members}
-        pair = _has_rank_one(A[i], p) and _has_rank_one(V[j], p)
-        limit = 2 if pair and not _is_parallel(A[i], V[j], p) else 1
+        pair = rank_mod_p(A[i], p) == rank_mod_p(V[j], p) == 1
+        limit = 2 if pair and rank_mod_p(np.concatenate([A[i].T, V[j]]), p) == 2 else 1
         good &= len(classes) == limit and len(members) == limit * (p - 1)
     return good, len(A) * len(V)
-
-
-def _has_rank_one(matrix: Array, p: int) -> bool:
-    minors = matrix[:, None, :, None] * matrix[None, :, None, :] - matrix[:, None, None, :] * matrix[None, :, :, None]
-    return bool(matrix.any()) and not np.any(minors % p)
-
-
-def _is_parallel(A: Array, V: Array, p: int) -> bool:
-    """Whether the column space of A and the row space of V, both of dimension one, agree."""
-    k, v = A[:, np.flatnonzero(A.any(axis=0))[0]], V[np.flatnonzero(V.any(axis=1))[0]]
-    return not np.any((k[:, None] * v[None, :] - k[None, :] * v[:, None]) % p)
 
 
 @finds("", primes=(BLAS_PRIME,))

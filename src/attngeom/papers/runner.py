@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attngeom.errors import FormatError, InputError
-from attngeom.files import check_header, parse_json, read_bytes, read_json, to_json, write_atomic
+from attngeom.files import check_header, make_folder, parse_json, read_bytes, read_json, to_json, write_atomic
 from attngeom.papers.records import Claim, Record, Work
 from attngeom.version import __version__
 
@@ -81,7 +81,7 @@ class Store:
         return self.folder / "data" / f"{claim_id}.json"
 
     def save_data(self, claim_id: str, data: Any) -> None:
-        self.data_path(claim_id).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.data_path(claim_id).parent)
         write_atomic(self.data_path(claim_id), to_json(data) + "\n")
 
     def load_data(self, claim_id: str) -> Any | None:
@@ -117,10 +117,7 @@ def run_claims(
     store = None if folder is None else Store(Path(folder), work)
     done: dict[str, Record] = {}
     if store is not None:
-        try:
-            store.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make {store.folder}: {error.strerror}; give a writable folder") from None
+        make_folder(store.folder)
         done = store.load()
     # A figure is drawn from data beside the records: without it the claim runs again.
     lost = {name for name in FIGURES if store is not None and store.load_data(name) is None}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Literal
 
 import numpy as np
 
-from attngeom.equations import Variety, families
+from attngeom.equations import Points, Variety, families
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.family import Family
 from attngeom.equations.points import cross_coordinates
@@ -26,19 +25,6 @@ MAX_DEGREE = 4
 COMBINATIONS = 6
 SEVERAL_ROWS = (8, 10, 11)
 """Families that add nothing to the others here, or that are treated apart."""
-
-
-@dataclass(frozen=True, eq=False)
-class Equations:
-    """Polynomials mod p of degree at most four, term by term: its equation, its four places, its coefficient.
-
-    A place beyond the coordinates stands for the constant 1.
-    """
-
-    count: int
-    rows: Array
-    places: Array
-    coefficients: Array
 
 
 def random_rank(rows: int, columns: int, size: int, rng: np.random.Generator) -> Array:
@@ -124,44 +110,24 @@ def tangent_lower_bound(kind: Kind, point: LayerMatrices, a: int) -> int:
     return QQ.rank(np.concatenate([differential(other.A, other.V, a) for other in fiber]))
 
 
-def _terms(families: Iterable[Family]) -> Equations:
-    """The terms of all members of some families of one variety."""
-    rows, places, coefficients, count = [], [], [], 0
-    for polynomial in (family.flint_polynomial(index) for family in families for index in range(family.count)):
-        for exponents, c in polynomial.terms():
-            monomial = [place for place, e in enumerate(exponents) for _ in range(e)]
-            rows.append(count)
-            places.append(monomial + [len(exponents)] * (MAX_DEGREE - len(monomial)))
-            coefficients.append(int(FIELD.convert([c])[0]))
-        count += 1
-    table = np.array(places, dtype=np.int64).reshape(-1, MAX_DEGREE)
-    return Equations(count, np.array(rows, dtype=np.int64), table, np.array(coefficients, dtype=np.int64))
-
-
 @cache
-def row_equations(d: int, a: int, targets: int) -> Equations:
+def row_equations(d: int, a: int, targets: int) -> list[Family]:
     """Equations of degree ≤ 4 of one output row, in the coordinates y_{S,m}."""
     known = families(Variety(d, a, targets=targets))
-    return _terms(f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS)
+    return [f for f in known if f.degree <= MAX_DEGREE and f.number >= 5 and f.number not in SEVERAL_ROWS]
 
 
-@cache
-def segre_equations(d: int, d_out: int) -> Equations:
-    """The Segre quadrics across output rows, in the coordinates y_{n,S,m}."""
-    return _terms([SegreQuadrics(Variety(d, d, d_out=d_out))])
+def gradients(equations: Iterable[Family], y: Array) -> Array:
+    """The gradients of all members of families of degree ≤ 4 at a point y (rows, D, targets) mod p, as rows.
 
-
-def gradients(equations: Equations, y: Array) -> Array:
-    """The gradients of equations at a point mod p, as rows."""
-    p, values = WORD_PRIME, np.append(y, 1)
-    table = np.zeros((equations.count, len(values)), dtype=np.int64)
-    for i in range(MAX_DEGREE):
-        slope = equations.coefficients
-        for j in range(MAX_DEGREE):
-            if i != j:
-                slope = slope * values[equations.places[:, j]] % p
-        np.add.at(table, (equations.rows, equations.places[:, i]), slope)
-    return table[:, :-1] % p
+    A derivative is the coefficient of s in f(y + s e), by interpolation at s = 0 … 4.
+    """
+    nodes = np.arange(MAX_DEGREE + 1)
+    weights = FIELD.inverse(FIELD.convert([[int(s) ** k for k in nodes] for s in nodes]))[1]
+    moved = y + nodes[:, None, None, None, None] * np.eye(y.size, dtype=np.int64).reshape(y.size, *y.shape)
+    points = Points(None, FIELD.reduce(moved)[..., None, None, :, :], FIELD)
+    values = [FIELD.matmul(weights[None], f.evaluate(points).reshape(len(nodes), -1)) for f in equations]
+    return np.concatenate([FIELD.zeros((0, y.size)), *(x.reshape(y.size, -1).T for x in values)])
 
 
 def tangent_upper_bound(point: LayerMatrices, a: int) -> int:
@@ -173,14 +139,14 @@ def tangent_upper_bound(point: LayerMatrices, a: int) -> int:
     d, d_out, p = len(point.A), len(point.V), WORD_PRIME
     y = cross_coordinates(FIELD.convert(point.A), FIELD.convert(point.V), FIELD)
     rng = np.random.default_rng(1)
-    rows = [gradients(segre_equations(d, d_out), y.ravel())]
+    rows = [gradients([SegreQuadrics(Variety(d, d, d_out=d_out))], y)]
     for _ in range(COMBINATIONS):
         c = FIELD.random((d_out,), rng)
-        inner = gradients(row_equations(d, a, d), (y * c[:, None, None] % p).sum(axis=0).ravel() % p)
+        inner = gradients(row_equations(d, a, d), (y * c[:, None, None] % p).sum(axis=0, keepdims=True) % p)
         rows.append((inner[:, None, :] * c[None, :, None] % p).reshape(len(inner), y.size))
         e = FIELD.random((d,), rng)
         swapped = (y * e % p).sum(axis=2).T % p
-        inner = gradients(row_equations(d, min(d, d_out), d_out), swapped.ravel()).reshape(-1, len(pairs(d)), d_out)
+        inner = gradients(row_equations(d, min(d, d_out), d_out), swapped[None]).reshape(-1, len(pairs(d)), d_out)
         turned = np.moveaxis(inner, 2, 1)[..., None] * e % p
         rows.append(turned.reshape(len(inner), y.size))
     flat = y.reshape(-1, d)

@@ -27,9 +27,6 @@ class Lines:
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, chosen: Array) -> Lines:
-        return Lines(self.y[chosen], self.delta[chosen], self.plus[chosen], self.minus[chosen])
-
     def join(self, other: Lines) -> Lines:
         pairs = ((self.y, other.y), (self.delta, other.delta), (self.plus, other.plus), (self.minus, other.minus))
         return Lines(*(np.concatenate(pair) for pair in pairs))
