@@ -20,12 +20,13 @@ from attngeom.certification import certify
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.exact.domains import QQ, RR
+from attngeom.exact.domains import QQ, RR, Domain
+from attngeom.exact.multisets import triples
 from attngeom.files import make_folder, to_json, write_atomic
 from attngeom.inspection.geometry import inspect
 from attngeom.interop import read_weights, write_weights
 from attngeom.layer.coefficients import Coefficients, coefficients
-from attngeom.layer.files import coefficients_from_json, read_coefficients, write_coefficients
+from attngeom.layer.files import read_coefficients, write_coefficients
 from attngeom.models.samples import LLAMA, random_model
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.verification import verify, write_certificate
@@ -33,7 +34,6 @@ from attngeom.verification import verify, write_certificate
 LAYER = Architecture((3, 2), 2, tokens=2)
 DEEP = Architecture((3, 3, 3), 2, tokens=3)
 NARROW = Architecture((3, 2), 1, tokens=2)
-Quadric = dict[tuple[int, int], int]
 SWEEP = """\
 # Dimensions of small networks, and the equations of one layer: some seconds on one core.
 #   attngeom atlas run sweep.toml --store atlas.db
@@ -80,35 +80,23 @@ def _stratum(make: Callable[[], Weights], name: str) -> Callable[[Path], None]:
 def _rank_one(k: list[str], h: list[str], v: list[str]) -> Weights:
     """A = k qᵀ and V = h vᵀ with q = (1, −1/3, 1/3)."""
     tensors = {"layers.0.Q": [["1", "-1/3", "1/3"]], "layers.0.K": [k]}
-    value = [[QQ.convert([[x]])[0, 0] * QQ.convert([[y]])[0, 0] for y in v] for x in h]
-    return Weights.from_tensors(NARROW, {**tensors, "layers.0.V": value}, QQ)
+    return Weights.from_tensors(NARROW, {**tensors, "layers.0.V": np.outer(QQ.convert(h), QQ.convert(v))}, QQ)
 
 
 def _layer() -> Weights:
     return random_weights(LAYER, QQ, seed=1)
 
 
-def _map(quadrics: list[Quadric]) -> Coefficients:
-    """The cubic map of two tokens in two rows whose target m has the quadric ``quadrics[m]`` of the context."""
-    terms: list[dict[str, object]] = []
-    for j in range(2):
-        sums: dict[tuple[int, ...], int] = {}
-        for m, quadric in enumerate(quadrics):
-            for (k, l), c in quadric.items():
-                terms.append({"output": [0, j], "monomial": [[k, 1 - j], [l, 1 - j], [m, j]], "value": str(c)})
-                rows = tuple(sorted((k, l, m)))
-                sums[rows] = sums.get(rows, 0) + c
-        for rows, c in sums.items():
-            terms.append({"output": [0, j], "monomial": [[row, j] for row in rows], "value": str(c)})
-    header = {"format": "attngeom/coefficients", "version": 1, "d": 2, "d_out": 1, "t": 2}
-    return coefficients_from_json({**header, "terms": terms})
+def _map(*targets: list[int]) -> Coefficients:
+    """The cubic map of two tokens in two rows whose target m has the quadric ``targets[m]`` of the context."""
+    quadrics = [*targets, *[[0, 0, 0]] * (2 - len(targets))]
+    return Coefficients.of_cross(QQ.convert(quadrics).T[None], 2, QQ)
 
 
 def _fermat() -> Coefficients:
     """x³ + y³ + z³ in one token, as floats."""
-    terms = [{"output": [0, 0], "monomial": [[row, 0]] * 3, "value": 1.0} for row in range(3)]
-    header = {"format": "attngeom/coefficients", "version": 1, "d": 3, "d_out": 1, "t": 1}
-    return coefficients_from_json({**header, "terms": terms})
+    cubes = [float(k == l == m) for k, l, m in triples(3)]
+    return Coefficients(3, 1, 1, RR.convert([[cubes]]), RR.zeros((1, 1, 0, 6, 3)), RR)
 
 
 def _verdict(make: Callable[[], Coefficients], verdict: str) -> Callable[[Path], None]:
@@ -123,21 +111,26 @@ def _verdict(make: Callable[[], Coefficients], verdict: str) -> Callable[[Path],
 
 
 def _certificate(path: Path) -> None:
-    certificate = certify(_map([{(0, 0): 1}, {(1, 1): 1}])).certificate
+    certificate = certify(_map([1, 0, 0], [0, 0, 1])).certificate
     assert certificate is not None
     write_certificate(certificate, path)
     _require(verify(path).valid is True, path, "a valid certificate")
 
 
-def _exact(path: Path) -> None:
-    write_weights(random_weights(DEEP, QQ, seed=2), path)
+def _random(domain: Domain, seed: int) -> Callable[[Path], None]:
+    return lambda path: write_weights(random_weights(DEEP, domain, seed), path)
 
 
-def _moved(path: Path) -> None:
-    first = read_weights(path.with_name("a.json"))
-    write_weights(teleport(first, seed=3).weights, path)
-    found = compare(first, read_weights(path))
-    _require(found.same_function is True, path, "the function of a.json")
+def _moved(source: str, seed: int) -> Callable[[Path], None]:
+    """Write the function of another example in other weights, and check that it is."""
+
+    def write(path: Path) -> None:
+        first = read_weights(path.with_name(source))
+        write_weights(teleport(first, seed=seed).weights, path)
+        found = compare(first, read_weights(path))
+        _require(found.same_function is True, path, f"the function of {source}")
+
+    return write
 
 
 def training_data() -> tuple[Array, Array]:
@@ -157,23 +150,12 @@ def train(weights: Weights, X: Array, Y: Array, steps: int, rate: float) -> Weig
     return weights
 
 
-def _start(path: Path) -> None:
-    write_weights(random_weights(DEEP, RR, seed=6), path)
-
-
 def _trained(path: Path) -> None:
     X, Y = training_data()
     start = read_weights(path.with_name("start.safetensors"))
     end = train(start, X, Y, steps=300, rate=0.1)
     _require(loss(end, X, Y) < 0.5 * loss(start, X, Y), path, "trained: the loss did not halve")
     write_weights(end, path)
-
-
-def _trained_moved(path: Path) -> None:
-    first = read_weights(path.with_name("trained.safetensors"))
-    write_weights(teleport(first, seed=7).weights, path)
-    found = compare(first, read_weights(path))
-    _require(found.same_function is True, path, "the function of trained.safetensors")
 
 
 def _sweep(path: Path) -> None:
@@ -216,21 +198,25 @@ EXAMPLES = (
         "a layer at the boundary of what real weights compute",
         _stratum(lambda: _rank_one(["3", "6", "0"], ["1", "5"], ["1", "2", "0"]), "boundary"),
     ),
-    Example("a.json", "a network of two layers, exact", _exact),
-    Example("b.json", "the function of a.json in other weights", _moved),
-    Example("start.safetensors", "two layers with random weights, floats", _start),
+    Example("a.json", "a network of two layers, exact", _random(QQ, 2)),
+    Example("b.json", "the function of a.json in other weights", _moved("a.json", 3)),
+    Example("start.safetensors", "two layers with random weights, floats", _random(RR, 6)),
     Example("trained.safetensors", "the same after 300 steps of gradient descent, floats", _trained),
-    Example("moved.safetensors", "the function of trained.safetensors in other weights", _trained_moved),
+    Example(
+        "moved.safetensors",
+        "the function of trained.safetensors in other weights",
+        _moved("trained.safetensors", 7),
+    ),
     Example("realizable.json", "coefficients of layer.json", _verdict(lambda: coefficients(_layer()), "realizable")),
     Example(
         "closure_only.json",
         "coefficients that satisfy every equation, but no real layer has",
-        _verdict(lambda: _map([{(0, 0): 1, (1, 1): 1}]), "closure_only"),
+        _verdict(lambda: _map([1, 0, 1]), "closure_only"),
     ),
     Example(
         "not_realizable.json",
         "coefficients that violate an equation",
-        _verdict(lambda: _map([{(0, 0): 1}, {(1, 1): 1}]), "not_realizable"),
+        _verdict(lambda: _map([1, 0, 0], [0, 0, 1]), "not_realizable"),
     ),
     Example("undecided.json", "x³ + y³ + z³ in floats, where rounding decides", _verdict(_fermat, "undecided")),
     Example("certificate.json", "the proof for not_realizable.json", _certificate),

@@ -27,3 +27,9 @@ class DomainError(AttnGeomError, TypeError):
 
 class SingularError(AttnGeomError, ArithmeticError):
     """A matrix that had to be invertible and is not."""
+
+
+def check_positive(name: str, value: object) -> None:
+    """InputError unless a value is a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")

@@ -37,6 +37,16 @@ class LongArray(Sequence[Any]):
     """A JSON array whose items are made when they are asked for."""
 
     @abstractmethod
+    def part(self, start: int, stop: int) -> list[Any]:
+        """The items from ``start`` to before ``stop``."""
+
+    def __getitem__(self, index: Any) -> Any:
+        places = range(len(self))[index]
+        if isinstance(places, int):
+            return self.part(places, places + 1)[0]
+        return self.part(places.start, places.stop) if places.step == 1 else [self[place] for place in places]
+
+    @abstractmethod
     def pieces(self, canonical: bool) -> Iterator[str]:
         """The JSON of some items at a time, without the brackets; canonical: sorted keys, no white space."""
 

@@ -146,7 +146,7 @@ def test_failures_are_shown_and_give_exit_code_3(tmp_path, capsys):
         (["run", "nothing.toml", "--workers", "1", "--scheduler", "x"], "does not exist|give one of the two"),
         (["show", "--store", "nothing.db"], "does not exist"),
         (["export", "--store", "nothing.db", "--out", "x.xlsx"], "ends in"),
-        (["plot", "--store", "nothing.db", "--out", "x", "--format", "gif"], "svg or png"),
+        (["plot", "--store", "nothing.db", "--out", "x", "--format", "gif"], "one of svg, png"),
         (["verify", "--store", "nothing.db"], "does not exist"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.certification.heads import HeadsCertification, certify_heads
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
-from attngeom.errors import DomainError, InputError
+from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
@@ -59,8 +59,8 @@ def certify(
     >>> certify(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).verdict
     'realizable'
     """
-    if attention is not None and (isinstance(attention, bool) or not isinstance(attention, int) or attention < 1):
-        raise InputError(f"attention = {str(attention)[:40]} given; a positive integer is required")
+    if attention is not None:
+        check_positive("attention", attention)
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
     if heads is None and value is not None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
-from attngeom.errors import InputError
+from attngeom.errors import InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import echelon_mod_p
@@ -105,9 +105,10 @@ def certify_heads(
     ('realizable', 'not_realizable')
     """
     for name, number in (("heads", heads), ("value", value)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise InputError(f"{name} = {str(number)[:40]} given; a positive integer is required")
-        if number is not None and number > MAX_SIZE:
+        if number is None:
+            continue
+        check_positive(name, number)
+        if number > MAX_SIZE:
             raise InputError(f"{name} = {str(number)[:40]} given; at most {MAX_SIZE:,} is supported")
     d, d_out = coefficients.d, coefficients.d_out
     question = _HeadsQuestion(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import DomainError, InputError
+from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.scaling import split_scale
 from attngeom.heads.factors import layer_table, unit_heads
@@ -76,8 +76,8 @@ def find_heads(
 
 def _expected(heads: int | None, sizes: Sequence[tuple[int, int]] | None) -> tuple[int | None, tuple[int, int] | None]:
     """The number of heads and Σ v, Σ a, where they are given."""
-    if heads is not None and (isinstance(heads, bool) or not isinstance(heads, int) or heads < 1):
-        raise InputError(f"heads = {str(heads)[:40]} given; a positive integer is required")
+    if heads is not None:
+        check_positive("heads", heads)
     if sizes is None:
         return heads, None
     if not sizes or any(len(pair) != 2 or min(pair) < 1 for pair in sizes):

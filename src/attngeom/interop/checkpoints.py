@@ -19,7 +19,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
-from attngeom.interop.tensors import as_float64, open_tensors
+from attngeom.interop.tensors import TensorFile, as_float64, open_tensors
 from attngeom.network import Architecture, Head, Weights
 from attngeom.network.attention import find_kind
 
@@ -65,7 +65,7 @@ def import_state(
     config: Mapping[str, Any] | None = None,
     idealised: bool = False,
 ) -> CheckpointImport:
-    """Weights from a state dict of NumPy arrays or torch tensors, or from a module that has one.
+    """Weights from a state dict of NumPy arrays or torch tensors, from a module that has one, or from an open file.
 
     ``blocks`` picks attention blocks by their place in the checkpoint (default: all, stacked as layers of one
     network). Grouped-query attention (fewer key-value heads) repeats keys and values for the heads of a group. What is
@@ -75,12 +75,52 @@ def import_state(
         config = configuration_of(state)
     if heads is None and isinstance(own := getattr(state, "num_heads", None), int):
         heads = own
-    tensors = state_of(state)
-    return _import(
-        {name: tuple(np.shape(tensor)) for name, tensor in tensors.items()},
-        lambda name: as_float64(tensors[name], name),
-        heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised, "the state",
-    )  # fmt: skip
+    source, shapes, load = _tensors(state)
+    heads = heads if heads is not None else _config_int(config, "num_attention_heads", "n_head")
+    if heads is None:
+        raise InputError(f"the number of heads is not known for {source}; give it, or put config.json beside the file")
+    if key_value_heads is None:
+        key_value_heads = _config_int(config, "num_key_value_heads")
+    if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
+        raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
+    found = attention_blocks(shapes)
+    if not found:
+        known = "; ".join(layout.describe() for layout in LAYOUTS)
+        raise InputError(f"no attention weights found among {len(shapes)} tensors; known layouts: {known}")
+    chosen = range(len(found)) if blocks is None else blocks
+    if any(not 0 <= index < len(found) for index in chosen):
+        raise InputError(f"blocks {list(chosen)} given; the checkpoint has blocks 0 to {len(found) - 1}")
+    parts, used = [], set()
+    for index in chosen:
+        block = found[index]
+        parts.append(block.layout.load(block.prefix, load))
+        used |= set(block.names)
+    layers, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
+    widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
+    causal = _is_causal(config) if causal is None else causal
+    residual = "model_type" in config if residual is None else residual
+    architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
+    unmodelled = {name: _reason(name) for name in shapes if name not in used}
+    unmodelled |= {f"config {key}": reason for key, reason in SETTINGS.items() if config.get(key) not in (None, False)}
+    if any(part.K.shape[0] < part.Q.shape[0] for part in parts):
+        unmodelled["keys and values"] = "shared by groups of heads, repeated here"
+    if unmodelled and not idealised:
+        name, reason = next(iter(unmodelled.items()))
+        raise InputError(
+            f"{name[:60]} ({reason}) and {len(unmodelled) - 1} more are not modelled; use attngeom model for the whole"
+            " model, or --idealised for its attention weights alone"
+        )
+    names = tuple(found[index].prefix for index in chosen)
+    return CheckpointImport(Weights(architecture, RR, layers), names, unmodelled)
+
+
+def _tensors(state: Any) -> tuple[str, Mapping[str, tuple[int, ...]], Callable[[str], Array]]:
+    """The name of a state, the shapes of its tensors, and what loads one of them."""
+    if isinstance(state, TensorFile):
+        return str(state.path), state.shapes, state.load
+    found = state_of(state)
+    shapes = {name: tuple(np.shape(tensor)) for name, tensor in found.items()}
+    return "the state", shapes, lambda name: as_float64(found[name], name)
 
 
 def state_of(state: Any) -> Mapping[str, Any]:
@@ -120,10 +160,7 @@ def import_checkpoint(
     if not isinstance(config, dict):
         raise InputError(f"{beside}: a JSON object is required")
     with open_tensors(path) as stream:
-        return _import(
-            stream.shapes, stream.load,
-            heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised, str(path),
-        )  # fmt: skip
+        return import_state(stream, heads, key_value_heads, blocks, kind, causal, residual, tokens, config, idealised)
 
 
 def _config_int(config: Mapping[str, Any], *keys: str) -> int | None:
@@ -132,58 +169,6 @@ def _config_int(config: Mapping[str, Any], *keys: str) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
-
-
-def _import(
-    shapes: Mapping[str, tuple[int, ...]],
-    load: Callable[[str], Array],
-    heads: int | None,
-    key_value_heads: int | None,
-    blocks: Sequence[int] | None,
-    kind: str,
-    causal: bool | None,
-    residual: bool | None,
-    tokens: int,
-    config: Mapping[str, Any],
-    idealised: bool,
-    source: str,
-) -> CheckpointImport:
-    heads = heads if heads is not None else _config_int(config, "num_attention_heads", "n_head")
-    if heads is None:
-        raise InputError(f"the number of heads is not known for {source}; give it, or put config.json beside the file")
-    if key_value_heads is None:
-        key_value_heads = _config_int(config, "num_key_value_heads")
-    if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
-        raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
-    found = attention_blocks(shapes)
-    if not found:
-        known = "; ".join(layout.describe() for layout in LAYOUTS)
-        raise InputError(f"no attention weights found among {len(shapes)} tensors; known layouts: {known}")
-    chosen = range(len(found)) if blocks is None else blocks
-    if any(not 0 <= index < len(found) for index in chosen):
-        raise InputError(f"blocks {list(chosen)} given; the checkpoint has blocks 0 to {len(found) - 1}")
-    parts, used = [], set()
-    for index in chosen:
-        block = found[index]
-        parts.append(block.layout.load(block.prefix, load))
-        used |= set(block.names)
-    layers, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
-    widths = [parts[0].Q.shape[1], *(part.O.shape[0] for part in parts)]
-    causal = _is_causal(config) if causal is None else causal
-    residual = "model_type" in config if residual is None else residual
-    architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
-    unmodelled = {name: _reason(name) for name in shapes if name not in used}
-    unmodelled |= {f"config {key}": reason for key, reason in SETTINGS.items() if config.get(key) not in (None, False)}
-    if any(part.K.shape[0] < part.Q.shape[0] for part in parts):
-        unmodelled["keys and values"] = "shared by groups of heads, repeated here"
-    if unmodelled and not idealised:
-        name, reason = next(iter(unmodelled.items()))
-        raise InputError(
-            f"{name[:60]} ({reason}) and {len(unmodelled) - 1} more are not modelled; use attngeom model for the whole"
-            " model, or --idealised for its attention weights alone"
-        )
-    names = tuple(found[index].prefix for index in chosen)
-    return CheckpointImport(Weights(architecture, RR, layers), names, unmodelled)
 
 
 def _is_causal(config: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import InputError, SizeError
+from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.network import Weights
@@ -165,8 +165,7 @@ def count_cubics(d: int, t: int) -> int:
 def check_size(d: int, d_out: int, t: int) -> None:
     """Positive sizes whose arrays fit in memory."""
     for name, value in (("d", d), ("d_out", d_out), ("t", t)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")
+        check_positive(name, value)
     entries = count_entries(d, d_out, t)
     if entries > MAX_ENTRIES:
         raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {MAX_ENTRIES:,}")

@@ -20,17 +20,10 @@ CHECKS = 3
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Coefficients of a black box, the number of queries and the seed of the inputs that confirmed them.
-
-    ``error_probability`` bounds the chance that a map outside the support passes the check by accident, over GF(p);
-    over Q the random entries come from a range of 2^31 values. It is None for floats, where ``misfit`` is the
-    largest relative deviation at the check inputs instead.
-    """
+    """Coefficients of a black box and the number of queries; floats: the largest relative deviation at check inputs."""
 
     coefficients: Coefficients
     queries: int
-    seed: int
-    error_probability: float | None
     misfit: float | None
 
 
@@ -70,8 +63,7 @@ def interpolate(
     shape = (CHECKS, d, t)
     inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
     misfit = _check(ask, found, inputs, tolerance)
-    probability = None if domain.rounds else (3 / min(domain.characteristic or 2**31, 2**31)) ** CHECKS
-    return Interpolation(found, ask.queries, seed, probability, misfit)
+    return Interpolation(found, ask.queries, misfit)
 
 
 class _Asker:

@@ -35,13 +35,12 @@ class Obstruction:
     """Why a table is not one of products: ``kind`` and the position (output n, target m) of the quadric.
 
     "rank": the quadric has rank 3 or more, so it is no product. "division": it lacks the factor that it would
-    share with the ``anchor`` quadric. "product": it differs from the product of the factors found.
+    share with the quadric that was split first. "product": it differs from the product of the factors found.
     """
 
     kind: Literal["rank", "division", "product"]
     output: int
     target: int
-    anchor: tuple[int, int]
     reason: str
 
 
@@ -154,13 +153,13 @@ def _obstruction(
     size = domain.rank(symmetric_matrix(table[n, m], table.shape[1], domain))
     name = f"the quadric of output {n} and target {m}"
     if size > 2:
-        return Obstruction("rank", n, m, anchor, f"{name} has rank {size}, so it is no product of two linear forms")
+        return Obstruction("rank", n, m, f"{name} has rank {size}, so it is no product of two linear forms")
     if kind == "division":
         what = "row of V" if n == anchor[0] else "column of A"
         reason = f"{name} is not divisible by the {what} that splits off at output {anchor[0]} and target {anchor[1]}"
     else:
         reason = f"{name} is not the product of the linear forms that the other quadrics give"
-    return Obstruction(kind, n, m, anchor, reason)
+    return Obstruction(kind, n, m, reason)
 
 
 def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], split: SplitQuadric) -> LayerSplitting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -36,20 +36,12 @@ class Terms(LongArray):
     def __len__(self) -> int:
         return len(self.values)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(index, slice):
-            return [_write_term(*term) for term in zip(self.rows[index].tolist(), self.values[index])]
-        return _write_term(self.rows[index].tolist(), self.values[index])
+    def part(self, start: int, stop: int) -> list[dict[str, Any]]:
+        return [_write_term(*term) for term in zip(self.rows[start:stop].tolist(), self.values[start:stop])]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for start in range(0, len(self), PIECE):
-            yield from self[start : start + PIECE]
+            yield from self.part(start, start + PIECE)
 
     def pieces(self, canonical: bool) -> Iterator[str]:
         order = [2, 3, 4, 5, 6, 7, 0, 1] if canonical else slice(None)
@@ -96,20 +88,8 @@ class LayerTerms(LongArray):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return chain.from_iterable(self.parts())
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        place = index + len(self) if index < 0 else index
-        found = list(islice(self, place, place + 1)) if place >= 0 else []
-        if not found:
-            raise IndexError(index)
-        return dict(found[0])
+    def part(self, start: int, stop: int) -> list[dict[str, Any]]:
+        return list(islice(self, start, stop))
 
     def pieces(self, canonical: bool) -> Iterator[str]:
         return chain.from_iterable(part.pieces(canonical) for part in self.parts())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from attngeom.errors import InputError, SizeError
+from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.numbers import as_fmpq
 from attngeom.network.attention import Attention, find_kind
 
@@ -222,11 +222,10 @@ class Architecture:
 
 
 def _size(name: str, value: Any, largest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} = {str(value)[:40]} given; a positive integer is required")
+    check_positive(name, value)
     if value > largest:
         raise SizeError(f"{name} = {str(value)[:40]} given; at most {largest:,} is supported")
-    return value
+    return int(value)
 
 
 def _sizes(name: str, values: Any, largest: int, least: int) -> tuple[int, ...]:

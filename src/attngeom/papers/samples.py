@@ -19,7 +19,7 @@ OFFSETS = (-1, 0, 1)
 """Numbers of samples, relative to the dimension."""
 TRUTHS, QUICK_TRUTHS, STARTS, STEPS = 6, 2, 12, 300
 INTERPOLATES, EQUALS = 1e-10, 1e-5
-"""Relative residuals: at the samples of the fit, and at others of the same kind."""
+"""Relative misfits: at the samples of the fit, and at others of the same kind."""
 
 
 def values(architecture: Architecture, stack: Array, X: Array, C: Array) -> tuple[Array, Array]:
@@ -39,13 +39,13 @@ def fit(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Ar
     found, J = values(architecture, stack, X, C)
     eye = np.eye(X.shape[0])
     for _ in range(STEPS):
-        residual = found - wanted
-        loss = (residual**2).sum(axis=1)
+        misfit = found - wanted
+        loss = (misfit**2).sum(axis=1)
         if np.all(loss <= (INTERPOLATES / 100) ** 2 * (wanted**2).sum()):
             break
         # Jᵀ (J Jᵀ + μ)⁻¹ r: there are fewer samples than weights.
         normal = np.einsum("pni,pmi->pnm", J, J) + damping[:, None, None] * eye
-        step = np.einsum("pni,pn->pi", J, lapack.solve(normal, residual[..., None])[..., 0])
+        step = np.einsum("pni,pn->pi", J, lapack.solve(normal, misfit[..., None])[..., 0])
         tried, slopes = values(architecture, stack - step, X, C)
         better = ((tried - wanted) ** 2).sum(axis=1) < loss
         stack[better] -= step[better]
@@ -74,7 +74,7 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
 
 
 def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
-    """The largest relative residual of every fit."""
+    """The largest relative misfit of every fit."""
     found = values(architecture, stack, X, C)[0]
     return np.asarray(np.abs(found - wanted).max(axis=1) / np.abs(wanted).max())
 

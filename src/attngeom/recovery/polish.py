@@ -22,6 +22,12 @@ def relative_error(weights: Weights, X: Array, Y: Array) -> Array:
     return ((forward(weights, X) - Y) / np.where(sizes > 0, sizes, 1.0)).ravel()
 
 
+def largest_error(weights: Weights, X: Array, Y: Array) -> float:
+    """The largest ‖φ(X) − Y‖ / ‖Y‖ of all inputs, infinite if an output is not finite."""
+    error = float(np.linalg.norm(relative_error(weights, X, Y).reshape(len(X), -1), axis=1).max())
+    return error if np.isfinite(error) else float("inf")
+
+
 def _tensor_norms(weights: Weights) -> Array:
     """For each parameter the norm of the tensor to which it belongs."""
     return np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in weights.tensors()])

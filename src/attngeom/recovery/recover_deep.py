@@ -9,14 +9,15 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.errors import DomainError, InputError, SingularError
-from attngeom.exact.domains import QQ, RR, Array, Balls, Domain
+from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
+from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import Peeled, Peeler, held_out_error
-from attngeom.recovery.polish import polish, relative_error
+from attngeom.recovery.polish import largest_error, polish
 from attngeom.recovery.recover_field import recover_field
 from attngeom.recovery.recover_softmax import recover_softmax
 from attngeom.recovery.results import Recovery, layer_failure
@@ -88,14 +89,8 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
     Y = box(X)
     with np.errstate(all="ignore"):
         fitted = polish(weights, X[:count], Y[:count])
-        candidates = [(w, _error(w, X[count:], Y[count:])) for w in (fitted, weights)]
+        candidates = [(w, largest_error(w, X[count:], Y[count:])) for w in (fitted, weights)]
     return min(candidates, key=lambda pair: pair[1])
-
-
-def _error(weights: Weights, X: Array, Y: Array) -> float:
-    """The largest ‖φ(X) − Y‖ / ‖Y‖ of all inputs."""
-    error = float(np.linalg.norm(relative_error(weights, X, Y).reshape(len(X), -1), axis=1).max())
-    return error if np.isfinite(error) else float("inf")
 
 
 def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
@@ -161,24 +156,17 @@ def _rationalise(
         entries = [_simplest(x.mid().fmpq(), precision // 4) for x in matrix.ravel()]
         if any(entry is None for entry in entries):
             return None
-        rounded = np.empty(len(entries), dtype=object)
-        rounded[:] = entries
-        M.append(rounded.reshape(matrix.shape))
+        M.append(QQ.convert(entries).reshape(matrix.shape))
     d, t = architecture.widths[0], architecture.tokens
-    images, outputs = [], []
     X = QQ.convert(rng.integers(-9, 10, size=(d + 2 + EXACT_CHECKS, d, t)))
     Y = box(X)
-    pushed = VirtualWeights(tuple(M), QQ.eye(d), QQ, architecture.rule)
-    for x, y in zip(X[: d + 2], Y[: d + 2]):
-        images.append(forward_virtual(pushed, x).T)
-        outputs.append(y.T)
-    L = QQ.solve(np.concatenate(images), np.concatenate(outputs))
+    images = forward_virtual(VirtualWeights(tuple(M), QQ.eye(d), QQ, architecture.rule), X[: d + 2])
+    L = QQ.solve(np.concatenate(swap(images)), np.concatenate(swap(Y[: d + 2])))
     if L is None:
         return None
     exact = VirtualWeights(tuple(M), L.T, QQ, architecture.rule)
-    for x, y in zip(X[d + 2 :], Y[d + 2 :]):
-        if not QQ.equal(forward_virtual(exact, x), y):
-            return None
+    if not QQ.equal(forward_virtual(exact, X[d + 2 :]), Y[d + 2 :]):
+        return None
     try:
         return lift_virtual(exact, architecture)
     except InputError:
@@ -197,7 +185,7 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
     obstacle = check_identifiable(architecture)
     if obstacle is not None:
         return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
-    domain: Domain = box.domain
+    domain = box.domain
     if architecture.rule.is_normalised:
         if not domain.rounds:
             raise DomainError(f"a softmax black box over {domain.name} given; its values are asked for in floats")

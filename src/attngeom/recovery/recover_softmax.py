@@ -13,9 +13,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Architecture, VirtualWeights, Weights, forward
+from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.recovery.blackbox import BlackBox
-from attngeom.recovery.polish import damped_step
+from attngeom.recovery.polish import damped_step, largest_error
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers
 from attngeom.recovery.virtual_lift import lift_virtual
@@ -46,7 +46,7 @@ def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolera
     best: tuple[float, Weights, float] | None = None
     failure: Failure | None = None
     for attempt in range(ATTEMPTS):
-        search = _Search(box, architecture, np.random.default_rng([seed, attempt]))
+        search = _SoftmaxSearch(box, architecture, np.random.default_rng([seed, attempt]))
         found = search.run()
         if isinstance(found, Failure):
             failure = found
@@ -72,11 +72,7 @@ def _held_out(
     """The largest relative error of the outputs at random inputs of many sizes, with all tokens different."""
     X = rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens))
     X *= unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
-    Y = box(X)
-    sizes = np.linalg.norm(Y, axis=(1, 2))
-    misses = np.linalg.norm(forward(weights, X) - Y, axis=(1, 2))
-    error = float(np.max(misses / np.where(sizes > 0, sizes, 1.0)))
-    return error if np.isfinite(error) else float("inf")
+    return largest_error(weights, X, box(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +86,7 @@ class _Data:
         return _Data(self.lines.join(other.lines), np.concatenate([self.seen, other.seen]))
 
 
-class _Search:
+class _SoftmaxSearch:
     """One run; all matrices are those of scores, M/τ, until the end."""
 
     def __init__(self, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> None:
