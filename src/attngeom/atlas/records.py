@@ -72,13 +72,13 @@ class Task:
 
     def __str__(self) -> str:
         more = f" {canonical_json(dict(self.parameters))}" if self.parameters else ""
-        return f"{self.question} of {describe_architecture(self.architecture)}{more}"
+        return f"{self.question} of {short_name(self.architecture)}{more}"
 
 
-def describe_architecture(record: Mapping[str, Any]) -> str:
+def short_name(record: Mapping[str, Any]) -> str:
     """A short name of an architecture, without what has its usual value.
 
-    >>> describe_architecture({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
+    >>> short_name({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
     '3→2 a=2 t=3 softmax causal'
     """
     parts = ["→".join(map(str, record.get("widths", ()))), "a=" + ",".join(map(str, record.get("attention", ())))]

@@ -210,9 +210,12 @@ class FactStore:
     def check(self) -> None:
         """Read every page of the file; FormatError if SQLite finds damage."""
         with self._translated():
-            problems = [text for (text,) in self._database.execute("PRAGMA integrity_check(3)") if text != "ok"]
-        if problems:
-            raise FormatError(f"store {self.path} is damaged ({problems[0][:120]}); {_SALVAGE}")
+            self._refuse_damage("PRAGMA integrity_check(3)")
+
+    def _refuse_damage(self, check: str) -> None:
+        for (text,) in self._database.execute(check):
+            if text != "ok":
+                raise FormatError(f"store {self.path} is damaged ({text[:120]}); {_SALVAGE}")
 
     def _fact(self, row: Row) -> Fact:
         fact = read_fact(row)
@@ -242,9 +245,7 @@ class FactStore:
             raise FormatError(f"store {self.path} has schema {version}; this version reads {SCHEMA_VERSION}; update")
         if not read_only:
             database.execute("PRAGMA synchronous = FULL")
-            problems = [text for (text,) in database.execute("PRAGMA quick_check(1)") if text != "ok"]
-            if problems:
-                raise FormatError(f"store {self.path} is damaged ({problems[0][:120]}); {_SALVAGE}")
+            self._refuse_damage("PRAGMA quick_check(1)")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attngeom.atlas.records import Fact, canonical_json, describe_architecture
+from attngeom.atlas.records import Fact, canonical_json, short_name
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -148,7 +148,7 @@ def to_markdown(facts: Iterable[Fact]) -> str:
     """One readable table for each question."""
     tables: dict[str, list[tuple[str, ...]]] = {}
     for fact in facts:
-        network, task = describe_architecture(fact.task.architecture), fact.task
+        network, task = short_name(fact.task.architecture), fact.task
         parameters = ", ".join(f"{key} {value}" for key, value in task.parameters.items())
         tables.setdefault(task.question, []).append((network, parameters, summarize_answer(fact), fact.result.evidence))
     columns = ("architecture", "parameters", "answer", "evidence")

@@ -7,13 +7,13 @@ a direct sum, and the commutant decides, except over number fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
+from attngeom.certification.results import Decision, LayerVerdict
 from attngeom.errors import InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
@@ -24,54 +24,37 @@ from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.files import coefficients_record
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.symmetry.files import matrix_to_json
-from attngeom.results import Result
-from attngeom.verification.records import Certificate
 
 MAX_SIZE = 10**9
-HeadsVerdict = Literal["realizable", "not_realizable", "undecided"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeadsCertification(Result):
+class HeadsCertification(Decision):
     """Whether Σ_h V_h X Xᵀ A_h X with ``heads`` real heads, rank A_h ≤ ``attention``, rank V_h ≤ ``value``, fits.
 
     "realizable": ``blocks`` hold heads that add up to the coefficients. "not_realizable": ``witness`` holds a violated
     linear relation, a flattening minor, or the commutant with an argument. "undecided": ``reason`` says why.
     """
 
-    verdict: HeadsVerdict
-    coefficients: Coefficients
     heads: int
     attention: int
     value: int
     blocks: tuple[FoundHead, ...] = ()
-    witness: Mapping[str, Any] = field(default_factory=dict)
+    kind = "heads"
+    bounds = ("heads", "attention", "value")
+    primes = (WORD_PRIME,)
 
-    @cached_property
-    def certificate(self) -> Certificate | None:
-        """The certificate of a verdict; built when asked for, it contains the coefficients."""
-        if self.verdict == "undecided":
-            return None
-        claim = {
-            "kind": "heads",
-            "verdict": self.verdict,
-            "heads": self.heads,
-            "attention": self.attention,
-            "value": self.value,
-            "coefficients": coefficients_record(self.coefficients),
-        }
-        witness = dict(self.witness)
-        if self.verdict == "realizable":
-            witness["heads"] = [{"field": x.domain.written} | LayerMatrices.to_json(x) for x in self.blocks]
-        return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME]})
+    def evidence(self) -> dict[str, Any]:
+        if self.verdict != "realizable":
+            return dict(self.witness)
+        return {"heads": [{"field": x.domain.written} | LayerMatrices.to_json(x) for x in self.blocks]}
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
             **self.select("verdict", "reason"),
-            "exact": self.coefficients.domain.is_exact,
+            "exact": self.is_exact,
             **self.select("heads", "attention", "value"),
         }
         if self.verdict == "realizable":
@@ -139,25 +122,8 @@ class _HeadsQuestion:
     value: int
     seed: int
 
-    def answer(
-        self,
-        verdict: HeadsVerdict,
-        reason: str,
-        blocks: tuple[FoundHead, ...] = (),
-        witness: Mapping[str, Any] | None = None,
-    ) -> HeadsCertification:
-        return HeadsCertification(
-            standing="undecided" if verdict == "undecided" else "proven",
-            reason=reason,
-            seed=self.seed,
-            verdict=verdict,
-            coefficients=self.coefficients,
-            heads=self.heads,
-            attention=self.attention,
-            value=self.value,
-            blocks=blocks,
-            witness=witness or {},
-        )
+    def answer(self, verdict: LayerVerdict, reason: str, **found: Any) -> HeadsCertification:
+        return HeadsCertification.of(verdict, reason, **vars(self), **found)
 
     def refute_by_minor(self, table: Array) -> HeadsCertification | None:
         """A minor of size H v + 1 or H a + 1 of a flattening, if one is not zero."""
@@ -188,12 +154,8 @@ class _HeadsQuestion:
         solved = all(summand.kind == "brick" for summand in found.summands) and len(real) == len(found.summands)
         fits = all(split.rank_A <= self.attention and split.rank_V <= self.value for split in real)
         if solved and fits and len(real) <= self.heads:
-            blocks = tuple(map(FoundHead.of, real))
-            return self.answer(
-                "realizable",
-                f"{len(blocks)} head{'s' * (len(blocks) > 1)} within the ranks add up to the coefficients",
-                blocks,
-            )
+            reason = f"{len(real)} head{'s' * (len(real) > 1)} within the ranks add up to the coefficients"
+            return self.answer("realizable", reason, blocks=tuple(map(FoundHead.of, real)))
         if found.pencil.shape != (self.heads * self.value, self.heads * self.attention):
             n, m = found.pencil.shape
             reason = (

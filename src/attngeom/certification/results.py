@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from attngeom.certification.refutation import Violation
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
@@ -19,7 +20,52 @@ LayerVerdict = Literal["realizable", "closure_only", "not_realizable", "undecide
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Certification(Result):
+class Decision(Result):
+    """Whether something of a kind computes given coefficients: a verdict, and what proves it.
+
+    ``bounds`` names the fields that the claim of a certificate states beside the verdict and the coefficients.
+    """
+
+    verdict: LayerVerdict
+    coefficients: Coefficients
+    witness: Mapping[str, Any] = field(default_factory=dict)
+    kind: ClassVar[str]
+    bounds: ClassVar[tuple[str, ...]]
+    primes: ClassVar[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, verdict: LayerVerdict, reason: str, coefficients: Coefficients, **found: Any) -> Self:
+        """The record of a verdict: proven for exact coefficients, an estimate for floats."""
+        standing: Standing = "proven" if coefficients.domain.is_exact else "estimate"
+        standing = "undecided" if verdict == "undecided" else standing
+        return cls(standing=standing, verdict=verdict, reason=reason, coefficients=coefficients, **found)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.coefficients.domain.is_exact
+
+    @abstractmethod
+    def evidence(self) -> dict[str, Any]:
+        """What a certificate holds as witness."""
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The certificate, for exact input with a verdict; built when asked for, it contains the coefficients."""
+        if not self.is_exact or self.verdict == "undecided":
+            return None
+        claim = {"kind": self.kind, **self.select("verdict", *self.bounds)}
+        claim["coefficients"] = coefficients_record(self.coefficients)
+        return Certificate(claim, self.evidence(), {"seed": self.seed, "primes": list(self.primes)})
+
+    @property
+    def recheck(self) -> str | None:
+        if not self.is_exact or self.verdict == "undecided":
+            return None
+        return "attngeom.verify(answer.certificate), or attngeom certify … --out c.json and attngeom verify c.json"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certification(Decision):
     """The decision whether one attention layer computes given coefficients, over the reals.
 
     ``verdict``: "realizable" (``points`` hold weights: all of the fiber up to scale for t ≥ 2), "closure_only"
@@ -28,56 +74,29 @@ class Certification(Result):
     float input ``distance`` and ``tolerance`` are relative to the norm of the coefficients, and nothing is proven.
     """
 
-    verdict: LayerVerdict
-    coefficients: Coefficients
     attention: int | None
     seed: int
     rank: int | None = None
     points: tuple[LayerMatrices, ...] = ()
     violated: Violation | None = None
-    witness: Mapping[str, Any] = field(default_factory=dict)
     distance: float | None = None
     tolerance: float | None = None
+    kind = "layer"
+    bounds = ("attention", "rank")
+    primes = (WORD_PRIME, BIG_PRIME)
 
-    @property
-    def is_exact(self) -> bool:
-        return self.coefficients.domain.is_exact
-
-    @cached_property
-    def certificate(self) -> Certificate | None:
-        """The certificate, for exact input with a verdict; built when asked for, it contains the coefficients."""
-        if not self.is_exact or self.verdict == "undecided":
-            return None
-        claim = {
-            "kind": "layer",
-            "verdict": self.verdict,
-            "attention": self.attention,
-            "rank": self.rank,
-            "coefficients": coefficients_record(self.coefficients),
-        }
+    def evidence(self) -> dict[str, Any]:
         witness = dict(self.witness)
         if self.points:
             witness["field"] = self.points[0].domain.written
             witness["points"] = [point.to_json() for point in self.points]
         if self.violated is not None:
             witness["violated"] = self.violated.evidence
-        return Certificate(claim, witness, {"seed": self.seed, "primes": [WORD_PRIME, BIG_PRIME]})
-
-    @property
-    def recheck(self) -> str | None:
-        if not self.is_exact or self.verdict == "undecided":
-            return None
-        return "attngeom.verify(answer.certificate), or attngeom certify … --out c.json and attngeom verify c.json"
+        return witness
 
     def to_json(self) -> dict[str, Any]:
         """The answer of the command line: verdict, reason, rank, and weights or the violated invariant."""
-        record: dict[str, Any] = {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "exact": self.is_exact,
-            "rank": self.rank,
-            "attention": self.attention,
-        }
+        record = {**self.select("verdict", "reason"), "exact": self.is_exact, **self.select("rank", "attention")}
         if self.points:
             width = max(self.attention or self.rank or 1, 1)
             fits = self.rank is not None and self.rank <= width
@@ -111,18 +130,7 @@ class LayerQuestion:
     seed: int
 
     def answer(self, verdict: LayerVerdict, reason: str, **found: Any) -> Certification:
-        """The record of a verdict: proven for exact coefficients, an estimate for floats."""
-        exact = self.coefficients.domain.is_exact
-        standing: Standing = "undecided" if verdict == "undecided" else "proven" if exact else "estimate"
-        return Certification(
-            standing=standing,
-            verdict=verdict,
-            reason=reason,
-            coefficients=self.coefficients,
-            attention=self.attention,
-            seed=self.seed,
-            **found,
-        )
+        return Certification.of(verdict, reason, **vars(self), **found)
 
     def zero(self, **found: Any) -> Certification:
         """The answer for the zero function."""

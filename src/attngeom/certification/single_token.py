@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 
 from attngeom.certification.refutation import Violation
 from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.equations.families.single_column import lie_matrix
-from attngeom.exact.domains import QQ, Array, CubicNumber
+from attngeom.exact.domains import QQ, Array, CubicField
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits
 from attngeom.exact.primes import BIG_PRIME
@@ -28,6 +27,7 @@ from attngeom.layer.cubic_splitting import (
 )
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
+from attngeom.network.symmetry.files import matrix_to_json
 
 
 def certify_single_token(question: LayerQuestion) -> Certification:
@@ -56,7 +56,7 @@ def _decide_rank(question: LayerQuestion, splitting: Splitting) -> Certification
     p, n = inertia(splitting.B)
     size, needed = p + n, max(p, n)
     signature = f"the quadratic form has signature ({p}, {n})"
-    if splitting.field is None:
+    if splitting.domain.degree == 1:
         if attention is None or size <= attention:
             point = LayerMatrices(splitting.B, splitting.V, QQ)
             reason = f"each row is a linear form times one quadratic form, of rank {size}"
@@ -65,9 +65,12 @@ def _decide_rank(question: LayerQuestion, splitting: Splitting) -> Certification
             point = _factored_point(splitting)
             reason = "each row is a product of three real linear forms"
             return question.answer("realizable", reason, rank=1, points=(point,))
-    witness = {"form": _form_json(splitting)}
+    domain = splitting.domain
+    modulus = [str(c) for c in domain.modulus] if isinstance(domain, CubicField) else None
+    form = {"modulus": modulus, "V": matrix_to_json(splitting.V, domain), "B": matrix_to_json(splitting.B, domain)}
+    witness = {"form": form}
     bound = size if attention is None else attention
-    field = "" if splitting.field is None else ", over the field of a real root of the cubic in the witness"
+    field = "" if domain.degree == 1 else ", over the field of a real root of the cubic in the witness"
     if needed <= bound:
         found = size if size <= bound else needed
         reason = f"{signature}{field}, so a real A of rank {found} has it as symmetric part"
@@ -90,14 +93,6 @@ def _factored_point(splitting: Splitting) -> LayerMatrices:
     point, domain = found.points[0], found.domain
     A = domain.matmul(point.A[:, :1], point.V)
     return LayerMatrices(A, domain.convert(splitting.V), domain)
-
-
-def _form_json(splitting: Splitting) -> dict[str, Any]:
-    def write(array: Array) -> list[list[Any]]:
-        return [[x.to_json() if isinstance(x, CubicNumber) else str(x) for x in row] for row in array]
-
-    modulus = None if splitting.field is None else [str(c) for c in splitting.field.modulus]
-    return {"modulus": modulus, "V": write(splitting.V), "B": write(splitting.B)}
 
 
 def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Violation:

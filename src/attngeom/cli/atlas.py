@@ -13,7 +13,7 @@ import typer
 
 from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
 from attngeom.atlas.recheck import recheck
-from attngeom.atlas.records import Fact, canonical_json, describe_architecture
+from attngeom.atlas.records import Fact, canonical_json, short_name
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
@@ -145,7 +145,7 @@ def show_command(
     rows = []
     for fact, _ in found[:limit]:
         parameters = " ".join(f"{key}={_short(value)}" for key, value in fact.task.parameters.items())
-        network = describe_architecture(fact.task.architecture)
+        network = short_name(fact.task.architecture)
         rows.append((fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence))
     columns = ("question", "architecture", "parameters", "answer", "evidence")
     more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""

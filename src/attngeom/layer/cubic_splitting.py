@@ -14,7 +14,7 @@ import numpy as np
 from flint import fmpq, fmpq_poly, nmod_mat
 
 from attngeom.exact.arrays import from_flint
-from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber
+from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber, Domain
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
@@ -29,7 +29,7 @@ class Splitting:
 
     V: Array
     B: Array
-    field: CubicField | None = None
+    domain: Domain = QQ
 
 
 def cubic_tensors(coefficients: Coefficients) -> Array:

@@ -42,9 +42,6 @@ class CubicNumber(AlgebraicNumber):
                 return 1 if value > 0 else -1
             precision *= 2
 
-    def to_json(self) -> list[str]:
-        return [str(c) for c in self.coefficients]
-
     def __str__(self) -> str:
         return " + ".join(f"{c}{power}" for c, power in zip(self.coefficients, ("", "*t", "*t^2")) if c != 0) or "0"
 
@@ -76,6 +73,9 @@ class CubicField(ExtensionField):
     @property
     def label(self) -> str:
         return f"Q(t)/({_polynomial(self.modulus).str(var='t')})"
+
+    def format(self, entry: Any) -> Any:
+        return [str(c) for c in entry.coefficients]
 
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return self.modulus

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from attngeom.atlas import Fact, FactStore
-from attngeom.atlas.records import canonical_json, describe_architecture
+from attngeom.atlas.records import canonical_json, short_name
 from attngeom.atlas.tables import Row, RowCondition, columns_of, select, summarize_answer, to_csv
 from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import File, Number, State, Text
@@ -88,7 +88,7 @@ def points_of(found: Selected, x: str, y: str) -> list[tuple[float, float, str, 
     points = []
     for fact, row in found:
         if all(isinstance(row.get(name), (int, float)) and not isinstance(row.get(name), bool) for name in (x, y)):
-            words = f"{describe_architecture(fact.task.architecture)}: {summarize_answer(fact)}"
+            words = f"{short_name(fact.task.architecture)}: {summarize_answer(fact)}"
             points.append((float(row[x]), float(row[y]), fact.result.evidence[:60], words[:LONGEST]))
     if len(points) > MAX_POINTS:
         raise SizeError(f"{len(points):,} points asked for; at most {MAX_POINTS:,} are drawn: filter more")
@@ -169,7 +169,7 @@ class AtlasView(View):
                 aria_pressed="true" if here else "false",
             )  # fmt: skip
             parameters = " ".join(f"{key}={value}" for key, value in fact.task.parameters.items())
-            network = describe_architecture(fact.task.architecture)
+            network = short_name(fact.task.architecture)
             answer = summarize_answer(fact)
             cells: list[Any] = [fact.task.question, network, parameters, answer]
             rows.append([button, *(str(cell)[:LONGEST] for cell in cells), _evidence(fact.result.evidence)])
