@@ -36,13 +36,12 @@ class Picture(Figure):
             super().savefig(fname, **options)
 
 
-def new_picture(title: str, width: float = 7.2, height: float = 3.2, panels: int = 1) -> tuple[Picture, list[Axes]]:
-    """An empty picture with one or more panels side by side, and its axes."""
+def new_picture(title: str, width: float = 7.2, height: float = 3.2) -> tuple[Picture, Axes]:
+    """An empty picture, and its axes."""
     picture = Picture(figsize=(width, height), layout="constrained")
-    axes = [picture.add_subplot(1, panels, number + 1) for number in range(panels)]
+    axes = picture.add_subplot()
     picture.suptitle(title, fontsize=11)
-    for panel in axes:
-        panel.spines[["top", "right"]].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     return picture, axes
 
 
@@ -52,7 +51,7 @@ def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
     >>> len(draw_parts("parameters", {"dimension": 23, "between": 9}, "dimension").axes[0].patches)
     2
     """
-    picture, (axes,) = new_picture(title, height=2.0)
+    picture, axes = new_picture(title, height=2.0)
     start = 0
     shades = iter(SHADES[1:])
     for name, value in parts.items():
@@ -68,7 +67,7 @@ def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
 
 def draw_spectra(title: str, spectra: Mapping[str, Sequence[float]]) -> Picture:
     """Singular values on a logarithmic scale, one column for each name; zeros lie on the lower edge."""
-    picture, (axes,) = new_picture(title, width=max(4.0, 1.2 + 0.7 * len(spectra)))
+    picture, axes = new_picture(title, width=max(4.0, 1.2 + 0.7 * len(spectra)))
     largest = max((max(values, default=0.0) for values in spectra.values()), default=1.0) or 1.0
     floor = largest * 1e-17
     for place, values in enumerate(spectra.values()):
@@ -83,7 +82,7 @@ def draw_spectra(title: str, spectra: Mapping[str, Sequence[float]]) -> Picture:
 
 def draw_stacks(title: str, xlabel: str, stacks: Mapping[str, Mapping[str, int]], scale: str = "linear") -> Picture:
     """Bars side by side for each place: ``stacks[name][place]`` is a height."""
-    picture, (axes,) = new_picture(title)
+    picture, axes = new_picture(title)
     places = list(dict.fromkeys(place for stack in stacks.values() for place in stack))
     width = 0.8 / max(len(stacks), 1)
     for number, (name, stack) in enumerate(stacks.items()):
@@ -105,7 +104,7 @@ def draw_grid(
     labels: tuple[str, str],
 ) -> Picture:
     """A grid of named cells, column by row, in the colours of their names, with one of them marked."""
-    picture, (axes,) = new_picture(title, width=1.8 + 1.1 * len(names), height=1.4 + 0.8 * len(names[0]))
+    picture, axes = new_picture(title, width=1.8 + 1.1 * len(names), height=1.4 + 0.8 * len(names[0]))
     for x, column in enumerate(names):
         for y, name in enumerate(column):
             cell = matplotlib.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colors[name], edgecolor="white")
