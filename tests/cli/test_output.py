@@ -17,38 +17,34 @@ def words(text):
 
 
 @pytest.mark.parametrize("columns", [None, 200, 80, 60, 40])
-def test_lines_fit_unless_a_number_does_not_and_never_end_with_spaces(columns, monkeypatch, capsys):
+def test_lines_fit_unless_a_number_does_not_and_never_end_with_spaces(columns, monkeypatch):
     monkeypatch.setattr(output, "_terminal_width", lambda: columns)
-    output.print_pairs("a title", PAIRS)
-    output.print_table(COLUMNS, ROWS, left=("family", "from"))
-    output.print_text("a sentence of words\n  and an indented line of several words")
-    lines = capsys.readouterr().out.splitlines()
+    prose = output.prose("a sentence of words\n  and an indented line of several words")
+    texts = (output.pairs("a title", PAIRS), output.table(COLUMNS, ROWS, left=("family", "from")), prose)
+    lines = [line for text in texts for line in text.splitlines()]
     assert all(line == line.rstrip() for line in lines)
     long = [line for line in lines if columns is not None and len(line) > columns]
     assert all(f"{7**60:,}" in line for line in long) and len(long) <= 1
 
 
 @pytest.mark.parametrize("columns", [None, 200, 80, 40, 1])
-def test_no_word_is_lost(columns, monkeypatch, capsys):
+def test_no_word_is_lost(columns, monkeypatch):
     monkeypatch.setattr(output, "_terminal_width", lambda: columns)
-    output.print_table(COLUMNS, ROWS, left=("family", "from"))
-    found = capsys.readouterr().out
+    found = output.table(COLUMNS, ROWS, left=("family", "from"))
     assert set(words(" ".join(str(entry) for row in ROWS for entry in row))) <= set(words(found))
-    output.print_pairs("a title", PAIRS)
     said = " ".join(f"{label} {value}" for label, value in PAIRS.items())
-    assert words(capsys.readouterr().out) == words(f"a title {said}")
+    assert words(output.pairs("a title", PAIRS)) == words(f"a title {said}")
 
 
-def test_a_table_that_nearly_fits_stays_a_table(monkeypatch, capsys):
+def test_a_table_that_nearly_fits_stays_a_table(monkeypatch):
     rows = [(3, 1140, 1110), (4, 5985, 5400)]
     for columns, lines in ((18, 3), (17, 3), (16, 3), (15, 7)):
         monkeypatch.setattr(output, "_terminal_width", lambda columns=columns: columns)
-        output.print_table(("degree", "size", "rank"), rows)
-        shown = capsys.readouterr().out.splitlines()
+        shown = output.table(("degree", "size", "rank"), rows).splitlines()
         assert len(shown) == lines and max(map(len, shown)) <= columns
 
 
-def test_a_column_of_text_breaks_between_words(monkeypatch, capsys):
+def test_a_column_of_text_breaks_between_words(monkeypatch):
     monkeypatch.setattr(output, "_terminal_width", lambda: 40)
-    output.print_table(("no", "from"), [(1, "Lie flattening of split cubics, [I] Proposition 17")], left=("from",))
-    assert capsys.readouterr().out == ("no  from\n 1  Lie flattening of split cubics, [I]\n    Proposition 17\n")
+    found = output.table(("no", "from"), [(1, "Lie flattening of split cubics, [I] Proposition 17")], left=("from",))
+    assert found == "no  from\n 1  Lie flattening of split cubics, [I]\n    Proposition 17"
