@@ -10,7 +10,7 @@ from flint import arb, fmpq, fmpq_poly
 
 from attngeom.errors import InputError
 from attngeom.exact.domains.balls import Balls
-from attngeom.exact.domains.extension import AlgebraicNumber, Coefficients, ExtensionField
+from attngeom.exact.domains.extension import AlgebraicNumber, ExtensionField
 from attngeom.exact.numbers import as_fmpq
 
 
@@ -72,32 +72,13 @@ class CubicField(ExtensionField):
 
     @property
     def label(self) -> str:
-        return f"Q(t)/({_polynomial(self.modulus).str(var='t')})"
+        return f"Q(t)/({self.polynomial.str(var='t')})"
 
     def format(self, entry: Any) -> Any:
         return [str(c) for c in entry.coefficients]
 
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return self.modulus
-
-    @property
-    def polynomial(self) -> fmpq_poly:
-        return _polynomial(self.modulus)
-
-    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
-        return _coefficients(fmpq_poly(list(x)) * fmpq_poly(list(y)) % self.polynomial)
-
-    def reciprocal(self, x: Coefficients) -> Coefficients:
-        return _coefficients(fmpq_poly(list(x)).xgcd(self.polynomial)[1])
-
-
-def _coefficients(polynomial: fmpq_poly) -> Coefficients:
-    return tuple(polynomial[k] for k in range(3))
-
-
-@lru_cache(maxsize=64)
-def _polynomial(modulus: tuple[fmpq, ...]) -> fmpq_poly:
-    return fmpq_poly(list(modulus))
 
 
 @lru_cache(maxsize=64)
@@ -107,6 +88,6 @@ def _least_real_root(modulus: tuple[fmpq, ...], precision: int) -> arb:
     FLINT isolates the roots: enclosures are disjoint, and those of real roots have imaginary part 0 exactly.
     """
     with Balls(precision).working():
-        roots: Any = _polynomial(modulus).numer().complex_roots()
+        roots: Any = fmpq_poly(list(modulus)).numer().complex_roots()
         real: list[arb] = [root.real for root, _ in roots if root.imag == 0]
         return next(x for x in real if all(x < y for y in real if y is not x))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from flint import fmpq, fmpz
+from flint import fmpq, fmpq_poly, fmpz
 
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise
@@ -17,18 +18,21 @@ from attngeom.exact.domains.rationals import QQ
 from attngeom.exact.modular import Echelon
 from attngeom.exact.numbers import as_fmpq
 
-Coefficients = tuple[fmpq, ...]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlgebraicNumber:
-    """The number with these coefficients of 1, θ, θ², … in a field Q(θ), which knows products and inverses."""
+    """A number of a field Q(θ) of degree k, as a polynomial in θ of degree below k."""
 
-    coefficients: Coefficients
+    residue: fmpq_poly
     field: ExtensionField
 
-    def _new(self, coefficients: Coefficients) -> Self:
-        return type(self)(coefficients, self.field)
+    @property
+    def coefficients(self) -> tuple[fmpq, ...]:
+        """Those of 1, θ, …, θ^(k−1)."""
+        return tuple(self.residue[power] for power in range(self.field.degree))
+
+    def _new(self, residue: fmpq_poly) -> Self:
+        return type(self)(residue, self.field)
 
     def _coerce(self, other: Any) -> Any:
         """The other number as one of this field; None if it is no number."""
@@ -42,12 +46,10 @@ class AlgebraicNumber:
 
     def __add__(self, other: Any) -> Any:
         y = self._coerce(other)
-        if y is None:
-            return NotImplemented
-        return self._new(tuple(a + b for a, b in zip(self.coefficients, y.coefficients)))
+        return NotImplemented if y is None else self._new(self.residue + y.residue)
 
     def __neg__(self) -> Self:
-        return self._new(tuple(-a for a in self.coefficients))
+        return self._new(-self.residue)
 
     def __sub__(self, other: Any) -> Any:
         y = self._coerce(other)
@@ -58,7 +60,7 @@ class AlgebraicNumber:
 
     def __mul__(self, other: Any) -> Any:
         y = self._coerce(other)
-        return NotImplemented if y is None else self._new(self.field.product(self.coefficients, y.coefficients))
+        return NotImplemented if y is None else self._new(self.residue * y.residue % self.field.polynomial)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -67,7 +69,7 @@ class AlgebraicNumber:
         """1/x for x ≠ 0."""
         if not self:
             raise ZeroDivisionError("inverse of zero")
-        return self._new(self.field.reciprocal(self.coefficients))
+        return self._new(self.residue.xgcd(self.field.polynomial)[1])
 
     def __truediv__(self, other: Any) -> Any:
         y = self._coerce(other)
@@ -87,19 +89,19 @@ class AlgebraicNumber:
 
     @property
     def is_rational(self) -> bool:
-        return not any(self.coefficients[1:])
+        return bool(self.residue.degree() < 1)
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, AlgebraicNumber) and other.field != self.field:
-            return self.is_rational and other.is_rational and bool(self.coefficients[0] == other.coefficients[0])
+            return self.is_rational and bool(self.residue == other.residue)
         y = self._coerce(other)
-        return NotImplemented if y is None else self.coefficients == y.coefficients
+        return NotImplemented if y is None else bool(self.residue == y.residue)
 
     def __hash__(self) -> int:
-        return hash(self.coefficients[0]) if self.is_rational else hash((self.coefficients, self.field))
+        return hash(self.residue[0]) if self.is_rational else hash((self.coefficients, self.field))
 
     def __bool__(self) -> bool:
-        return any(self.coefficients)
+        return bool(self.residue)
 
 
 class ExtensionField(Domain):
@@ -116,18 +118,14 @@ class ExtensionField(Domain):
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         """The coefficients of f from the constant one up, the last one 1."""
 
-    @abstractmethod
-    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
-        """The coefficients of a product."""
-
-    @abstractmethod
-    def reciprocal(self, x: Coefficients) -> Coefficients:
-        """The coefficients of 1/x, x ≠ 0."""
+    @cached_property
+    def polynomial(self) -> fmpq_poly:
+        """f."""
+        return fmpq_poly(list(self.minimal_polynomial()))
 
     def element(self, *coefficients: Any) -> Any:
         """The number with these rational coefficients of 1, θ, θ², …; those left out are zero."""
-        known = tuple(as_fmpq(c) for c in coefficients)
-        return self.number(known + (fmpq(0),) * (self.degree - len(known)), self)
+        return self.number(fmpq_poly([as_fmpq(c) for c in coefficients]), self)
 
     def parse(self, text: str) -> Any:
         """The number that a text stands for."""
@@ -143,14 +141,13 @@ class ExtensionField(Domain):
 
     @property
     def degree(self) -> int:
-        return len(self.minimal_polynomial()) - 1
+        return int(self.polynomial.degree())
 
     def parts(self, array: Array) -> tuple[Array, ...]:
         """The rational arrays of the coefficients of 1, θ, θ², …"""
-        out = np.empty((self.degree, array.size), dtype=object)
-        for index, x in enumerate(array.ravel()):
-            out[:, index] = x.coefficients
-        return tuple(out.reshape(self.degree, *array.shape))
+        residues = [x.residue for x in array.ravel().tolist()]
+        flat = [[residue[power] for residue in residues] for power in range(self.degree)]
+        return tuple(np.array(part, dtype=object).reshape(array.shape) for part in flat)
 
     def sort_key(self, x: Any) -> Any:
         return str(x)
@@ -159,7 +156,7 @@ class ExtensionField(Domain):
         """The array with these rational coefficients."""
         flat = np.empty(parts[0].size, dtype=object)
         for index, coefficients in enumerate(zip(*(part.ravel() for part in parts))):
-            flat[index] = self.number(coefficients, self)
+            flat[index] = self.number(fmpq_poly(list(coefficients)), self)
         return flat.reshape(parts[0].shape)
 
     def convert(self, data: Any) -> Array:

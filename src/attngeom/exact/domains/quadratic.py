@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Any, ClassVar
 
-from flint import arb, fmpq, fmpz
+from flint import arb, fmpq, fmpq_poly, fmpz
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains.balls import Balls
-from attngeom.exact.domains.extension import AlgebraicNumber, Coefficients, ExtensionField
+from attngeom.exact.domains.extension import AlgebraicNumber, ExtensionField
 
 _RATIONAL = r"\d+(?:/\d+)?"
 _SUM = re.compile(rf"(?:([+-]?{_RATIONAL})(?=[+-]))?([+-]?)(?:({_RATIONAL})\*)?sqrt\((-?\d+)\)")
@@ -32,7 +32,7 @@ class Quadratic(AlgebraicNumber):
     def conjugate(self) -> Quadratic:
         """a − b√D."""
         a, b = self.coefficients
-        return self._new((a, -b))
+        return self._new(fmpq_poly([a, -b]))
 
     def __complex__(self) -> complex:
         (a, b), D = self.coefficients, self.field.D
@@ -108,15 +108,6 @@ class QuadraticField(ExtensionField):
 
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return fmpq(-self.D), fmpq(0), fmpq(1)
-
-    def product(self, x: Coefficients, y: Coefficients) -> Coefficients:
-        (a, b), (c, d) = x, y
-        return a * c + self.D * b * d, a * d + b * c
-
-    def reciprocal(self, x: Coefficients) -> Coefficients:
-        a, b = x
-        norm = a * a - self.D * b * b
-        return a / norm, -b / norm
 
     def parse(self, text: str) -> Any:
         """The element written as "a", "b*sqrt(D)" or "a+b*sqrt(D)" with rational a and b.
