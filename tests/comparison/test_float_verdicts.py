@@ -173,3 +173,55 @@ def test_wide_layers_with_small_errors_are_the_same():
     vector = first.act(random_symmetry(architecture, RR, 1000)).vector()
     errors = 1e-10 * np.random.default_rng(0).standard_normal(len(vector))
     assert compare(first, Weights.from_vector(architecture, vector * (1 + errors), RR)).same_function is True
+
+
+def heads_of(architecture, *layers_of_heads):
+    """A network from (Q, K, V, O) of each head of each layer."""
+    heads = [tuple(Head(*(np.atleast_2d(np.asarray(x, float)) for x in h)) for h in hs) for hs in layers_of_heads]
+    return Weights(architecture, RR, tuple(heads))
+
+
+@pytest.mark.parametrize("kind", ["lightning", "sigmoid"])
+def test_small_part_that_only_special_inputs_show_is_not_overlooked(kind):
+    # Random inputs show the large head alone; one input in two dimensions silences it.
+    rng = np.random.default_rng(0)
+    architecture = Architecture((2, 2, 1), 2, kind=kind, heads=2, value_width=2)
+    turn, zero = np.linalg.qr(rng.standard_normal((2, 2)))[0], np.zeros((2, 2))
+    first_layer = [(turn, turn, turn, np.eye(2)), (turn, turn, zero, zero)]
+    large = (np.diag([1.0, 0]), np.diag([1.0, 0]), np.diag([1.0, 0]), [[1e11, 0]])
+
+    def with_small(size):
+        small = (np.diag([0, 1.0]), np.diag([0, 1.0]), np.diag([0, 1.0]), [[0, size]])
+        return heads_of(architecture, first_layer, [large, small])
+
+    found = verdict(with_small(1.0), with_small(2.0))
+    assert found is (False if kind == "lightning" else None)
+
+
+def test_tiny_values_beside_plain_zeros_do_not_vanish():
+    architecture = Architecture((1, 2), 1, kind="sigmoid", heads=2, value_width=1)
+    tiny = heads_of(architecture, [(1, 1, 2e-250, [[1e-250], [3e-250]]), (2, 1, 1e-250, [[2e-250], [1e-250]])])
+    zero = heads_of(architecture, [(1, 1, 0, [[1e-250], [3e-250]]), (2, 1, 0, [[2e-250], [1e-250]])])
+    assert verdict(tiny, zero) is False
+
+
+def test_zero_has_no_size_beside_tiny_outputs():
+    architecture = Architecture((2, 1, 2), 1, heads=2, value_width=1)
+    given = random_weights(architecture, RR, 3).vector() * 1e-200
+    tiny = Weights.from_vector(architecture, given, RR)
+    heads = [tuple(Head(h.Q, h.K, h.V * (index == 0), h.O) for h in hs) for index, hs in enumerate(tiny.layers)]
+    assert verdict(tiny, Weights(architecture, RR, tuple(heads))) is False
+
+
+def test_heads_that_cancel_hide_nothing():
+    rng = np.random.default_rng(1)
+    architecture = Architecture((3, 3, 2), 2, kind="sigmoid", heads=3, value_width=2)
+    rest = random_weights(architecture, RR, 5)
+
+    def with_cancelling_heads():
+        Q, K, V, turn = (rng.standard_normal(shape) for shape in ((2, 3), (2, 3), (2, 3), (2, 2)))
+        O = rng.standard_normal((3, 2))
+        pair = (Head(Q, K, V, O), Head(np.linalg.inv(turn).T @ Q, turn @ K, V, -O))
+        return Weights(architecture, RR, ((*pair, rest.layers[0][2]), rest.layers[1]))
+
+    assert verdict(with_cancelling_heads(), with_cancelling_heads()) is True

@@ -10,22 +10,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.canonical.answer import from_form
+from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
-from attngeom.comparison.float_outputs import OutputTest, draw_inputs, judge_outputs
+from attngeom.comparison.float_outputs import OutputTest, draw_inputs, draw_quiet_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import UNTOLD, Comparison, Ruling, Separation
-from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
+from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies, error_sizes
 from attngeom.comparison.separation import consensus
 from attngeom.comparison.steps import Report, ignore
-from attngeom.errors import RangeError, SingularError
+from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
-from attngeom.network import Architecture, Symmetry, Weights, forward
+from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
 from attngeom.results import Failure, draw_entropy
 
 MAX_EXACT = 5_000
@@ -108,10 +110,18 @@ def _judge(
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
+    if verdict.same is None:
+        verdict = _by_forms(given, tolerance, seed) or verdict
     entropy = None
     allowed = _allowed(architecture, tolerance)
+    quiet = None
+    if verdict.same is None and len(X := draw_quiet_inputs(first, second, seed)):
+        quiet = judge_outputs(architecture, one, two, X, tolerance, report)
+        if quiet.is_far:
+            return _Judgement(Ruling(False, f"{_seen(quiet, tolerance)}, which is more"), quiet)
+    is_heard = quiet is None or quiet.excess <= allowed
     fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
-    if verdict.same is None and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
+    if verdict.same is None and is_heard and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.
         entropy = draw_entropy()
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance, report)
@@ -139,11 +149,12 @@ def _allowed(architecture: Architecture, tolerance: float) -> float:
 def _are_near(outputs: OutputTest, allowed: float, fits: bool) -> bool:
     """Whether the outputs differ by no more than is allowed.
 
-    Where errors of the weights explain more than that, the weights must fit each other, or the outputs agree better.
+    Where errors of the weights explain more than that, the weights must fit each other, or the outputs agree better: up
+    to rounding, or ten times better, row by row.
     """
     if allowed == np.inf or outputs.difference > allowed:
         return False
-    return outputs.noise <= allowed or fits or outputs.largest <= allowed / SWAMPED_LESS
+    return outputs.noise <= allowed or fits or outputs.is_rounding or outputs.largest <= allowed / SWAMPED_LESS
 
 
 def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
@@ -194,6 +205,8 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     if isinstance(aligned, Failure):
         return UNTOLD
     match, points = aligned.match, (aligned.source, aligned.target)
+    if _meets(match.symmetry.apply(aligned.source.weights), aligned.target.weights, tolerance):
+        return Ruling(True, f"a symmetry carries the first weights to the second up to {match.misfit:.1e}")
     one, two = (draw_copies(point.weights, tolerance, seed + k) for k, point in enumerate(points))
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
@@ -201,6 +214,33 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     ):
         return Ruling(True, f"a symmetry carries the first weights to the second up to {match.misfit:.1e}")
     return Ruling(None, f"aligned weights differ by {match.misfit:.1e}: too close to tell")
+
+
+def _meets(moved: Weights, target: Weights, tolerance: float) -> bool:
+    """Whether every entry is met to 4 times the errors that weights known to the tolerance have."""
+    pairs = zip((a for _, a in moved.tensors()), (b for _, b in target.tensors()))
+    return all(bool(np.all(np.abs(a - b) <= NEAR * error_sizes(b, tolerance))) for a, b in pairs)
+
+
+def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ruling | None:
+    """Same, if the canonical forms are: there heads that agree are one, and what nothing reads or reaches is gone."""
+    architecture = given[0].architecture
+    if architecture.num_parameters > MAX_EXACT:
+        return None
+    try:
+        forms = [canonical_form(weights) for weights in given]
+        if not all(form.is_canonical for form in forms):
+            return None
+        if not architecture.residual and all(any(not layer.terms for layer in form.layers) for form in forms):
+            return Ruling(True, "the heads of a layer cancel in both, up to rounding: both functions are zero")
+        found = [from_form(form, start=weights) for form, weights in zip(forms, given)]
+    except InputError:
+        return None
+    one, two = (draw_copies(form.weights, tolerance, seed + k) for k, form in enumerate(found))
+    identity = identity_symmetry(architecture, RR)
+    if all(form.is_canonical for form in found) and agree_after(identity, identity, one, two, tolerance):
+        return Ruling(True, "the canonical forms agree")
+    return None
 
 
 def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
-from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
+from attngeom.comparison.quiet_inputs import quiet_inputs
+from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
 from attngeom.comparison.steps import Report, ignore
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
@@ -33,8 +34,9 @@ class OutputTest:
 
     ``worst`` is the largest ratio of a difference to its noise; far apart are outputs that differ by much more than
     their noise at two inputs. ``difference`` and ``noise`` are relative to the outputs, root mean squares over the
-    inputs; ``excess`` is the part of the difference that is not due to rounding; ``largest`` is the largest difference
-    of a row of an output, or what rounding explains of it if that is more, relative to that row.
+    inputs; ``excess`` is the part of the difference that is not due to rounding, ``is_rounding`` says that there may be
+    none; ``largest`` is the largest difference of a row of an output, or what rounding explains of it if that is
+    more, relative to that row.
     """
 
     X: Array
@@ -45,21 +47,21 @@ class OutputTest:
     noise: float
     excess: float
     largest: float
+    is_rounding: bool
     place: int
 
 
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     """Inputs (N, d, t) at the natural sizes of both networks, and at larger ones where these can tell more."""
     architecture = first.architecture
-    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
-    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
-    d = architecture.widths[0]
-    sizes = np.zeros(1, dtype=np.int64) if is_homogeneous else natural_sizes(first, second)
+    d, tokens = architecture.widths[0], _tokens(architecture)
+    is_homogeneous = _is_homogeneous(architecture)
+    sizes = natural_sizes(first, second)
     if not is_homogeneous and architecture.num_layers > 1:
         # A layer hides the next one but for inputs at which its own attention is about to be saturated.
         sizes = np.concatenate([sizes, sizes[-1] + np.arange(1, BEYOND + 1)])
     most = INPUTS if is_homogeneous or architecture.num_layers == 1 else MORE_INPUTS
-    count = int(np.clip(MAX_ENTRIES // (tokens * (tokens + d) * architecture.heads), 1, most))
+    count = _affordable(architecture, most)
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((count, d, tokens))
     spread = rng.integers(-WIDE, WIDE + 1, size=(count, d, 1))
@@ -67,9 +69,33 @@ def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
 
 
-def natural_sizes(first: Weights, second: Weights) -> Array:
-    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated."""
+def draw_quiet_inputs(first: Weights, second: Weights, seed: int) -> Array:
+    """Inputs at which the large parts of a layer are silent, at the smallest and the largest natural size."""
     architecture = first.architecture
+    sizes = np.unique(natural_sizes(first, second)[[0, -1]])
+    X = quiet_inputs(first, second, sizes, _tokens(architecture), seed)
+    return X[: _affordable(architecture, len(X))]
+
+
+def _is_homogeneous(architecture: Architecture) -> bool:
+    return architecture.rule.is_polynomial and not architecture.residual
+
+
+def _tokens(architecture: Architecture) -> int:
+    return min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
+
+
+def _affordable(architecture: Architecture, most: int) -> int:
+    """The number of inputs whose scores fit into memory, at least one and at most so many."""
+    tokens = _tokens(architecture)
+    return min(max(MAX_ENTRIES // (tokens * (tokens + architecture.widths[0]) * architecture.heads), 1), most)
+
+
+def natural_sizes(first: Weights, second: Weights) -> Array:
+    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated; 0 where size is nothing."""
+    architecture = first.architecture
+    if _is_homogeneous(architecture):
+        return np.zeros(1, dtype=np.int64)
     found: set[int] = set()
     temperature = float(architecture.temperature)
     for weights in (first, second):
@@ -94,6 +120,12 @@ def _exponent(a: Array) -> int:
     return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
 
 
+def _largest_exponents(one: ScaledOutputs, two: ScaledOutputs) -> Array:
+    """For each input the exponent of the larger output; zero has none."""
+    sides = [np.where(np.any(x.units, axis=(1, 2)), x.exponents, y.exponents) for x, y in ((one, two), (two, one))]
+    return np.asarray(np.maximum(*sides))
+
+
 def judge_outputs(
     architecture: Architecture, one: Layers, two: Layers, X: Array, tolerance: float, report: Report = ignore
 ) -> OutputTest:
@@ -104,7 +136,7 @@ def judge_outputs(
             report("evaluating", done, 2 * (COPIES + 1))
             k, side = divmod(done, 2)
             sides[side].append(evaluate_floats(copy_of(architecture, (one, two)[side], k), X))
-        largest = np.maximum(*(side[0].exponents for side in sides))
+        largest = _largest_exponents(sides[0][0], sides[1][0])
         values = [[outputs.relative_to(largest) for outputs in side] for side in sides]
         difference = np.abs(values[0][0] - values[1][0])
         noise = np.hypot(*(spread(np.stack(side)) for side in values))
@@ -132,5 +164,6 @@ def judge_outputs(
         noise=rms[1],
         excess=rms[2],
         largest=row_gap if shows else np.inf,
+        is_rounding=shows and bool(np.all(difference <= NEAR * rounding)),
         place=place,
     )

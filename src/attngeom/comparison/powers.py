@@ -11,7 +11,7 @@ from attngeom.network import Head, Symmetry, Weights
 from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
 
-SWEEPS = 6
+SWEEPS, OUTPUT_SWEEPS = 6, 3
 RANGE = 900
 """Exponents of a group element beyond this are cut: what is lost lies below the smallest float beside entries of 1."""
 LARGEST_SHIFT = 2200
@@ -92,12 +92,20 @@ class _Balance:
                     head |= {"Q": head["Q"] + scale, "V": head["V"] - scale}
                     self.scale[index][place] += scale
         for index, total in enumerate(self.between):
-            outer = _largest([largest(head.get("O", head["V"]), 1) for head in self.layers[index]])
             inner = _largest([largest(head[x], 0) for head in self.layers[index + 1] for x in "QKV"])
-            s = _middle(outer, inner)
+            s = _middle(_largest(self.rows(index)), inner)
             self.move_rows(index, s)
             self.move_columns(index + 1, -s)
             total += s
+
+    def rows(self, index: int) -> list[Array]:
+        """The largest exponents of the output rows of each head; a head that is plainly zero has no size."""
+        names = "QKVO" if self.architecture.rule.is_polynomial else "VO"
+        found = []
+        for head in self.layers[index]:
+            is_zero = any(np.all(np.isinf(e)) for name, e in head.items() if name in names)
+            found.append(largest(head.get("O", head["V"]), 1) + (np.nan if is_zero else 0.0))
+        return found
 
     def move_rows(self, index: int, s: Array) -> None:
         """Units of the output of a layer."""
@@ -180,10 +188,11 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
         for side in sides:
             side.inputs = _units(columns)
             side.move_columns(0, side.inputs)
-        rows = [largest(head.get("O", head["V"]), 1) for side in sides for head in side.layers[-1]]
-        for side in sides:
-            side.outputs = _units(rows)
-            side.move_rows(architecture.num_layers - 1, side.outputs)
-            side.sweep()
+        for _ in range(OUTPUT_SWEEPS):
+            units = _units([row for side in sides for row in side.rows(architecture.num_layers - 1)])
+            for side in sides:
+                side.outputs += units
+                side.move_rows(architecture.num_layers - 1, units)
+                side.sweep()
     one, two = sides
     return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), one.inputs, one.outputs)

@@ -39,11 +39,21 @@ def draw_copies(weights: Weights, tolerance: float, seed: int) -> Layers:
 
 
 def _with_errors(a: Array, tolerance: float, rng: np.random.Generator) -> Array:
-    size = np.abs(a)
-    beside = np.minimum(size.max(axis=0, keepdims=True, initial=0.0), size.max(axis=1, keepdims=True, initial=0.0))
     errors = rng.standard_normal((2, COPIES, *a.shape))
-    changed = a * (1 + tolerance * errors[0]) + max(tolerance / 2, ROUNDING) * beside * errors[1]
+    changed = a * (1 + tolerance * errors[0]) + max(tolerance / 2, ROUNDING) * _beside(a) * errors[1]
     return np.concatenate([a[None], changed])
+
+
+def _beside(a: Array) -> Array:
+    """For each entry the largest one of its row, or of its column if that is smaller."""
+    size = np.abs(a)
+    columns, rows = (size.max(axis=axis, keepdims=True, initial=0.0) for axis in (0, 1))
+    return np.asarray(np.minimum(columns, rows))
+
+
+def error_sizes(a: Array, tolerance: float) -> Array:
+    """The root mean square errors of the entries of a matrix known to a tolerance."""
+    return np.asarray(np.hypot(tolerance * a, max(tolerance / 2, ROUNDING) * _beside(a)))
 
 
 def copy_of(architecture: Architecture, layers: Layers, k: int) -> Weights:

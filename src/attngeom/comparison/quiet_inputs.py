@@ -1,0 +1,76 @@
+"""Inputs at which the large parts of a layer are silent, so that what is small beside them is heard.
+
+A layer that multiplies one direction of its input by 10^10 and another by 1 shows the first alone at random inputs. The
+directions are those of the singular value decomposition of what its heads read, pulled back to the input along all
+paths through the value maps before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attngeom.errors import RangeError
+from attngeom.exact import lapack
+from attngeom.exact.domains import Array
+from attngeom.network import Weights
+
+LOUDER = 10.0
+"""Directions whose singular values differ by this factor are taken apart."""
+MAX_BASES = 12
+
+
+def quiet_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int) -> Array:
+    """Random inputs (N, d, tokens), of the given exponents, in spaces that the large parts of a layer do not see.
+
+    >>> from attngeom.exact import RR
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((2, 1), 1), np.array([1.0, 0, 1, 1, 9e9, 1.0]), RR)
+    >>> X = quiet_inputs(w, w, np.zeros(1, dtype=np.int64), 1, seed=0)
+    >>> bool(np.all(np.abs(X[:, 0] / X[:, 1]) < 1e-9))
+    True
+    """
+    rng = np.random.default_rng(seed)
+    bases = [base for weights in (first, second) for base in _quiet_bases(weights)]
+    chosen = np.linspace(0, len(bases) - 1, min(len(bases), MAX_BASES)).round().astype(int)
+    found = [
+        np.ldexp(bases[place] @ rng.standard_normal((bases[place].shape[1], tokens)), int(size))
+        for place in chosen
+        for size in sizes
+    ]
+    return np.array(found).reshape(len(found), first.architecture.widths[0], tokens)
+
+
+def _quiet_bases(weights: Weights) -> Iterator[Array]:
+    """For each gap between the singular values of what a layer reads a basis of the directions below it."""
+    is_polynomial, is_residual = weights.architecture.rule.is_polynomial, weights.architecture.residual
+    before: list[tuple[Array, ...]] = []
+    for maps, matrices in zip(weights.value_matrices(), weights.attention_matrices()):
+        # Lightning heads count by the size of what they add, A and V together.
+        loudness = [lapack.norm(A) if is_polynomial else 1.0 for A in matrices]
+        values = np.concatenate([size * V for size, V in zip(loudness, maps)])
+        scores = np.concatenate([part for A in matrices for part in (A, A.T)])
+        for rows in (values, scores):
+            try:
+                yield from _below_gaps(_pull_back(rows, before, is_residual))
+            except RangeError:
+                continue
+        before.append(maps)
+
+
+def _pull_back(rows: Array, before: list[tuple[Array, ...]], is_residual: bool) -> Array:
+    """Linear forms of a hidden layer as forms of the input, along all paths, in an orthonormal basis of rows."""
+    for maps in reversed(before):
+        rows = np.concatenate([rows @ V for V in maps] + [rows] * is_residual)
+        if len(rows) > rows.shape[1]:
+            rows = lapack.triangle(rows)
+    return rows
+
+
+def _below_gaps(rows: Array) -> Iterator[Array]:
+    values, right = lapack.svd(rows)[1:]
+    values = np.concatenate([values, np.zeros(len(right) - len(values))])
+    for place in range(1, len(right)):
+        if values[place - 1] > LOUDER * values[place]:
+            yield right[place:].T
