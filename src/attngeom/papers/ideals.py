@@ -40,7 +40,7 @@ MISSING = (
 def generators_of(d: int, a: int, degree: int) -> tuple[IdealSummary, tuple[LedgerRow, ...]]:
     """The ideal of the cross-column variety up to a degree, and what the families explain of it."""
     model = Variety(d, a)
-    summary = implicitize(model, degree)
+    summary = implicitize(model, degree, families=False, vectors=True)
     return summary, tuple(ledger(model, summary))
 
 
