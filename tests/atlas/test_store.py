@@ -102,7 +102,7 @@ def test_a_transaction_is_all_or_nothing(path):
 
 def test_kill_in_the_middle_of_writing_loses_nothing_committed(path):
     done = 0
-    rounds = choose(2, 3)
+    rounds = choose(1, 3)
     for round_number in range(rounds):
         writer = start_writer(path, 1000 * round_number, 1000)
         reported = [int(writer.stdout.readline()) for _ in range(30)]
@@ -290,8 +290,10 @@ def test_altered_texts_are_refused_or_read(tmp_path, text):
         alter(path, column, text)
         with FactStore(path, read_only=True) as store:
             for read in (lambda: list(store.facts()), store.failures, lambda: summary_tables(store)):
-                with suppress(AttnGeomError):
-                    read()
+                try:
+                    assert isinstance(read(), list)
+                except AttnGeomError as error:
+                    assert str(error) and "\n" not in str(error)
 
 
 @pytest.mark.parametrize("column", COLUMNS)

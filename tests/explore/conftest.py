@@ -48,7 +48,7 @@ def browser():
 
 
 @pytest.fixture
-def expect(browser):
+def assert_that(browser):
     """Playwright's assertions, which wait."""
     from playwright.sync_api import expect as waiting
 

@@ -81,17 +81,17 @@ def test_other_files_are_refused():
         VIEW.show(state_of(INPUTS / "deep.json"))
 
 
-def test_browser_browses(visit, expect, store):
+def test_browser_browses(visit, assert_that, store):
     page = visit("atlas")
     page.get_by_label("open a file: Store").set_input_files([store])
     with FactStore(store, read_only=True) as opened:
         total = opened.count()
-    expect(page.locator("#count")).to_contain_text(f"{total:,} facts")
+    assert_that(page.locator("#count")).to_contain_text(f"{total:,} facts")
     page.get_by_label("Where").fill("question=dimension")
     page.get_by_label("Plot: across").fill("tokens")
     page.get_by_label("Plot: up").fill("dimension")
-    expect(page.locator("#plot svg").first).to_be_visible()
+    assert_that(page.locator("#plot svg").first).to_be_visible()
     page.locator("#facts button").first.click()
-    expect(page.locator("#fact")).to_be_visible()
+    assert_that(page.locator("#fact")).to_be_visible()
     page.get_by_label("open a file: Store").set_input_files([INPUTS / "deep.json"])
-    expect(page.locator("#answer .refusal")).to_be_visible()
+    assert_that(page.locator("#answer .refusal")).to_be_visible()

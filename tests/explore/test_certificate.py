@@ -39,19 +39,19 @@ def test_large_ones_are_rechecked_by_a_job(tmp_path):
     assert 'data-verdict="valid"' in VIEW.jobs["recheck"](state_of(tmp_path / "large.json"), print)
 
 
-def test_browser_shows_each_step(visit, expect):
+def test_browser_shows_each_step(visit, assert_that):
     page = visit("certificate")
     page.get_by_label("Certificate", exact=True).select_option("1")
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
     assert page.locator("#steps tbody tr").count() == 5
     record = json.loads((INPUTS / "certificate_layer.json").read_text())
     record["provenance"]["note<b>"] = "<script>alert(1)</script>"
     drop = page.get_by_label("open a file")
     content = json.dumps(record).encode()
     drop.set_input_files([{"name": "<u>x</u>.json", "mimeType": "application/json", "buffer": content}])
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")
-    expect(page.locator("#steps tbody tr").last).to_contain_text("digest")
-    expect(page.locator("code").first).to_contain_text("<u>x</u>.json")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")
+    assert_that(page.locator("#steps tbody tr").last).to_contain_text("digest")
+    assert_that(page.locator("code").first).to_contain_text("<u>x</u>.json")
 
 
 DROP = """(place, [name, text]) => {
@@ -61,10 +61,10 @@ DROP = """(place, [name, text]) => {
 }"""
 
 
-def test_browser_takes_files_that_are_dropped_anywhere(visit, expect):
+def test_browser_takes_files_that_are_dropped_anywhere(visit, assert_that):
     page = visit("certificate")
     text = (INPUTS / "certificate_closure.json").read_text()
     page.locator("h1").evaluate(DROP, ["dropped.json", text])
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
     page.locator("h1").evaluate(DROP, ["other.json", "[" * 5000])
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "invalid")

@@ -118,14 +118,14 @@ def test_lines_to_copy_run(capsys):
     assert "same function" in capsys.readouterr().out
 
 
-def test_browser_opens_and_compares(visit, expect):
+def test_browser_opens_and_compares(visit, assert_that):
     page = visit("checkpoint")
     page.get_by_label("Checkpoint", exact=True).select_option("2")
-    expect(page.locator("#heads")).to_be_visible()
+    assert_that(page.locator("#heads")).to_be_visible()
     page.get_by_label("Map of heads").select_option("rank")
-    expect(page.locator("#answer")).to_contain_text("Shown: rank of A")
+    assert_that(page.locator("#answer")).to_contain_text("Shown: rank of A")
     drop = page.get_by_label("open a file: Compare with")
     drop.set_input_files([INPUTS / "deep_moved.json"])
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "same")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "same")
     drop.set_input_files([{"name": "bad.safetensors", "mimeType": "", "buffer": b"\xff" * 100}])
-    expect(page.locator("#answer .refusal")).to_be_visible()
+    assert_that(page.locator("#answer .refusal")).to_be_visible()

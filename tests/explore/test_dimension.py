@@ -64,32 +64,32 @@ def test_bad_sizes_are_refused_with_one_line(query):
     assert len(str(refused.value)) <= 200 and "\n" not in str(refused.value)
 
 
-def test_browser_shows_what_the_library_computes(visit, expect):
+def test_browser_shows_what_the_library_computes(visit, assert_that):
     page = visit("dimension")
     assert page.locator("#dimension").inner_text().split()[0] == "23"
     page.get_by_label("Kind of attention").select_option("softmax")
     expected = attngeom.dimension(attngeom.Architecture((3, 3, 3), 2, kind="softmax"))
-    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
     shown = dict(parse_qsl(urlsplit(page.url).query))
     assert shown["kind"] == "softmax" and shown["widths"] == "3,3,3"
     page.locator("#link").click()
-    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
     page.get_by_label("Widths", exact=False).first.fill("4,3,5")
     expected = attngeom.dimension(attngeom.Architecture((4, 3, 5), 2, kind="softmax"))
-    expect(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
     page.get_by_role("button", name="Prove it").click()
     page.locator("#job[data-stage=done] #proof .badge.proven").wait_for()
     page.get_by_label("Published model").select_option("gpt2")
-    expect(page.locator(".legend").first).to_contain_text(f"{redundancy(published('gpt2')).total:,}")
+    assert_that(page.locator(".legend").first).to_contain_text(f"{redundancy(published('gpt2')).total:,}")
 
 
-def test_browser_refuses_bad_input_and_cancels_long_work(visit, expect):
+def test_browser_refuses_bad_input_and_cancels_long_work(visit, assert_that):
     page = visit("dimension?widths=90,90,90,90&attention=40&kind=softmax&causal=1&method=krylov")
     page.get_by_role("button", name="Prove it").click()
     page.get_by_role("button", name="Cancel").click()
     page.locator("#job[data-stage=cancelled]").wait_for()
     page.get_by_label("Widths").first.fill("<img src=x>")
-    expect(page.locator("#answer .refusal")).to_contain_text("<img src=x>")
+    assert_that(page.locator("#answer .refusal")).to_contain_text("<img src=x>")
 
 
 def test_two_windows_do_not_disturb_each_other(browser, server):

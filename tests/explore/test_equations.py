@@ -85,14 +85,14 @@ def test_what_is_not_there_is_refused(query):
         VIEW.show(state_of({"d": "2", "a": "1", **query}))
 
 
-def test_browser_chooses_a_family_and_computes_the_ideal(visit, expect):
+def test_browser_chooses_a_family_and_computes_the_ideal(visit, assert_that):
     page = visit("equations?d=2&a=1&d_out=1&max_degree=2")
     page.get_by_role("button", name="sylvester-resultant").click()
-    expect(page.get_by_label("Family")).to_have_value("sylvester-resultant")
-    expect(page.locator("#value")).to_have_text("0")
+    assert_that(page.get_by_label("Family")).to_have_value("sylvester-resultant")
+    assert_that(page.locator("#value")).to_have_text("0")
     page.get_by_label("Evaluate at").select_option("cubic")
     state = state_of({"family": "sylvester-resultant", "point": "cubic"})
-    expect(page.locator("#value")).to_have_text(value_at(state))
+    assert_that(page.locator("#value")).to_have_text(value_at(state))
     assert page.locator("#ideal svg").count() == 2
     page.get_by_role("button", name="Compute the ideal").click()
     page.locator("#job[data-stage=done] #computed").wait_for()

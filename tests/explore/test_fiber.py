@@ -70,12 +70,12 @@ def test_files_that_are_too_large_are_refused(tmp_path):
         VIEW.show(state_of({"network": "file", "file": "1"}, Shelf.of_paths([tmp_path / "large.json"])))
 
 
-def test_browser_walks_and_takes_files_away(visit, expect, tmp_path):
+def test_browser_walks_and_takes_files_away(visit, assert_that, tmp_path):
     page = visit("fiber?" + write_query({"network": "deep", "seed": "3"}))
     before = page.locator("#norm").inner_text()
     page.get_by_label("C₁₂").fill("0.5")
-    expect(page.locator("#norm")).not_to_have_text(before)
-    expect(page.locator("#change")).to_contain_text("exactly")
+    assert_that(page.locator("#norm")).not_to_have_text(before)
+    assert_that(page.locator("#change")).to_contain_text("exactly")
     state = state_of({"seed": "3", "c12": "0.5"})
     assert page.locator("#norm").inner_text() == f"{np.linalg.norm(walk(state).here.to(RR).vector()):.4f}"
     with page.expect_download() as download:
@@ -83,15 +83,15 @@ def test_browser_walks_and_takes_files_away(visit, expect, tmp_path):
     download.value.save_as(tmp_path / "here.json")
     assert attngeom.read_weights(tmp_path / "here.json").equals(walk(state).here)
     page.get_by_role("button", name="least norm").click()
-    expect(page.locator("#change")).to_contain_text("rounding")
+    assert_that(page.locator("#change")).to_contain_text("rounding")
     page.get_by_role("button", name="random walk").click()
-    expect(page.get_by_label("Steps walked")).to_have_value("1")
+    assert_that(page.get_by_label("Steps walked")).to_have_value("1")
     page.get_by_label("Network").select_option("file")
     page.locator("#answer .refusal").wait_for()
     hostile = {"name": "<i>w</i>.json", "mimeType": "application/json", "buffer": b'{"format": "<script>"}'}
     page.get_by_label("open a file").set_input_files([hostile])
-    expect(page.locator("#answer .refusal")).to_contain_text("<script>")
+    assert_that(page.locator("#answer .refusal")).to_contain_text("<script>")
     good = (tmp_path / "here.json").read_bytes()
     page.get_by_label("open a file").set_input_files([{**hostile, "buffer": good}])
-    expect(page.locator("#outputs")).to_be_visible()
+    assert_that(page.locator("#outputs")).to_be_visible()
     assert json.loads(good)["format"] == "attngeom/weights"

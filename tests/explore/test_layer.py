@@ -84,17 +84,17 @@ def test_larger_files_are_decided_by_a_job(tmp_path):
     assert 'data-verdict="realizable"' in VIEW.jobs["decide"](state, print)
 
 
-def test_browser_decides_at_once_and_refuses_bad_files(visit, expect, tmp_path):
+def test_browser_decides_at_once_and_refuses_bad_files(visit, assert_that, tmp_path):
     page = visit("layer")
     verdict = page.locator("#verdict")
-    expect(verdict).to_have_attribute("data-verdict", "not_realizable")
+    assert_that(verdict).to_have_attribute("data-verdict", "not_realizable")
     assert page.locator("#value").inner_text() == decide(state_of({})).violated.value
     assert page.locator(".formula").inner_text().endswith("= 0") and page.locator(".broken").count() == 6
     page.get_by_label("Table", exact=True).fill(EXAMPLES["two weights"])
-    expect(verdict).to_have_attribute("data-verdict", "realizable")
-    expect(page.get_by_text("point 2 of 2")).to_be_visible()
+    assert_that(verdict).to_have_attribute("data-verdict", "realizable")
+    assert_that(page.get_by_text("point 2 of 2")).to_be_visible()
     page.get_by_role("button", name="the closure only").click()
-    expect(verdict).to_have_attribute("data-verdict", "closure_only")
+    assert_that(verdict).to_have_attribute("data-verdict", "closure_only")
     with page.expect_download() as download:
         page.get_by_text("Take the certificate").click()
     download.value.save_as(tmp_path / "c.json")
@@ -107,7 +107,7 @@ def test_browser_decides_at_once_and_refuses_bad_files(visit, expect, tmp_path):
     layer = attngeom.random_weights(attngeom.Architecture((3, 2), 1, tokens=2), RR, 0)
     good = json.dumps(coefficients_to_json(attngeom.coefficients(layer))).encode()
     drop.set_input_files([{"name": "good.json", "mimeType": "application/json", "buffer": good}])
-    expect(verdict).to_have_attribute("data-verdict", "realizable")
+    assert_that(verdict).to_have_attribute("data-verdict", "realizable")
 
 
 def test_tables_and_files_are_the_same_map(tmp_path):

@@ -56,12 +56,12 @@ def test_bad_points_are_refused(query):
         VIEW.show(state_of({**query, "v": "1"}))
 
 
-def test_browser_turns_clicks_and_takes_keys(visit, expect):
+def test_browser_turns_clicks_and_takes_keys(visit, assert_that):
     page = visit("manifold")
     canvas = page.locator("#space")
     box = canvas.bounding_box()
     page.get_by_role("button", name="the closure only").click()
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "closure_only")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "closure_only")
     before = canvas.evaluate("canvas => canvas.toDataURL()")
     canvas.focus()
     page.keyboard.press("ArrowRight")
@@ -70,9 +70,9 @@ def test_browser_turns_clicks_and_takes_keys(visit, expect):
     page.mouse.down()
     page.mouse.move(box["x"] + 260, box["y"] + 220)
     page.mouse.up()
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "closure_only")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "closure_only")
     page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.4)
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "realizable")
+    assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "realizable")
     chosen = {name: page.get_by_label(name, exact=True).input_value() for name in "xyw"}
     assert decide(state_of(chosen)).verdict == "realizable"
-    expect(page.locator("#answer")).to_contain_text(f"({chosen['x']}, {chosen['y']}, {chosen['w']})")
+    assert_that(page.locator("#answer")).to_contain_text(f"({chosen['x']}, {chosen['y']}, {chosen['w']})")

@@ -122,7 +122,7 @@ def edit_index(folder: Path, **changes: str | None) -> None:
     path.write_text(json.dumps(index))
 
 
-def refused(folder: Path, match: str) -> None:
+def assert_refused(folder: Path, match: str) -> None:
     with pytest.raises(AttnGeomError, match=match) as caught:
         model = open_model(folder)
         for layer in range(model.layers):
@@ -135,31 +135,31 @@ def test_bad_shards(tmp_path: Path) -> None:
     shard(DATA / "llama", tmp_path)
     good = (tmp_path / "model-00002-of-00002.safetensors").read_bytes()
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
-    refused(tmp_path, "missing")
+    assert_refused(tmp_path, "missing")
     (tmp_path / "model-00002-of-00002.safetensors").write_bytes(good[: len(good) // 2])
-    refused(tmp_path, "not a whole safetensors file")
+    assert_refused(tmp_path, "not a whole safetensors file")
     (tmp_path / "model-00002-of-00002.safetensors").write_bytes(good)
     edit_index(tmp_path, **{"lm_head.weight": "model-00002-of-00002.safetensors"})
-    refused(tmp_path, "disagree")
+    assert_refused(tmp_path, "disagree")
     edit_index(tmp_path, **{"lm_head.weight": "../model.safetensors"})
-    refused(tmp_path, "plain name")
+    assert_refused(tmp_path, "plain name")
 
 
 def test_bad_folders(tmp_path: Path) -> None:
-    refused(tmp_path / "none", "does not exist")
-    refused(tmp_path, "safetensors")
+    assert_refused(tmp_path / "none", "does not exist")
+    assert_refused(tmp_path, "safetensors")
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
-    refused(tmp_path, "pickled")
+    assert_refused(tmp_path, "pickled")
     shutil.copy(DATA / "llama" / "model.safetensors", tmp_path)
-    refused(tmp_path, "config.json")
+    assert_refused(tmp_path, "config.json")
     (tmp_path / "config.json").write_text("[1]")
-    refused(tmp_path, "JSON object")
+    assert_refused(tmp_path, "JSON object")
 
 
 def test_links_that_leave_are_refused(tmp_path: Path) -> None:
     shutil.copy(DATA / "llama" / "config.json", tmp_path)
     (tmp_path / "model.safetensors").symlink_to(DATA / "llama" / "model.safetensors")
-    refused(tmp_path, "leaves the folder")
+    assert_refused(tmp_path, "leaves the folder")
     hub = tmp_path / "hub"
     (hub / "blobs").mkdir(parents=True)
     (hub / "snapshots" / "a").mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_configs_that_do_not_fit(tmp_path: Path, changes: dict[str, object], mat
     shutil.copy(DATA / "llama" / "model.safetensors", tmp_path)
     config = json.loads((DATA / "llama" / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
-    refused(tmp_path, match)
+    assert_refused(tmp_path, match)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_bad_tensors(tmp_path: Path, change: object, match: str) -> None:
     name = "model.layers.1.mlp.down_proj.weight"
     tensors[name] = change(tensors[name])  # type: ignore[operator]
     save_file(tensors, tmp_path / "model.safetensors")
-    refused(tmp_path, match)
+    assert_refused(tmp_path, match)
 
 
 def test_variants_are_refused() -> None:
