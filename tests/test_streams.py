@@ -60,18 +60,16 @@ def outcome(read: Any) -> Any:
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 50, 2**19])
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text)[:30])
-def test_pieces_give_what_the_whole_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, chunk: int
-) -> None:
-    monkeypatch.setattr(streams, "CHUNK", chunk)
+def test_pieces_give_what_the_whole_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text, encoding="utf-8")
     expected = outcome(lambda: read_json(path))
     joined = {"terms": lambda batches: [item for batch in batches for item in batch]}
-    assert outcome(lambda: read_long_json(path, joined)) == expected
-    assert as_plain(outcome(lambda: read_long_json(path, {"terms": collect_terms}))) == expected
+    for chunk in (1, 3, 50, 2**19):
+        monkeypatch.setattr(streams, "CHUNK", chunk)
+        assert outcome(lambda: read_long_json(path, joined)) == expected, chunk
+        assert as_plain(outcome(lambda: read_long_json(path, {"terms": collect_terms}))) == expected, chunk
 
 
 def layer(d: int) -> Any:

@@ -51,13 +51,12 @@ IDENTIFIABLE = [
 
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
-    for seed in range(1):
-        first = random_weights(architecture, QQ, seed)
-        second = first.act(random_symmetry(architecture, QQ, seed + 50))
-        found = compare(first, second, seed=seed)
-        assert found.same_function is True and found.is_proven
-        assert found.symmetry is not None
-        assert found.symmetry.apply(first).equals(second)
+    first = random_weights(architecture, QQ, 0)
+    second = first.act(random_symmetry(architecture, QQ, 50))
+    found = compare(first, second)
+    assert found.same_function is True and found.is_proven
+    assert found.symmetry is not None
+    assert found.symmetry.apply(first).equals(second)
 
 
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
@@ -356,39 +355,6 @@ def test_softmax_has_no_scale_symmetry():
     tensors["layers.0.Q"], tensors["layers.0.V"] = tensors["layers.0.Q"] * 2, tensors["layers.0.V"] / 2
     found = compare(first, Weights.from_tensors(architecture, tensors, QQ))
     assert found.same_function is False and found.is_proven and found.separation.domain.name == "balls"
-
-
-@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
-def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
-    for seed in range(1):
-        rng = np.random.default_rng(seed)
-        first = random_weights(architecture, RR, seed)
-        second = first.act(random_symmetry(architecture, RR, seed + 50))
-        for noise in (1e-12, 1e-6):
-            vector = second.vector()
-            noisy = Weights.from_vector(architecture, vector * (1 + noise * rng.standard_normal(len(vector))), RR)
-            assert compare(first, noisy, tolerance=10 * noise).same_function is True
-        other = random_weights(architecture, RR, seed + 1000)
-        assert compare(first, other).same_function is False
-
-
-def test_float_difference_near_the_tolerance_is_not_told():
-    architecture = Architecture((3, 3, 3), 2)
-    first = random_weights(architecture, RR, 0)
-    rng = np.random.default_rng(0)
-    vector = first.vector()
-    noisy = Weights.from_vector(architecture, vector * (1 + 5e-9 * rng.standard_normal(len(vector))), RR)
-    assert compare(first, noisy, tolerance=1e-9).same_function is None
-
-
-def test_deep_unrelated_float_networks_are_not_called_equal():
-    architecture = Architecture((8,) * 10, 4)
-    for seed in range(1):
-        first, other = (random_weights(architecture, RR, s) for s in (seed, seed + 100))
-        moved = other.act(random_symmetry(architecture, RR, seed))
-        for tolerance in (1e-9, 1e-5):
-            assert compare(first, moved, tolerance=tolerance).same_function is not True
-        assert compare(other, moved, tolerance=1e-9).same_function is True
 
 
 def test_symmetry_survives_json():

@@ -12,6 +12,7 @@ from attngeom.network import Architecture, Head, Weights, random_symmetry, rando
 from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 from tests.comparison.adversary_more import MORE
+from tests.comparison.test_decision import IDENTIFIABLE
 from tests.effort import choose
 
 DATA = Path(__file__).parent / "data"
@@ -225,3 +226,33 @@ def test_heads_that_cancel_hide_nothing():
         return Weights(architecture, RR, ((*pair, rest.layers[0][2]), rest.layers[1]))
 
     assert verdict(with_cancelling_heads(), with_cancelling_heads()) is True
+
+
+@pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
+def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
+    rng = np.random.default_rng(0)
+    first = random_weights(architecture, RR, 0)
+    second = first.act(random_symmetry(architecture, RR, 50))
+    for noise in (1e-12, 1e-6):
+        vector = second.vector()
+        noisy = Weights.from_vector(architecture, vector * (1 + noise * rng.standard_normal(len(vector))), RR)
+        assert compare(first, noisy, tolerance=10 * noise).same_function is True
+    assert compare(first, random_weights(architecture, RR, 1000)).same_function is False
+
+
+def test_float_difference_near_the_tolerance_is_not_told():
+    architecture = Architecture((3, 3, 3), 2)
+    first = random_weights(architecture, RR, 0)
+    rng = np.random.default_rng(0)
+    vector = first.vector()
+    noisy = Weights.from_vector(architecture, vector * (1 + 5e-9 * rng.standard_normal(len(vector))), RR)
+    assert compare(first, noisy, tolerance=1e-9).same_function is None
+
+
+def test_deep_unrelated_float_networks_are_not_called_equal():
+    architecture = Architecture((choose(6, 8),) * 10, 4)
+    first, other = (random_weights(architecture, RR, seed) for seed in (0, 100))
+    moved = other.act(random_symmetry(architecture, RR, 0))
+    for tolerance in (1e-9, 1e-5):
+        assert compare(first, moved, tolerance=tolerance).same_function is not True
+    assert compare(other, moved, tolerance=1e-9).same_function is True

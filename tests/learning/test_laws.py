@@ -121,16 +121,16 @@ def test_one_token_conserves_another_matrix():
     assert QQ.is_zero(change)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (3, 2), (2, 2, 2), (2, 3, 2), (3, 2, 1), (1, 2, 1)])
 @pytest.mark.parametrize("attention", [1, 2, 5])
 @pytest.mark.parametrize(
     "variant", [{}, {"heads": 2, "value_width": 1}, {"value_width": 2}, {"kind": "softmax"}], ids=str
 )
-def test_independent_laws_are_the_rank_of_their_differentials(sizes, attention, variant):
-    architecture = Architecture(sizes, attention, **variant)
-    laws, field = tuple(list_laws(architecture)), GF(1000003)
-    rank = field.rank(differentials(random_weights(architecture, field, seed=4), laws))
-    assert count_independent(architecture, laws, seed=0)[0] == rank
+def test_independent_laws_are_the_rank_of_their_differentials(attention, variant):
+    for sizes in [(1, 1), (2, 3), (3, 2), (2, 2, 2), (2, 3, 2), (3, 2, 1), (1, 2, 1)]:
+        architecture = Architecture(sizes, attention, **variant)
+        laws, field = tuple(list_laws(architecture)), GF(1000003)
+        rank = field.rank(differentials(random_weights(architecture, field, seed=4), laws))
+        assert count_independent(architecture, laws, seed=0)[0] == rank, sizes
 
 
 def test_large_networks_are_listed_and_counted_by_lemma():

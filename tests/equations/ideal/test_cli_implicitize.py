@@ -95,8 +95,10 @@ def test_how_much_was_written_is_said(tmp_path, capsys) -> None:
     "arguments",
     [
         ["--d", "7", "--a", "7", "--max-degree", "7"],
-        ["--d", "4", "--a", "4", "--max-degree", "8", "--method", "weights"],
-        *thorough(["--d", "3", "--a", "3", "--d-out", "3", "--max-degree", "8"]),
+        *thorough(
+            ["--d", "4", "--a", "4", "--max-degree", "8", "--method", "weights"],
+            ["--d", "3", "--a", "3", "--d-out", "3", "--max-degree", "8"],
+        ),
     ],
 )
 def test_limits_of_time_and_memory_are_kept(arguments) -> None:
