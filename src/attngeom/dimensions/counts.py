@@ -168,12 +168,6 @@ def _heads_are_independent(layer: EffectiveLayer) -> bool:
     return layer.heads <= max(layer.d_in * layer.d_out, _all_attention(layer))
 
 
-def parameters_of(layer: EffectiveLayer) -> int:
-    """The number of parameters of a layer of the smaller network."""
-    values = layer.d_in * layer.d_out if layer.value_width is None else layer.value_width * (layer.d_in + layer.d_out)
-    return layer.heads * (2 * layer.attention * layer.d_in + values)
-
-
 def layer_spans(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> bool:
     """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
     if layer.value_width is None:
@@ -204,14 +198,14 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         parts["unseen"] = total - value
         reason = f"{architecture.kind} over one token is 1, so the network is a linear map"
         return UpperBound(standing="proven", reason=reason, value=value, parts=parts)
-    parts["unseen"] = total - sum(parameters_of(layer) for layer in layers)
+    parts["unseen"] = total - sum(layer.num_parameters for layer in layers)
     spanning = True
     sizes, shared = [], []
     for layer in layers:
         losses = count_layer(layer, architecture)
         for name, loss in losses.items():
             parts[name] += loss
-        sizes.append(parameters_of(layer) - sum(losses.values()))
+        sizes.append(layer.num_parameters - sum(losses.values()))
         shared.append(0)
         if not layer.is_last and not architecture.residual:
             if layer_spans(layer, architecture.rule.is_polynomial, architecture.tokens):

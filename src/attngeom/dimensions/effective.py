@@ -17,32 +17,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
 
-from attngeom.network.architecture import Architecture
+from attngeom.network.architecture import Architecture, LayerShape
 
 
 @dataclass(frozen=True)
-class EffectiveLayer:
+class EffectiveLayer(LayerShape):
     """Sizes of one layer of the smaller network.
 
-    ``value_width`` is None for one matrix V; ``symmetric`` says that only the symmetric part of A can be seen, because
-    all tokens that enter the layer are parallel; ``unseen`` is the dimension of a space of matrices that can be added
-    to A without effect, see :func:`unseen_matrices`.
+    ``symmetric`` says that only the symmetric part of A can be seen, because all tokens that enter the layer are
+    parallel; ``unseen`` is the dimension of a space of matrices that can be added to A without effect, see
+    :func:`unseen_matrices`.
     """
 
-    d_in: int
-    d_out: int
-    attention: int
-    heads: int
-    value_width: int | None
     symmetric: bool
     is_last: bool
     unseen: int = 0
-
-    @property
-    def value_rank(self) -> int:
-        """The largest rank ν of the value map of one head."""
-        width = self.d_out if self.value_width is None else self.value_width
-        return min(width, self.d_in, self.d_out)
 
     @property
     def attention_rank(self) -> int:

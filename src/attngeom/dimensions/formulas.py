@@ -150,7 +150,7 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
 def _lightning_count(layer: LayerShape) -> int:
     """H F − H − mix: the parameters of a lightning layer of heads, modulo scales and mixing."""
     H, d, d_out = layer.heads, layer.d_in, layer.d_out
-    alpha, nu = min(layer.attention, d), min(layer.value_width or d_out, d, d_out)
+    alpha, nu = min(layer.attention, d), layer.value_rank
     return H * (count_head(layer) - 1 - max(0, H - 1 - (d - alpha) ** 2 - (d - nu) * (d_out - nu)))
 
 

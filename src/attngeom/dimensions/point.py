@@ -99,7 +99,7 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     >>> rank_at(random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=0)).rank
     7
     """
-    if weights.domain not in (QQ, RR):
+    if not (weights.domain.is_rational or weights.domain.rounds):
         raise DomainError(f"weights over {weights.domain.name} given; rational or float weights are required")
     architecture = weights.architecture
     size = architecture.num_parameters * max(

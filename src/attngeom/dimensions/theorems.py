@@ -45,7 +45,7 @@ def count_head(layer: LayerShape) -> int:
     24
     """
     d, d_out = layer.d_in, layer.d_out
-    return bounded_rank(d, d, layer.attention) + bounded_rank(d_out, d, layer.value_width or d_out)
+    return bounded_rank(d, d, layer.attention) + bounded_rank(d_out, d, layer.value_rank)
 
 
 def _sum_heads(architecture: Architecture) -> int:

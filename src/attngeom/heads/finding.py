@@ -124,7 +124,7 @@ def _from_weights(weights: Weights, request: _Request) -> Heads:
         largest = max(exponents)
         scales = [float(np.ldexp(1.0, max(exponent - largest, -1074))) for exponent in exponents]
         found = _scaled(_in_floats(WeightSlices(unit, scales), request), largest)
-    elif domain == QQ:
+    elif domain.is_rational:
         check_exact_size(*architecture.widths)
         found = _exactly(layer_table(weights), request.seed)
     else:
@@ -156,7 +156,7 @@ def _from_coefficients(coefficients: Coefficients, request: _Request) -> Heads:
     if domain.rounds:
         unit, exponent = split_scale(np.ascontiguousarray(coefficients.table))
         return _scaled(_in_floats(TableSlices(unit), request), exponent)
-    if domain != QQ:
+    if not domain.is_rational:
         raise DomainError(f"coefficients over {domain.name} given; rational numbers or floats are required")
     check_exact_size(coefficients.d, coefficients.d_out)
     return _exactly(coefficients.table, request.seed)

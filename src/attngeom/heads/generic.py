@@ -71,8 +71,7 @@ def generic_heads(architecture: Architecture, seed: int = 0) -> GenericHeads:
         raise InputError("another architecture given; one lightning layer with at least two tokens is required")
     layer = architecture.layers[0]
     d, d_out, heads = layer.d_in, layer.d_out, layer.heads
-    a = min(layer.attention, d)
-    v = min(d, d_out) if layer.value_width is None else min(layer.value_width, d, d_out)
+    a, v = min(layer.attention, d), layer.value_rank
     if heads == 1:
         return GenericHeads(standing="theorem", reason="one head is the layer itself", unique=True, theorem="one head")
     if heads * v <= d_out and heads * a <= d and not (a == d and v == d):

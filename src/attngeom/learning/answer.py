@@ -46,7 +46,7 @@ class LearningCoefficient(Result):
     def certificate(self) -> Certificate | None:
         """What ``attngeom verify`` rechecks; None for estimates, bounds, samples, and ranks that balls certified."""
         witness, weights = self.witness, self.weights
-        if self.pair is None or witness is None or not self.is_proven or weights.domain != QQ:
+        if self.pair is None or witness is None or not self.is_proven or not weights.domain.is_rational:
             return None
         if witness and witness.get("prime") is None:
             return None

@@ -109,7 +109,7 @@ def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
     if not rule.is_polynomial:
         _check_size(weights, 2 * samples, MAX_SLOW_ENTRIES)
         return _in_balls(theta, 2 * samples, seed, inputs)
-    if domain == QQ:
+    if domain.is_rational:
         _check_size(weights, samples, MAX_ENTRIES)
         return _mod_p(theta, samples, seed, inputs)
     _check_size(weights, samples, MAX_SLOW_ENTRIES)
@@ -144,7 +144,7 @@ def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
 def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
     """The rank of the true differential, certified by ball arithmetic; that of the symmetries is exact."""
     balls = Balls(PRECISION)
-    if theta.weights.domain != QQ:
+    if not theta.weights.domain.is_rational:
         raise DomainError(
             f"weights over {theta.weights.domain.name} given; softmax and sigmoid need rational ones here"
         )

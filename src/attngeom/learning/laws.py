@@ -262,9 +262,8 @@ def _are_independent(architecture: Architecture) -> bool:
     for index, layer in enumerate(architecture.layers):
         if layer.attention > 2 * layer.d_in or (layer.value_width or 0) > layer.d_in:
             return False
-        reach = layer.d_in if layer.value_width is None else layer.heads * layer.value_width
         hidden = not architecture.residual and index < architecture.num_layers - 1
-        if hidden and layer.d_out > reach:
+        if hidden and layer.d_out > layer.num_features:
             return False
     return True
 

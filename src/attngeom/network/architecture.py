@@ -46,6 +46,16 @@ class LayerShape:
     def num_parameters(self) -> int:
         return self.heads * sum(rows * columns for rows, columns in self.tensor_shapes.values())
 
+    @property
+    def value_rank(self) -> int:
+        """The largest rank ν of the value map of one head."""
+        return min(self.d_in, self.d_out, self.value_width or self.d_out)
+
+    @property
+    def num_features(self) -> int:
+        """How many numbers the last linear map reads: the columns of V, or of the O of all heads side by side."""
+        return self.d_in if self.value_width is None else self.heads * self.value_width
+
 
 @dataclass(frozen=True)
 class Architecture:

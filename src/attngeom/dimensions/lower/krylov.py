@@ -116,8 +116,7 @@ class ClearedJacobian:
     @staticmethod
     def _has_more(architecture: Architecture) -> bool:
         last = effective_layers(architecture)[-1]
-        inner = last.d_in if last.value_width is None else last.heads * last.value_width
-        return count_columns(architecture) > inner * last.d_out
+        return count_columns(architecture) > last.num_features * last.d_out
 
     @property
     def size(self) -> int:

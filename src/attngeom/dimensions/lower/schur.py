@@ -81,8 +81,7 @@ def count_remaining(architecture: Architecture, target: int) -> int:
     21
     """
     last = effective_layers(architecture)[-1]
-    features = last.d_in if last.value_width is None else last.heads * last.value_width
-    cleared = features * last.d_out
+    cleared = last.num_features * last.d_out
     return (max(target - cleared, 0) + SPARE_ROWS) * (count_columns(architecture) - cleared)
 
 

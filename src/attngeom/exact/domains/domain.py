@@ -36,6 +36,8 @@ class Domain(ABC):
     """Whether results are rounded without a bound for the error, so that they are estimates: floats."""
     encloses: ClassVar[bool] = False
     """Whether entries are sets that contain the true number: balls."""
+    is_rational: ClassVar[bool] = False
+    """Whether entries are rational numbers, which have residues modulo almost every prime."""
 
     @property
     def label(self) -> str:

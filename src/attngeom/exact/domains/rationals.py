@@ -28,6 +28,7 @@ class Rationals(Domain):
 
     name: ClassVar[str] = "QQ"
     is_exact: ClassVar[bool] = True
+    is_rational: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
