@@ -225,24 +225,11 @@ class Ideal(Question):
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         groups = (task.architecture["widths"][0], task.parameters["targets"])
-        results = [(_weight_result(fact), fact) for fact in parts]
-        sizes = [(r, module_dimension(r.weight, groups)) for r, _ in results]
-        new = {r.weight: r.ideal_dimension - r.generated for r, _ in results}
+        results = [_weight_result(fact) for fact in parts]
+        counts = [(r, module_dimension(r.weight, groups)) for r in results]
+        new = {r.weight: r.ideal_dimension - r.generated for r in results}
         modules = tuple(make_module(weight, count, groups) for weight, count in new.items() if count)
-        is_proven = all(r.is_rank_proven for r, _ in results)
-        summary = DegreeSummary(
-            degree=task.parameters["degree"],
-            monomials=sum(r.total * size for r, size in sizes),
-            hilbert_function=sum(r.rank * size for r, size in sizes),
-            ideal_dimension=sum(r.ideal_dimension * size for r, size in sizes),
-            minimal_generators=sum(module.dimension for module in modules),
-            modules=modules,
-            is_dimension_proven=is_proven,
-            is_generation_proven=is_proven and all(r.is_generated_proven for r, _ in results),
-            error_bound=0.0,
-            seconds=0.0,
-        )
-        return summarize(task, summary, WORD_PRIME)
+        return summarize(task, DegreeSummary.of(task.parameters["degree"], counts, modules), WORD_PRIME)
 
 
 def _weight_result(fact: Fact) -> WeightResult:

@@ -161,19 +161,9 @@ class Run:
         counts = [(r, self._factor(r.weight)) for r in results]
         generators = tuple(make_module(w, m, self.variety.groups) for w, m in modules.items())
         is_proven = all(r.is_rank_proven for r in results)
-        return DegreeSummary(
-            degree=degree,
-            monomials=sum(r.total * f for r, f in counts),
-            hilbert_function=sum(r.rank * f for r, f in counts),
-            ideal_dimension=sum(r.ideal_dimension * f for r, f in counts),
-            minimal_generators=sum(m.dimension for m in generators),
-            modules=generators,
-            is_dimension_proven=is_proven,
-            is_generation_proven=is_proven and all(r.is_generated_proven for r in results),
-            error_bound=0.0 if is_proven else error_bound(self.variety, results, self.prime),
-            seconds=seconds,
-            formula=predict(self.variety, degree),
-        )
+        error = 0.0 if is_proven else error_bound(self.variety, results, self.prime)
+        known = {"error_bound": error, "seconds": seconds, "formula": predict(self.variety, degree)}
+        return DegreeSummary.of(degree, counts, generators, **known)
 
     def keep(self, result: WeightResult) -> None:
         """Add a result, and write the state file from time to time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import log10
@@ -94,18 +95,39 @@ class DegreeSummary:
     monomials: int
     hilbert_function: int
     ideal_dimension: int
-    minimal_generators: int
     modules: tuple[GeneratorModule, ...]
     is_dimension_proven: bool
     is_generation_proven: bool
-    error_bound: float
-    seconds: float
+    error_bound: float = 0.0
+    seconds: float = 0.0
     formula: tuple[int, int] | None = None
     """(Hilbert function, minimal generators) by the closed formulas, where they apply."""
     from_families: int | None = None
     """Minimal generators in modules that the families of invariants reach; None if they were not compared."""
     unexplained: tuple[tuple[Weight, str], ...] = ()
     """Modules that no family reaches, each with its highest weight vector."""
+
+    @classmethod
+    def of(
+        cls, degree: int, counts: Sequence[tuple[WeightResult, int]], modules: tuple[GeneratorModule, ...], **known: Any
+    ) -> DegreeSummary:
+        """The sum over all weights: their results, each with how often it counts, and the modules of new generators."""
+        is_proven = all(result.is_rank_proven for result, _ in counts)
+        return cls(
+            degree,
+            sum(result.total * count for result, count in counts),
+            sum(result.rank * count for result, count in counts),
+            sum(result.ideal_dimension * count for result, count in counts),
+            modules,
+            is_proven,
+            is_proven and all(result.is_generated_proven for result, _ in counts),
+            **known,
+        )
+
+    @property
+    def minimal_generators(self) -> int:
+        """The new generators of this degree: the dimensions of their modules."""
+        return sum(module.dimension for module in self.modules)
 
     @property
     def standing(self) -> Standing:
