@@ -86,5 +86,5 @@ def test_different_fields_do_not_mix():
 
 def test_text_and_json():
     x = FIELDS[0].element("1/2", 0, -3)
-    assert x.to_json() == ["1/2", "0", "-3"]
+    assert FIELDS[0].format(x) == ["1/2", "0", "-3"]
     assert str(x) == "1/2 + -3*t^2"
