@@ -14,7 +14,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.output import pairs, print_answer, progress
 from attngeom.cli.output import table as table_of
 from attngeom.dimensions import Dimension, dimension, rank_at
-from attngeom.dimensions.answer import REQUESTS, Request
+from attngeom.dimensions.lower.search import REQUESTS, Request
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.network import Architecture

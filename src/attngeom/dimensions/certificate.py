@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from attngeom.dimensions.answer import INSTANT, Dimension, Request, find_lower_bound
+from attngeom.dimensions.answer import Dimension
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.formulas import formula
 from attngeom.dimensions.lower import LowerBound
+from attngeom.dimensions.lower.search import INSTANT, Request, find_lower_bound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME

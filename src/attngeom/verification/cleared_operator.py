@@ -19,7 +19,7 @@ from attngeom.exact.domains import GF, Array, BalancedField
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, random_weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
-from attngeom.verification.dimension import MAX_SAMPLES, MAX_SEED, draw_attention, read_places, read_support, restrict
+from attngeom.verification.dimension import MAX_SAMPLES, MAX_SEED, draw_samples, read_places, read_support, restrict
 from attngeom.verification.reading import read_integer, require
 
 
@@ -107,12 +107,7 @@ class ClearedOperator:
         entries += self.samples * self.tokens * each * architecture.num_layers * architecture.heads
         afford(entries, 2 * MAX_SAMPLE_ENTRIES, "numbers of activations")
         weights = restrict(random_weights(architecture, integers, seed), self.support)
-        rng = np.random.default_rng(seed + 1)
-        inputs = integers.random((self.samples, self.tokens, architecture.widths[0]), rng)
-        integers.random((self.samples, self.tokens, architecture.widths[-1]), rng)
-        formal = None
-        if not architecture.rule.is_polynomial:
-            formal = draw_attention(architecture, self.support, self.samples, self.tokens, integers, rng)
+        inputs, _, formal = draw_samples(architecture, self.support, self.samples, self.tokens, integers, seed + 1)
         X = field.from_residues(np.ascontiguousarray(np.swapaxes(inputs, 1, 2)))
         names = iter(dict(weights.tensors()))
         self.inputs: list[Array] = []

@@ -109,14 +109,9 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     rows = read_places(lower["rows"], size, samples, "rows")
     columns = read_places(lower["columns"], size, architecture.num_parameters, "columns")
     weights = restrict(random_weights(architecture, field, seed), support)
-    rng = np.random.default_rng(seed + 1)
-    inputs = field.random((samples, tokens, architecture.widths[0]), rng)
-    cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
-    attention = None
-    if not architecture.rule.is_polynomial:
-        attention = draw_attention(architecture, support, samples, tokens, field, rng)
+    drawn = draw_samples(architecture, support, samples, tokens, field, seed + 1)
     # A temperature divides A, which may be any matrix of its rank: it changes nothing.
-    return rows, JetPoint.of(weights, inputs, cotangents, attention, np.array(columns, dtype=np.int64), Fraction(1))
+    return rows, JetPoint.of(weights, *drawn, np.array(columns, dtype=np.int64), Fraction(1))
 
 
 def _afford_point(architecture: Architecture, size: int, tokens: int, samples: int) -> None:
@@ -174,7 +169,19 @@ def _corner(matrix: Array, rows: int, columns: int) -> Array:
     return out
 
 
-def draw_attention(
+def draw_samples(
+    architecture: Architecture, support: list[list[Any]], samples: int, tokens: int, field: PrimeField, seed: int
+) -> tuple[Array, Array, list[list[Array]] | None]:
+    """Inputs (N, t, d_0), cotangents (N, t, d_l), and formal attention of all heads, None if it is polynomial."""
+    rng = np.random.default_rng(seed)
+    inputs = field.random((samples, tokens, architecture.widths[0]), rng)
+    cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
+    if architecture.rule.is_polynomial:
+        return inputs, cotangents, None
+    return inputs, cotangents, _draw_attention(architecture, support, samples, tokens, field, rng)
+
+
+def _draw_attention(
     architecture: Architecture,
     support: list[list[Any]],
     samples: int,

@@ -18,7 +18,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
 from attngeom.verification.budget import MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, MAX_SYMMETRY_ENTRIES, afford
-from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, draw_attention
+from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, draw_samples
 from attngeom.verification.jets import JetPoint
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
 from attngeom.verification.upper_bound import reached_widths
@@ -96,15 +96,9 @@ def _read_point(architecture: Architecture, witness: Any) -> Point:
     if not field.p > 2 or any(x % field.p == 0 for x in architecture.temperature.as_integer_ratio()):
         raise FormatError(f"temperature {architecture.temperature} cannot be used mod {field.p}")
     weights = random_weights(architecture, field, seed)
-    rng = np.random.default_rng(seed + 1)
-    inputs = field.random((samples, tokens, architecture.widths[0]), rng)
-    cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
-    attention = None
-    if not architecture.rule.is_polynomial:
-        spans = [[width] for width in reached_widths(architecture)]
-        attention = draw_attention(architecture, spans[:-1], samples, tokens, field, rng)
-    columns = np.arange(architecture.num_parameters)
-    jets = JetPoint.of(weights, inputs, cotangents, attention, columns, architecture.temperature)
+    spans = [[width] for width in reached_widths(architecture)[:-1]]
+    drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
+    jets = JetPoint.of(weights, *drawn, np.arange(architecture.num_parameters), architecture.temperature)
     return Point(field, weights, jets, gradients, brackets)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attngeom.dimensions.answer import INSTANT, LOSSES, REQUESTS, Dimension, dimension, stated_dimension
+from attngeom.dimensions.answer import LOSSES, Dimension, dimension, stated_dimension
+from attngeom.dimensions.lower.search import INSTANT, REQUESTS
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import Choice, Number, State, Switch, Text

@@ -1,0 +1,91 @@
+"""Which method finds a lower bound, and with how many attempts: other seeds, a larger prime, more tokens or samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from attngeom.dimensions.lower.balls import balls_lower_bound
+from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, LowerBound, sample_tokens
+from attngeom.dimensions.lower.krylov import krylov_lower_bound
+from attngeom.dimensions.lower.minor import minor_lower_bound
+from attngeom.dimensions.lower.schur import count_remaining, schur_lower_bound
+from attngeom.dimensions.slices import count_columns
+from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
+from attngeom.network.architecture import Architecture
+
+Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
+REQUESTS: tuple[Request, ...] = get_args(Request)
+INSTANT = 300
+"""Dimensions up to this bound are proven in a fraction of a second, so they always are."""
+
+
+def find_lower_bound(
+    architecture: Architecture,
+    target: int,
+    method: Request = "auto",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int = 1,
+) -> LowerBound:
+    """The best of a few attempts at the target: other seeds, a larger prime, more tokens or samples."""
+    if method == "balls":
+        return balls_lower_bound(architecture, target + SPARE_ROWS, seed)
+    chosen = choose_method(architecture, target) if method == "auto" else method
+    best = _attempt(architecture, target, chosen, seed, progress, workers)
+    if method == "auto" and chosen == "schur" and best.value == 0 < target:
+        # The features of the last map satisfy a linear relation, so that nothing can be cleared.
+        best = _attempt(architecture, target, choose_whole(architecture, target), seed, progress, workers)
+    return best
+
+
+def _attempt(
+    architecture: Architecture,
+    target: int,
+    method: Request,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+    workers: int,
+) -> LowerBound:
+    best: LowerBound | None = None
+    # A point mod a small prime is degenerate now and then, but costs half as much.
+    primes = {"schur": (SMALL_PRIME, BLAS_PRIME, WORD_PRIME), "krylov": (SMALL_PRIME, SMALL_PRIME, BLAS_PRIME)}.get(
+        method, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
+    )
+    for attempt, prime in enumerate(primes):
+        tokens = sample_tokens(architecture, 3 + 3 * attempt)
+        if method == "krylov":
+            found = krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers)
+        elif method == "schur":
+            found = schur_lower_bound(architecture, target, tokens, seed + attempt, prime)
+        else:
+            found = minor_lower_bound(architecture, target + SPARE_ROWS, seed + attempt, prime, tokens)
+        if found.value > target:
+            raise ArithmeticError(
+                f"rank {found.value} exceeds the proven upper bound {target} for {architecture}; please report this"
+            )
+        if best is None or found.value > best.value:
+            best = found
+        if best.value == target:
+            break
+    assert best is not None
+    return best
+
+
+def choose_method(architecture: Architecture, target: int) -> Request:
+    """The minor for small dimensions (it is a certificate), else elimination after the last map was cleared, or Krylov.
+
+    The smaller matrix saves two thirds of the time for three layers and more for fewer; beyond 4 GB nothing is formed.
+
+    >>> choose_method(Architecture((2, 2), 2), 7)
+    'minor'
+    """
+    if target <= INSTANT:
+        return "minor"
+    remaining = 8 * count_remaining(architecture, target)
+    return "schur" if remaining <= MAX_DENSE_BYTES else choose_whole(architecture, target)
+
+
+def choose_whole(architecture: Architecture, target: int) -> Request:
+    """Elimination of the whole Jacobian if it fits into 4 GB, else Krylov."""
+    return "minor" if 8 * (target + SPARE_ROWS) * count_columns(architecture) <= MAX_DENSE_BYTES else "krylov"
