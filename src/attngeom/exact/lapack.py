@@ -158,32 +158,13 @@ def eigvalsh(a: Array) -> Array:
 
 def cholesky(a: Array) -> Array:
     """The lower triangle R with a = R Rᵀ, for a positive definite matrix or a stack."""
-    unit, exponent = _with_root(a)
+    unit, exponent = moderate(a)
+    if exponent % 2:
+        unit, exponent = unit / 2, exponent + 1
     try:
         return _rescaled(np.linalg.cholesky(unit), exponent // 2)
     except np.linalg.LinAlgError:
-        raise _not_positive() from None
-
-
-def upper_cholesky(a: Array) -> Array:
-    """The upper triangle R with a = RᵀR, for a positive definite matrix."""
-    import scipy.linalg
-
-    unit, exponent = _with_root(a)
-    try:
-        return _rescaled(scipy.linalg.cholesky(unit, check_finite=False), exponent // 2)
-    except np.linalg.LinAlgError:
-        raise _not_positive() from None
-
-
-def _with_root(a: Array) -> tuple[Array, int]:
-    """As :func:`moderate`, with an even exponent."""
-    unit, exponent = moderate(a)
-    return (unit / 2, exponent + 1) if exponent % 2 else (unit, exponent)
-
-
-def _not_positive() -> SingularError:
-    return SingularError("a matrix that is not positive definite given; a positive one is required")
+        raise SingularError("a matrix that is not positive definite given; a positive one is required") from None
 
 
 def inv(a: Array) -> Array:

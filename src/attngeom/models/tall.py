@@ -39,6 +39,6 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
 def _step(matrix: Array) -> tuple[Array, Array]:
     from scipy.linalg import solve_triangular  # slow to load, and few commands need it
 
-    r = lapack.upper_cholesky(matrix.T @ matrix)
+    r = lapack.cholesky(matrix.T @ matrix).T
     q = solve_triangular(r, matrix.T, trans="T", check_finite=False).T
     return np.asarray(q), np.asarray(r)
