@@ -6,8 +6,7 @@ import numpy as np
 
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_decision import compare_floats
-from attngeom.comparison.results import Comparison
-from attngeom.comparison.steps import Report, ignore
+from attngeom.comparison.results import Comparison, Report, ignore
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR
 from attngeom.network import Weights

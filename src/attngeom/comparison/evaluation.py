@@ -8,8 +8,7 @@ from math import log2
 import numpy as np
 
 from attngeom.comparison.matching import ClearedNetwork, clear
-from attngeom.comparison.results import Separation
-from attngeom.comparison.steps import Report, ignore
+from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from

@@ -12,9 +12,8 @@ import numpy as np
 from attngeom.comparison.evaluation import NEGLIGIBLE, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
-from attngeom.comparison.results import UNTOLD, Comparison, Ruling, Separation
+from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.separation import separate_balls, separate_consensus
-from attngeom.comparison.steps import Report, ignore
 from attngeom.comparison.virtual import compare_virtual, virtual_scales
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ

@@ -19,10 +19,9 @@ from attngeom.comparison.float_outputs import OutputTest, draw_inputs, draw_quie
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
-from attngeom.comparison.results import UNTOLD, Comparison, Ruling, Separation
+from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies, error_sizes
 from attngeom.comparison.separation import consensus
-from attngeom.comparison.steps import Report, ignore
 from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.primes import WORD_PRIME

@@ -12,8 +12,8 @@ import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.comparison.quiet_inputs import quiet_inputs
+from attngeom.comparison.results import Report, ignore
 from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
-from attngeom.comparison.steps import Report, ignore
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,13 @@ from attngeom.network import Symmetry
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
 from attngeom.results import Result
 
+Report = Callable[[str, int, int | None], None]
+"""Called with what is done, how much of it is done, and how much there is (None: that is not known before)."""
 VERDICTS = {True: "same function", False: "different functions", None: "cannot be told"}
+
+
+def ignore(what: str, done: int, total: int | None) -> None:
+    """Tell nobody of the work."""
 
 
 @dataclass(frozen=True, eq=False)

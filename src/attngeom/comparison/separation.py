@@ -7,8 +7,7 @@ from math import ceil
 import numpy as np
 from flint import fmpq
 
-from attngeom.comparison.results import Separation
-from attngeom.comparison.steps import Report, ignore
+from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.exact.domains import QQ, Array, Balls, Domain
 from attngeom.network import Weights, forward
 
