@@ -23,7 +23,7 @@ def commands() -> str:
     for name in COMMANDS:
         text = _help([name])
         parts.append(f"## {name}\n\n```text\n{text}```\n")
-        listed = text.partition("\nCommands:\n")[2]
+        listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
         for inner in re.findall(r"^  (\w+)", listed, flags=re.MULTILINE):
             parts.append(f"### {name} {inner}\n\n```text\n{_help([name, inner])}```\n")
     return "\n".join(parts)

@@ -232,7 +232,7 @@ def test_absurd_numbers_are_one_line(arguments, capfd):
     ("shell", "line", "found"),
     [
         ("bash", "attngeom imp", "implicitize"),
-        *thorough(("zsh", "attngeom dim --pro", "--prove"), ("fish", "attngeom dim --pro", "--prove")),
+        *thorough(("zsh", "attngeom dim --pro", "--prove"), ("fish", "attngeom dim --kind so", "softmax")),
     ],
 )
 def test_completion(shell, line, found):

@@ -23,6 +23,8 @@ EXAMPLES = {
     "coefficients": ("coefficients layer.json --out c.json",),
     "forward": ("forward a.json x.json",),
     "info": ("info",),
+    "model": ("model inspect model", "model compare model model-moved"),
+    "atlas": ("atlas run sweep.toml --store atlas.db --workers 1", "atlas summary --store atlas.db"),
     "model inspect": ("model inspect model",),
     "model compare": ("model compare model model-moved",),
     "model fingerprint": ("model fingerprint model",),
@@ -45,10 +47,15 @@ EXAMPLES = {
 
 
 def add_examples(app: typer.Typer) -> None:
-    """Put the examples at the end of the help of every registered command."""
-    for group, place in [(app, ""), *((info.typer_instance, f"{info.name} ") for info in app.registered_groups)]:
-        for command in group.registered_commands if group is not None else ():
-            name = command.name or getattr(command.callback, "__name__", "")
-            lines = EXAMPLES.get(f"{place}{name}")
-            if lines and not command.epilog:
-                command.epilog = "\b\nExamples:\n" + "\n".join(f"  attngeom {line}" for line in lines)
+    """Put the examples at the end of the help of every registered command and group."""
+    for info in app.registered_groups:
+        if info.typer_instance is not None:
+            info.epilog = _epilog(f"{info.name}")
+            for command in info.typer_instance.registered_commands:
+                command.epilog = _epilog(f"{info.name} {command.name}")
+    for command in app.registered_commands:
+        command.epilog = _epilog(f"{command.name}")
+
+
+def _epilog(name: str) -> str:
+    return "\b\nExamples:\n" + "\n".join(f"  attngeom {line}" for line in EXAMPLES[name])

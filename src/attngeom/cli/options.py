@@ -47,7 +47,10 @@ IgnoredSeed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Accepted everywhere; no random choice is made here.")
 ]
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
-Kind = Annotated[str, typer.Option("--kind", help=f"The kind of attention: {', '.join(KINDS)}.")]
+Kind = Annotated[
+    str,
+    typer.Option("--kind", autocompletion=lambda: list(KINDS), help=f"The kind of attention: {', '.join(KINDS)}."),
+]
 Temperature = Annotated[str, typer.Option("--temperature", help="Scores are divided by it: a positive rational.")]
 Heads = Annotated[int, typer.Option("--heads", help="Number of heads of each layer.")]
 ValueWidth = Annotated[
