@@ -53,9 +53,6 @@ class BlockRank:
     def is_clear(self) -> bool:
         return self.gap is None or self.gap >= CLEAR_GAP
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -89,7 +86,7 @@ class Snapshot:
         return {
             "checkpoint": self.name,
             "norm": self.norm,
-            "blocks": [block.to_json() for block in self.blocks],
+            "blocks": [asdict(block) for block in self.blocks],
             "stratum": self.stratum,
             "nearest": None if self.nearest is None else self.nearest.name,
             "distance": None if self.nearest is None else self.nearest.distance,
@@ -198,8 +195,7 @@ def _scaled(weights: Weights, size: float) -> Weights:
 
 def _snapshot(name: str, weights: Weights, drift: float | None, known: int | None, seed: int) -> Snapshot:
     blocks = tuple(block for _, block, _ in _blocks(weights))
-    small = weights.architecture.num_parameters <= MAX_PARAMETERS
-    jacobian = _jacobian(weights, seed) if small else None
+    jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= MAX_PARAMETERS else None
     nearest, pair, why = _nearest(weights, blocks, known, seed)
     size = float(np.abs(weights.vector()).max())
     norm = size * float(np.linalg.norm(weights.vector() / size)) if size else 0.0
