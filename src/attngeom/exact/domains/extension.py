@@ -78,14 +78,9 @@ class AlgebraicNumber:
     def __rtruediv__(self, other: Any) -> Any:
         return self.inverse() * other
 
-    def __pow__(self, exponent: int) -> Any:
+    def __pow__(self, exponent: int) -> Self:
         base = self if exponent >= 0 else self.inverse()
-        result = self.field.element(1)
-        for bit in bin(abs(exponent))[2:]:
-            result = result * result
-            if bit == "1":
-                result = result * base
-        return result
+        return self._new(base.residue ** abs(exponent) % self.field.polynomial)
 
     @property
     def is_rational(self) -> bool:
