@@ -256,3 +256,15 @@ def test_deep_unrelated_float_networks_are_not_called_equal():
     for tolerance in (1e-9, 1e-5):
         assert compare(first, moved, tolerance=tolerance).same_function is not True
     assert compare(other, moved, tolerance=1e-9).same_function is True
+
+
+def test_layer_that_is_seen_between_the_sizes_of_both_layers():
+    # The first layer makes small tokens alike; at inputs of size 1 the second one is saturated already.
+    architecture = Architecture((4, 3, 2), 2, kind="softmax", heads=2, value_width=1, tokens=4)
+    given = random_weights(architecture, RR, 1)
+
+    def with_scores(size):
+        last = tuple(Head(size * h.Q, h.K, h.V, h.O) for h in given.layers[1])
+        return Weights(architecture, RR, (given.layers[0], last))
+
+    assert verdict(with_scores(1e8), with_scores(1.1e8)) is False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
+from attngeom.comparison.input_sizes import MAX_TRIED, is_homogeneous, natural_sizes, telling_sizes
 from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.comparison.results import Report, ignore
 from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
@@ -18,14 +19,11 @@ from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
 
 INPUTS, MORE_INPUTS = 24, 108
-BEYOND = 5
-MAX_SIZES = 8
 MAX_TOKENS = 8
 """Zero tokens do not change what lightning attention does to the others."""
 MAX_ENTRIES = 2 * 10**7
 VERY_FAR = 10 * FAR
 WIDE = 12
-WIDEST = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +50,14 @@ class OutputTest:
 
 
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
-    """Inputs (N, d, t) at the natural sizes of both networks, and at larger ones where these can tell more."""
+    """Inputs (N, d, t) at the sizes at which some layer can be seen."""
     architecture = first.architecture
-    d, tokens = architecture.widths[0], _tokens(architecture)
-    is_homogeneous = _is_homogeneous(architecture)
-    sizes = natural_sizes(first, second)
-    if not is_homogeneous and architecture.num_layers > 1:
-        # A layer hides the next one but for inputs at which its own attention is about to be saturated.
-        sizes = np.concatenate([sizes, sizes[-1] + np.arange(1, BEYOND + 1)])
-    most = INPUTS if is_homogeneous or architecture.num_layers == 1 else MORE_INPUTS
-    count = _affordable(architecture, most)
+    is_plain = is_homogeneous(architecture) or architecture.num_layers == 1
+    count = _affordable(architecture, INPUTS if is_plain else MORE_INPUTS)
+    sizes = telling_sizes(first, second, seed, _affordable(architecture, MAX_TRIED))
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((count, d, tokens))
-    spread = rng.integers(-WIDE, WIDE + 1, size=(count, d, 1))
+    X = rng.standard_normal((count, architecture.widths[0], _tokens(architecture)))
+    spread = rng.integers(-WIDE, WIDE + 1, size=(count, architecture.widths[0], 1))
     spread[::2] = 0
     return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
 
@@ -77,10 +70,6 @@ def draw_quiet_inputs(first: Weights, second: Weights, seed: int) -> Array:
     return X[: _affordable(architecture, len(X))]
 
 
-def _is_homogeneous(architecture: Architecture) -> bool:
-    return architecture.rule.is_polynomial and not architecture.residual
-
-
 def _tokens(architecture: Architecture) -> int:
     return min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
 
@@ -89,35 +78,6 @@ def _affordable(architecture: Architecture, most: int) -> int:
     """The number of inputs whose scores fit into memory, at least one and at most so many."""
     tokens = _tokens(architecture)
     return min(max(MAX_ENTRIES // (tokens * (tokens + architecture.widths[0]) * architecture.heads), 1), most)
-
-
-def natural_sizes(first: Weights, second: Weights) -> Array:
-    """Exponents e such that inputs of size 2^e make some layer neither flat nor saturated; 0 where size is nothing."""
-    architecture = first.architecture
-    if _is_homogeneous(architecture):
-        return np.zeros(1, dtype=np.int64)
-    found: set[int] = set()
-    temperature = float(architecture.temperature)
-    for weights in (first, second):
-        gain = 0
-        for heads, V in zip(weights.layers, weights.value_matrices()):
-            for head, v in zip(heads, V):
-                # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
-                parts = [head.Q, head.K, v] if architecture.rule.is_polynomial else [head.Q, head.K]
-                if all(part.any() for part in parts):
-                    scores = sum(_exponent(part) for part in parts) - np.log2(temperature)
-                    found.add(-round(scores / 2) - gain)
-            total = sum(V[1:], V[0])
-            if not architecture.residual and total.any():
-                gain += _exponent(total)
-    ordered = np.array(sorted(np.clip(list(found), -WIDEST, WIDEST)) or [0], dtype=np.int64)
-    chosen = np.linspace(0, len(ordered) - 1, min(len(ordered), MAX_SIZES)).round().astype(int)
-    return np.asarray(ordered[chosen])
-
-
-def _exponent(a: Array) -> int:
-    """About log2 of the size of a matrix, 0 beyond the range of floats."""
-    return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
 
 
 def _largest_exponents(one: ScaledOutputs, two: ScaledOutputs) -> Array:
