@@ -27,7 +27,7 @@ def test_conversion_bug() -> None:
 
 def test_rotated_model() -> None:
     found = load("models_rotated").main()
-    assert found["layers"] is False and found["model"] is True
+    assert found["rotated"] is True and found["forgotten"] is False
     assert found["wrong"] == ["model.layers.1.self_attn.o_proj.weight"]
 
 

@@ -147,7 +147,9 @@ def test_rotary_layout_is_forgotten() -> None:
 
 def test_fused_and_split_agree() -> None:
     """Phi-3 stores q, k, v and gate, up in one tensor each: split as in the Llama family it is the same function."""
-    model = reference("phi3")
+    source = reference("phi3")
+    rope = {"rope_type": "default", "rope_theta": 10000.0}
+    model = open_model(state_of(source), {**source.config, "rope_parameters": rope})
     state = {}
     for name, tensor in state_of(model).items():
         if "qkv_proj" in name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from attngeom.errors import InputError
@@ -11,10 +11,10 @@ from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF
-from attngeom.models.residual import residual_rotation
+from attngeom.models.residual import has_free_stream, residual_rotation
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
-from attngeom.models.views import ModelView, can_flatten, head_orders
+from attngeom.models.views import ModelView, can_flatten, head_orders, is_tied
 from attngeom.results import Standing, card, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
@@ -134,11 +134,11 @@ def _compare_exactly(
         places = [f"layer {number}" for number in wrong[:3]] + ([] if outside else ["embedding, head or norms outside"])
         reason = f"invariants differ exactly: {', '.join(places)}"
         if not (left.is_generic and right.is_generic):
-            same, reason = (
-                None,
-                reason + "; but some invariant is zero or occurs twice, so that weights may be invisible",
-            )
-    unknown = _unknown_differences(listed)
+            same = None
+            reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
+        elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one.spec)):
+            same, reason = None, reason + "; the residual stream may be turned: level rounding decides"
+    unknown = _unknown_differences(one, other)
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
     return ModelComparison(
@@ -153,34 +153,20 @@ def _same_prints(a: LayerPrint, b: LayerPrint) -> bool | None:
     return False if a.is_generic and b.is_generic else None
 
 
-READ_KEYS = frozenset(
-    {
-        "model_type", "hidden_size", "n_embd", "d_model", "num_attention_heads", "n_head", "num_key_value_heads",
-        "num_kv_heads", "num_heads", "head_dim", "rope_parameters", "rope_scaling", "rope_theta", "attention_bias",
-        "mlp_bias", "tie_word_embeddings", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "hidden_act",
-        "hidden_activation", "activation_function", "num_hidden_layers", "n_layer", "vocab_size", "intermediate_size",
-        "n_inner", "n_positions", "layer_types", "max_window_layers", "use_sliding_window", "sliding_window",
-        "partial_rotary_factor", "rotary_pct", "rotary_dim", "rotary_emb_base", "query_pre_attn_scalar", "multi_query",
-        "new_decoder_architecture", "bias", "qk_head_dim", "original_max_position_embeddings", "rope_interleave",
-        "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "num_ln_in_parallel_attn", "parallel_attn",
-    }
-)  # fmt: skip
-"""Keys whose effect is in the specification: if they differ and it does not, the function is the same."""
-
-
-def _unknown_differences(listed: dict[str, list[Any]]) -> list[str]:
-    return [key for key in listed if key not in READ_KEYS and key not in HARMLESS]
+def _unknown_differences(one: Model, other: Model) -> list[str]:
+    """Keys of the configurations that differ, and whose effect is neither none nor in the specification."""
+    known = HARMLESS | one.read | other.read
+    return [key for key in storage_differences(one.config, other.config) if key not in known]
 
 
 def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
-    heads = head_orders(one, other)
-    left, right = ModelView(one), ModelView(other, heads=heads)
-    if scope == "model":
-        flat = can_flatten(one.spec)
-        left, right = ModelView(one, flat=flat), ModelView(other, residual_rotation(one, other), flat, heads)
+    heads, flat = head_orders(one, other), can_flatten(one.spec)
+    turn = residual_rotation(one, other) if scope == "model" else None
+    loose = is_tied(one.spec) != is_tied(other.spec)
+    left, right = ModelView(one, flat=flat, loose=loose), ModelView(other, turn, flat, heads, loose)
     layers: list[LayerComparison] = []
     symmetries: list[Symmetry] = []
     for layer in range(one.layers):
@@ -197,7 +183,11 @@ def _compare_rounded(
         same = False
     elif None not in verdicts:
         same = True
-    unknown = _unknown_differences(listed)
+    if same is False and scope == "layer" and "embedding" in {m.part for _, m in layers[-1].wrong}:
+        turned = _compare_turned(one, other, unit, listed, tolerance, seed, progress)
+        if turned is not None:
+            return turned
+    unknown = _unknown_differences(one, other)
     reason = _reason(same, layers)
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
@@ -207,12 +197,29 @@ def _compare_rounded(
     )  # fmt: skip
 
 
+def _compare_turned(
+    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], tolerance: float | None, seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> ModelComparison | None:  # fmt: skip
+    """The comparison after a change of the residual stream, if there is one that brings the models together."""
+    if not has_free_stream(one.spec) or is_tied(one.spec) != is_tied(other.spec):
+        return None
+    found = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress)
+    if found.same_function is False:
+        return None
+    return replace(found, reason=f"in a turned residual stream (scope model): {found.reason}")
+
+
 def _reason(same: bool | None, layers: list[LayerComparison]) -> str:
     worst = max((layer for layer in layers if layer.worst), key=lambda layer: layer.worst.ratio if layer.worst else 0)
     misfit = worst.worst
     assert misfit is not None
     head = "" if misfit.index is None else f", head or unit {misfit.index}"
     text = f"{worst.tensor}{head}: misfit {misfit.value:.2e} against {misfit.expected:.2e} expected from rounding"
+    hidden = [layer for layer in layers if layer.hidden is not None]
+    if same is None and hidden:
+        place, gap = hidden[0].layer, hidden[0].hidden
+        return f"weights of layer {place} differ, its outputs at random states agree to {gap:.0e}: {text}"
     if same:
         return f"every head and unit agrees within rounding; worst {text}"
     return text

@@ -37,6 +37,12 @@ class Config:
         self.values = values
         self.read: set[str] = set()
 
+    def with_default(self, key: str, value: Any) -> Config:
+        """The same configuration with a value for a key that is absent or null."""
+        full = Config({**self.values, key: value} if self.raw(key) is None else self.values)
+        full.read = self.read
+        return full
+
     def raw(self, *keys: str) -> Any:
         """The first of the keys that is present and not null, else None."""
         self.read.update(keys)
@@ -107,15 +113,22 @@ class Config:
             raise InputError(f"config layer_types given; {layers} of full_attention or sliding_attention are required")
         return [known[name] for name in types]
 
-    def rotary(self, head_dim: int, layout: Layout, *, theta: float = 10000.0, share: float = 1.0) -> Rotary | None:
-        """The rotary description; ``theta`` and ``share`` (of rotated coordinates) are the defaults of the family."""
+    def rotary(
+        self, head_dim: int, layout: Layout, *, theta: float = 10000.0, share: float | None = None
+    ) -> Rotary | None:
+        """The rotary description; ``theta`` and ``share`` (of rotated coordinates) are the defaults of the family.
+
+        A family without ``share`` rotates all coordinates, whatever its config says; another share is refused.
+        """
         nested = self.raw("rope_parameters", "rope_scaling") or {}
         if not isinstance(nested, dict) or any(isinstance(value, dict) for value in nested.values()):
             raise InputError("config rope_parameters given per layer type or not as an object; one set is required")
         values = {"rope_theta": self.number("rope_theta", "rotary_emb_base", default=theta), **nested}
-        share = self.number("partial_rotary_factor", "rotary_pct", default=share)
-        share = as_number(values.get("partial_rotary_factor", share), "partial_rotary_factor")
-        dims = int(head_dim * share)
+        given = self.number("partial_rotary_factor", "rotary_pct", default=1.0 if share is None else share)
+        given = as_number(values.get("partial_rotary_factor", given), "partial_rotary_factor")
+        if share is None and given != 1:
+            raise InputError(f"config partial_rotary_factor = {given} given; this family rotates all coordinates")
+        dims = int(head_dim * given)
         if not 0 <= dims <= head_dim or dims % 2:
             raise InputError(f"{dims} of {head_dim} coordinates rotated by the config; an even part is required")
         if not dims:
@@ -144,7 +157,10 @@ def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int
             if default is None:
                 raise InputError(f"config rope type {kind} without {name} given; add it to rope_parameters")
             return default
-        return as_number(given, name)
+        number = as_number(given, name)
+        if number <= 0:
+            raise InputError(f"config {name} = {number} given; a positive number is required")
+        return number
 
     if kind == "default":
         return Rotary(layout=layout, dims=dims, frequencies=tuple(plain))
@@ -152,29 +168,42 @@ def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int
         factor = value("factor")
         return Rotary(layout=layout, dims=dims, frequencies=tuple(f / factor for f in plain))
     if kind == "dynamic":
-        return Rotary(layout=layout, dims=dims, frequencies=tuple(plain), varies=True)
+        longer = (float(context or 0), value("factor"), base)
+        return Rotary(layout=layout, dims=dims, frequencies=tuple(plain), lengthening=longer)
     original = value("original_max_position_embeddings", _original(config, context))
     if kind == "llama3":
         low, high, factor = value("low_freq_factor"), value("high_freq_factor"), value("factor")
         return Rotary(layout=layout, dims=dims, frequencies=_llama3(plain, factor, low, high, original))
     if kind == "yarn":
+        if base == 1:
+            raise InputError("config rope type yarn with rope_theta 1 given; another base is required")
         factor = value("factor", (context or original) / original)
         ramp = _ramp(dims, base, original, value("beta_fast", 32.0), value("beta_slow", 1.0), values)
         frequencies = tuple(f * (1 - r + r / factor) for f, r in zip(plain, ramp))
         return Rotary(layout=layout, dims=dims, frequencies=frequencies, amplitude=_amplitude(values, factor))
     if kind in ("longrope", "su"):
-        short = values.get("short_factor")
-        if not isinstance(short, list) or len(short) != dims // 2:
-            raise InputError(f"config rope type {kind} given; short_factor must be a list of {dims // 2} numbers")
+        short, long = (_factors(values, name, dims // 2) for name in ("short_factor", "long_factor"))
         factor = value("factor", (context or original) / original)
         amplitude = value(
             "attention_factor", 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
         )
-        frequencies = tuple(f / as_number(s, "short_factor") for f, s in zip(plain, short))
-        return Rotary(layout=layout, dims=dims, frequencies=frequencies, amplitude=amplitude, varies=True)
+        frequencies = tuple(f / s for f, s in zip(plain, short))
+        return Rotary(
+            layout=layout, dims=dims, frequencies=frequencies, amplitude=amplitude, lengthening=(original, *long)
+        )
     raise InputError(
         f"config rope type {str(kind)[:40]!r} given; default, linear, dynamic, llama3, yarn, longrope known"
     )
+
+
+def _factors(values: Mapping[str, Any], name: str, count: int) -> list[float]:
+    given = values.get(name)
+    if not isinstance(given, list) or len(given) != count:
+        raise InputError(f"config rope type longrope given; {name} must be a list of {count} numbers")
+    factors = [as_number(factor, name) for factor in given]
+    if min(factors) <= 0:
+        raise InputError(f"config {name} with {min(factors)} given; positive numbers are required")
+    return factors
 
 
 def _original(config: Config, context: int | None) -> float | None:

@@ -253,42 +253,35 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
     positions = model.positions(stack)
     if positions is not None:
         x = x + positions[: len(tokens)]
-    if stack.token_types:
-        table = model.load(model.places.token_types, (stack.token_types, model.spec.width))
+    table = model.token_types(stack)
+    if table is not None:
         x = x + table[np.zeros(len(tokens), int) if types is None else types]
     return apply_norm(x, stack.embedding_norm, model.embedding_norm(stack))
 
 
 def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
     """Patches of an image (channels, height, width) with the class token in front."""
-    kernel, bias = (_any(model, f"vit.embeddings.patch_embeddings.projection.{part}") for part in ("weight", "bias"))
+    kernel, bias = (model.load_any(f"vit.embeddings.patch_embeddings.projection.{part}") for part in ("weight", "bias"))
     d, channels, size, _ = kernel.shape
     rows, columns = image.shape[1] // size, image.shape[2] // size
     patches = image.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
     x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + bias
     positions = model.positions(stack)
     assert positions is not None
-    return np.asarray(np.concatenate([_any(model, "vit.embeddings.cls_token").reshape(1, d), x]) + positions)
+    return np.asarray(np.concatenate([model.load_any("vit.embeddings.cls_token").reshape(1, d), x]) + positions)
 
 
 def embed_audio(model: Model, stack: Stack, features: Array) -> Array:
     """Two convolutions of width 3 with GELU, the second of stride 2, and the position table."""
     x = features
     for name, stride in (("conv1", 1), ("conv2", 2)):
-        kernel, bias = (_any(model, f"model.encoder.{name}.{part}") for part in ("weight", "bias"))
+        kernel, bias = (model.load_any(f"model.encoder.{name}.{part}") for part in ("weight", "bias"))
         padded = np.pad(x, ((0, 0), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, 3, axis=1)[:, ::stride]
         x = activate(np.einsum("ock,ctk->ot", kernel, windows) + bias[:, None], "gelu")
     positions = model.positions(stack)
     assert positions is not None
     return np.asarray(x.T + positions)
-
-
-def _any(model: Model, name: str) -> Array:
-    stored = model.stored(name)
-    if stored not in model.tensors:
-        raise InputError(f"tensor {stored} is missing; the front end of the model is required for a forward pass")
-    return model.load(name, model.tensors.headers[stored].shape)
 
 
 def forward(model: Model, inputs: Mapping[str, Any]) -> Array:

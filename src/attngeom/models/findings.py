@@ -15,13 +15,16 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import head_features
 from attngeom.models.model import Model
-from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.readers import key_bias_is_invisible, switches, value_bias_is_constant
 from attngeom.models.reading import ROUNDOFF
-from attngeom.models.specification import GroupedAttention, TransformerBlock
+from attngeom.models.specification import MLP, GroupedAttention, Rotary, TransformerBlock
 from attngeom.models.views import ModelView
+
+SLOW = 0.1
+"""A rotary pair that turns by less, in radians over the whole context, is told from a plain one by weights only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,8 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
         found += _head_findings(layer, part, table, after)
         found += _constant_findings(layer, part, spec, before)
         found += _rotary_findings(layer, part, spec, before)
+        if layer == 0 and spec.rotary is not None:
+            found += _context_findings(f"{part} rotary", spec.rotary, model.config.get("max_position_embeddings"))
     found += _norm_findings(layer, block, stored)
     found += _unit_findings(layer, block, folded)
     return rows, found
@@ -218,6 +223,23 @@ def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: Att
     return found
 
 
+def _context_findings(part: str, rotary: Rotary, context: Any) -> list[Remark]:
+    """Pairs that the context of the model hardly shows."""
+    if not isinstance(context, int) or isinstance(context, bool):
+        return []
+    found = []
+    if context <= rotary.dims:
+        text = f"contexts of {context} tokens do not determine {rotary.dims} rotated coordinates (L3)"
+        found.append(Remark(layer=None, part=part, text=text, value=context))
+    slow = sum(1 for f in rotary.frequencies if 0 < f * context < SLOW)
+    if slow:
+        text = (
+            f"{slow} of {rotary.dims // 2} pairs turn by less than {SLOW} in {context} tokens: hardly seen in outputs"
+        )
+        found.append(Remark(layer=None, part=part, text=text, value=slow))
+    return found
+
+
 def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) -> list[Remark]:
     found = []
     for name in input_norms(block):
@@ -248,4 +270,9 @@ def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) ->
         if twice:
             text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
             found.append(Remark(layer=layer, part=part, text=text, value=twice))
+        relu = isinstance(block.mlp, MLP) and block.mlp.activation == "relu" and block.mlp_norms.input is not None
+        fixed = int((~switches(mlp, NormWeights.plain(mlp.down.shape[0]))).sum()) if relu else 0
+        if fixed:
+            text = f"{fixed} ReLU units cannot switch on the sphere that they read: they are zero or affine"
+            found.append(Remark(layer=layer, part=part, text=text, value=fixed))
     return found

@@ -21,6 +21,7 @@ from attngeom.models.model import Model
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
+from attngeom.models.views import ModelView, can_flatten, hands_over, is_tied
 from attngeom.results import Standing, card
 
 DEGREE = 3
@@ -44,6 +45,8 @@ class Fingerprint:
 
     layers: tuple[LayerPrint, ...]
     outside: str
+    tokens: str
+    """Digest of the token table alone: models that agree in it have their residual streams in the same coordinates."""
     seed: int
     digest: str
     error_probability: float
@@ -87,11 +90,16 @@ def fingerprint(model: Model, seed: int = 0) -> Fingerprint:
 
 def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint:
     """The fingerprint of a model whose layers are done."""
-    outside, count = _outside(model, seed)
+    outside, tokens, count = _outside(model, seed)
     total = digest_of([[layer.digest for layer in layers], outside])
     number = count + sum(layer.count for layer in layers)
     return Fingerprint(
-        layers=tuple(layers), outside=outside, seed=seed, digest=total, error_probability=min(1.0, DEGREE * number / P)
+        layers=tuple(layers),
+        outside=outside,
+        tokens=tokens,
+        seed=seed,
+        digest=total,
+        error_probability=min(1.0, DEGREE * number / P),
     )
 
 
@@ -105,8 +113,9 @@ def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
         if encoder.final_norm is not None and norm is not None:
             memory = (encoder.final_norm, norm)
     evaluator = LayerEvaluator(
-        model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack)
-    )
+        model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack),
+        flat=can_flatten(model.spec),
+    )  # fmt: skip
     heads, units, rest = evaluator.heads(), evaluator.units(), evaluator.constants()
     settings = digest_of(block_settings(model.block(layer)))
     head_digests = tuple(digest_of(head) for head in heads)
@@ -131,35 +140,53 @@ def _rows(matrix: Array, vector: Array) -> list[int]:
     return [int(x) for x in apply(matrix, [vector])[:, 0]]
 
 
-def _outside(model: Model, seed: int) -> tuple[str, int]:
+def _outside(model: Model, seed: int) -> tuple[str, str, int]:
     """Invariants of embeddings, final norms, head and everything that no symmetry of a layer moves."""
     spec, width = model.spec, model.spec.width
     values: list[Any] = []
-    x = random_residues(width, f"{seed}/embedding")
+    tables: dict[str, list[int]] = {}
     if spec.vocabulary:
+        flat = _is_flat(model, spec.stack) and not is_tied(spec)
         factor = residue(spec.embedding_scale)
-        values.append([value * factor % P for value in _rows(model.embedding(), x)])
+        tables["tokens"] = [value * factor % P for value in _rows(model.embedding(), _probe(width, seed, flat))]
     for stack in spec.stacks:
-        values.append(_stack_values(model, stack, x, seed, is_last=stack is spec.stacks[-1]))
-    if spec.head is not None and spec.head.bias:
-        values.append([int(b) for b in integers(model.load(model.places.head_bias, (spec.vocabulary,)))])
+        x = _probe(width, seed, _is_flat(model, stack))
+        for part, table in (("positions", model.positions(stack)), ("types", model.token_types(stack))):
+            if table is None:
+                continue
+            rows = _rows(table, x)
+            if hands_over(spec) and not is_tied(spec):
+                # The token table takes up a vector of all rows of the other one.
+                tables["tokens"] = [(value + rows[0]) % P for value in tables["tokens"]]
+                rows = [(value - rows[0]) % P for value in rows]
+            tables[f"{stack.name} {part}"] = rows
+    values += [list(item) for item in tables.items()]
+    for stack in spec.stacks:
+        values.append(_stack_values(model, stack, seed, is_last=stack is spec.stacks[-1]))
     unread = model.unread()
     for name in sorted(unread):
         if unread[name].startswith("outside"):
-            values.append([name, hashlib.sha256(model.tensors.raw(name).astype(np.float64).tobytes()).hexdigest()])
+            values.append(
+                [name, hashlib.sha256((model.tensors.raw(name).astype(np.float64) + 0.0).tobytes()).hexdigest()]
+            )
     constants = flatten({"head": None if spec.head is None else {"scale": spec.head.scale, "cap": spec.head.softcap}})
     values.append([constants, [stack.name for stack in spec.stacks]])
-    return digest_of(values), _size(values)
+    return digest_of(values), digest_of(tables.get("tokens")), _size(values)
 
 
-def _stack_values(model: Model, stack: Stack, x: Array, seed: int, *, is_last: bool) -> list[Any]:
+def _probe(width: int, seed: int, flat: bool) -> Array:
+    return random_residues(width, f"{seed}/embedding/{flat}", total_zero=flat)
+
+
+def _is_flat(model: Model, stack: Stack) -> bool:
+    """Whether rows of the tables of a stack are not seen along 1."""
+    return ModelView(model, flat=can_flatten(model.spec)).is_flat(stack)
+
+
+def _stack_values(model: Model, stack: Stack, seed: int, *, is_last: bool) -> list[Any]:
+    x = _probe(model.spec.width, seed, flat=False)
     values: list[Any] = [stack.embedding_norm.eps if stack.embedding_norm else None]
     values.append(stack.final_norm.eps if stack.final_norm else None)
-    positions = model.positions(stack)
-    if positions is not None:
-        values.append(_rows(positions, x))
-    if stack.token_types:
-        values.append(_rows(model.load(model.places.token_types, (stack.token_types, model.spec.width)), x))
     norm = model.embedding_norm(stack)
     if norm is not None:
         values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
@@ -208,4 +235,7 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
     centred = stack.final_norm.kind == "layer"
     x = random_residues(len(gain), f"{seed}/head", total_zero=centred)
     found = apply(model.head(), [gain * x % P, integers(final.bias)])
-    return [[int(a) for a in found[:, 0]], [int(b) for b in found[:, 1]]]
+    constants = found[:, 1]
+    if head.bias:
+        constants = (constants + integers(model.load(model.places.head_bias, (model.spec.vocabulary,)))) % P
+    return [[int(a) for a in found[:, 0]], [int(b) for b in constants]]

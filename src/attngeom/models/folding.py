@@ -50,6 +50,9 @@ def fold(block: TransformerBlock, layer: LayerWeights, memory: tuple[Norm, NormW
         router = layer.mlp.router
         centred = Affine(router.weight - router.weight.mean(axis=0), router.bias - router.bias.mean())
         layer = layer.with_(mlp=layer.mlp.with_(router=centred))
+    if isinstance(layer.mlp, ExpertsWeights) and layer.mlp.correction is not None:
+        # Only differences take part in the choice.
+        layer = layer.with_(mlp=layer.mlp.with_(correction=layer.mlp.correction - layer.mlp.correction.mean()))
     layer = _fold_outputs(block, layer)
     return _fold_constants(block, _fold_stream(block, layer))
 

@@ -22,7 +22,7 @@ from attngeom.models.layer import (
     MLPWeights,
     NormWeights,
 )
-from attngeom.models.readers import has_unit_scale, key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.readers import has_unit_scale, key_bias_is_invisible, switches, value_bias_is_constant
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
@@ -47,6 +47,7 @@ class Input:
     def __init__(self, norm: Norm | None, weights: NormWeights | None, width: int, vectors: Vectors) -> None:
         self.centred = norm is not None and norm.kind == "layer"
         self.vectors, self.width = vectors, width
+        self.weights = NormWeights.plain(width) if weights is None else weights
         self.gain = np.ones(width, dtype=object)
         self.shift = np.zeros(width, dtype=object)
         if weights is not None:
@@ -103,14 +104,21 @@ class LayerEvaluator:
         *,
         memory: tuple[Norm, NormWeights] | None,
         order: Sequence[int] | None,
+        flat: bool = False,
     ) -> None:
-        """``order`` says which place each head has where heads have places (tables of relative positions)."""
+        """``order`` says which place each head has where heads have places (tables of relative positions).
+
+        ``flat``: no reader of the stream sees what is written along 1.
+        """
         self.block, self.layer, self.vectors = block, layer, vectors
         assert block.attention is not None
         self.order = range(block.attention.heads) if block.attention.alibi else order
         self.width = layer.attention.output.shape[1]
-        self.memory = memory
-        self.is_generic = True
+        self.memory, self.flat = memory, flat
+        rotary = block.attention.rotary
+        # Equal or zero frequencies, and equal gains in a pair, have larger groups than the invariants know.
+        self.is_generic = rotary is None or len({0.0, *rotary.frequencies}) == 1 + len(rotary.frequencies)
+        self.is_generic &= not _has_equal_gains(layer.attention)
 
     def _input(self, name: str, norm: Norm | None) -> Input:
         return Input(norm, self.layer.norms.get(name), self.width, self.vectors)
@@ -121,9 +129,9 @@ class LayerEvaluator:
         return np.ones(self.width, dtype=object) if norm is None else np.where(norm.gain < 0, P - 1, 1).astype(object)
 
     def _writes_through_mean(self) -> bool:
-        """Post-LN: what is written along 1 is not seen."""
+        """What is written along 1 is not seen, in post-LN blocks and where all readers are LayerNorms."""
         stream = self.block.attention_norms.stream
-        return stream is not None and stream.kind == "layer"
+        return self.flat or (stream is not None and stream.kind == "layer")
 
     @cached_property
     def output_probe(self) -> Array:
@@ -255,6 +263,8 @@ class LayerEvaluator:
         up = source.read(mlp.up, "y" if spec.gated else "x")
         gate = None if mlp.gate is None else source.read(mlp.gate, "x")
         free = has_unit_scale(spec)
+        if spec.activation == "relu" and not switches(mlp, source.weights).all():
+            self.is_generic = False
         signs = _first_signs(mlp.down) if free and not spec.gated else None
         found = []
         for j in range(mlp.units):
@@ -272,14 +282,17 @@ class LayerEvaluator:
 
     def _experts(self, spec: Experts, mlp: ExpertsWeights, source: Input) -> list[Any]:
         routes = source.read(mlp.router, "r")
+        corrections = None if mlp.correction is None else integers(mlp.correction)
+        if corrections is not None:
+            corrections = (corrections * spec.count - corrections.sum()) % P
         if spec.router == "softmax":
             # A common vector in all rows changes nothing: E times the row minus the sum of the rows is what is seen.
             routes = (routes * spec.count - routes.sum(axis=0)) % P
         found: list[Any] = []
         for e, expert in enumerate(mlp.experts):
             row = [int(routes[e, 0]), int(routes[e, 1])]
-            if mlp.correction is not None:
-                row.append(residue(float(mlp.correction[e])))
+            if corrections is not None:
+                row.append(int(corrections[e]))
             units = sorted(self._units(spec.expert, expert, source))
             found.append([row, units, dot(integers(expert.down_bias), self.down_probe)])
         if spec.shared is not None and mlp.shared is not None:
@@ -354,6 +367,14 @@ class LayerEvaluator:
             size = self.block.mlp.count // self.block.mlp.expert_groups
             return sorted(sorted(digests[i : i + size]) for i in range(0, len(digests), size))
         return sorted(digests)
+
+
+def _has_equal_gains(weights: AttentionWeights) -> bool:
+    if weights.query_gain is None or weights.key_gain is None:
+        return False
+    f = weights.turned_key.weight.shape[1]
+    pairs = [gain[:, :f] == gain[:, f : 2 * f] for gain in (abs(weights.query_gain), abs(weights.key_gain))]
+    return bool(np.any(pairs[0].all(axis=0) & pairs[1].all(axis=0)))
 
 
 def _with_gains(gain: Array, *parts: Array) -> tuple[Array, Array, Array]:

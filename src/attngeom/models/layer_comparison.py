@@ -13,11 +13,12 @@ from attngeom.models.degenerate import hidden_parts
 from attngeom.models.layer import LayerWeights
 from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
 from attngeom.models.misfits import FLOOR, PLAIN, Misfit, Misfits, folding_noise, layer_misfits, relative
-from attngeom.models.model import Model
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, expanded, scaled_queries
+from attngeom.models.witness import AGREE, GROSS, output_gap
+from attngeom.models.witness import FLOOR as WITNESS_FLOOR
 
 SAME, DIFFERENT = 3.0, 10.0
 OUTLIER = 1.4
@@ -39,6 +40,8 @@ class LayerComparison:
     """For each head of self-attention its worst tensor."""
     cross_heads: tuple[Place, ...] = ()
     units: tuple[UnitMisfits, ...] = ()
+    hidden: float | None = None
+    """Where weights differ and outputs do not tell the layers apart: how far outputs at random states differ."""
 
     def to_json(self) -> dict[str, Any]:
         worst = None
@@ -54,6 +57,7 @@ class LayerComparison:
             "heads": [misfit_json(name, misfit) for name, misfit in self.heads],
             "cross_heads": [misfit_json(name, misfit) for name, misfit in self.cross_heads],
             "units": [units.to_json() for units in self.units],
+            **({} if self.hidden is None else {"output_gap": self.hidden}),
         }
 
 
@@ -89,9 +93,13 @@ def compare_layers(
         limit = SAME if tolerance is None else 1.0
         hidden = hidden_parts(folded[0], found)
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in misfits]
-        if all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places):
-            # What differs lies in heads or units that the function does not determine.
-            comparison = replace(comparison, same=None)
+        unclear = all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places)
+        assert comparison.worst is not None
+        if unclear or (tolerance is None and comparison.worst.value >= GROSS):
+            # What differs may lie in heads or units that the function does not determine: the outputs decide.
+            gap, noise_level = output_gap(left, right, layer), AGREE * max(unit, WITNESS_FLOOR)
+            if gap <= (SAME if unclear else 1.0) * noise_level:
+                comparison = replace(comparison, same=None, hidden=gap)
     return comparison, (*right.order_part(layer), *found.symmetry)
 
 
@@ -147,37 +155,30 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         values = relative(a, b) if a.shape == b.shape else np.array([1.0])
         misfits.append(Misfits(part=part, values=values, expected=np.full(values.shape, limit)))
 
-    if one.spec.vocabulary:
-        add("embedding", left.embedding(), right.embedding(), one.places.tokens)
+    near, far = left.tables(), right.tables()
+    for part, (name, table) in near.items():
+        add(part, table, far[part][1], name)
     for stack in one.spec.stacks:
         twin = next(item for item in other.spec.stacks if item.name == stack.name)
-        tables = left.positions(stack), right.positions(twin)
-        if tables[0] is not None and tables[1] is not None:
-            add(f"{stack.name} positions", tables[0], tables[1], one.places.positions[stack.name])
         relative_tables = left.relative(stack), right.relative(twin)
         if relative_tables[0] is not None and relative_tables[1] is not None:
             centred = [table - table[:1] for table in relative_tables if table is not None]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
         _add_norms(add, left, right, stack, twin)
-    tied = _is_tied(one) and _is_tied(other)
-    heads = (None, None) if tied else (left.reader(), right.reader())
+    heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
-    _add_others(add, one, other)
+    _add_others(add, left, right)
     return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
-
-
-def _is_tied(model: Model) -> bool:
-    return model.spec.head is not None and model.spec.head.tied
 
 
 def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stack: Any, twin: Any) -> None:
     """Norms outside the layers that no reader takes up: of embeddings, and the final one unless a head reads it."""
-    one, other = left.model, right.model
-    pairs = [(one.embedding_norm(stack), other.embedding_norm(twin), one.places.embedding_norm)]
+    one = left.model
+    pairs = [(left.embedding_norm(stack), right.embedding_norm(twin), one.places.embedding_norm)]
     is_last = stack is one.spec.stacks[-1]
-    if is_last and (one.spec.head is None or (_is_tied(one) and _is_tied(other))):
+    if is_last and (one.spec.head is None or left.is_tied):
         pairs.append((left.final_norm(stack), right.final_norm(twin), one.places.final_norm.get(stack.name, "")))
     for a, b, name in pairs:
         if a is not None and b is not None:
@@ -186,12 +187,10 @@ def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stac
                 add(f"norm bias {name}", a.bias[None], b.bias[None], f"{name}.bias")
 
 
-def _add_others(add: Callable[..., None], one: Model, other: Model) -> None:
-    mine = {name for name, reason in one.unread().items() if reason.startswith("outside")}
-    theirs = {name for name, reason in other.unread().items() if reason.startswith("outside")}
-    for name in sorted(mine | theirs):
+def _add_others(add: Callable[..., None], left: ModelView, right: ModelView) -> None:
+    mine, theirs = left.others(), right.others()
+    for name in sorted(mine.keys() | theirs.keys()):
         if name in mine and name in theirs:
-            a, b = (model.tensors.raw(name).astype(np.float64)[None] for model in (one, other))
-            add(name, a, b, name)
+            add(name, mine[name][None], theirs[name][None], name)
         else:
             add(name, np.ones((1, 1)), np.zeros((1, 1)), f"{name} (in one file only)")

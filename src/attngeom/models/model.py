@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class Model:
     shift: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     """Name in the family's table of every tensor of the description → name in this checkpoint."""
+    read: frozenset[str] = frozenset()
+    """Keys of the configuration that took part in the description."""
 
     def __repr__(self) -> str:
         spec = self.spec
@@ -72,8 +74,12 @@ class Model:
     def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.tensors.load_large(self.stored(name), shape)
 
-    def has(self, name: str) -> bool:
-        return bool(name) and self.stored(name) in self.tensors
+    def load_any(self, name: str) -> Array:
+        """A tensor outside the description, of any shape."""
+        stored = self.stored(name)
+        if stored not in self.tensors:
+            raise InputError(f"tensor {stored[:80]} is missing; the front end of the model is required")
+        return self.tensors.load(stored, self.tensors.headers[stored].shape)
 
     def embedding(self) -> Array:
         """E, vocabulary × width, without the embedding scale."""
@@ -109,6 +115,12 @@ class Model:
             shape = (1, *shape)
         table = self.load(name, shape).reshape(stack.positions, self.spec.width)
         return table[self.places.position_offset :]
+
+    def token_types(self, stack: Stack) -> Array | None:
+        """The table of segments."""
+        if not stack.token_types:
+            return None
+        return self.load(self.places.token_types, (stack.token_types, self.spec.width))
 
     def relative(self, stack: Stack) -> Array | None:
         """The table of relative positions, buckets × heads."""
@@ -219,12 +231,24 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
-    family = family_of(config)
-    spec, places = family.specify(Config(config)), family.locate(Config(config))
+    family, keys = family_of(config), Config(config)
+    spec, places = family.specify(keys), family.locate(keys)
     bare = bool(places.base) and not any(name.startswith(places.base) for name in tensors)
-    model = Model(spec, places, tensors, config, path, "bare" if bare else "")
+    model = Model(spec, places, tensors, config, path, "bare" if bare else "", read=frozenset(keys.read))
+    if spec.head is not None and spec.head.tied and _has_own_head(model):
+        model = replace(model, spec=replace(spec, head=replace(spec.head, tied=False)))
     names = {name: model.stored(name) for name in _asked(model, lambda n, s: tensors.check(model.stored(n), s))}
-    return Model(spec, places, tensors, config, path, model.shift, names)
+    return replace(model, names=names)
+
+
+def _has_own_head(model: Model) -> bool:
+    """Whether a file whose config ties the head to the embedding has another head all the same, which then counts."""
+    head, tokens = (model.stored(name) for name in (model.places.head, model.places.tokens))
+    if head not in model.tensors or tokens not in model.tensors:
+        return False
+    for name in (head, tokens):
+        model.tensors.check(name, model._table)
+    return not np.array_equal(model.tensors.raw(head), model.tensors.raw(tokens))
 
 
 def _asked(model: Model, check: Callable[[str, tuple[int, ...]], Header]) -> Iterator[str]:

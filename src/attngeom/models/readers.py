@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
     Affine,
     AttentionWeights,
     ExpertsWeights,
     LayerWeights,
     MLPWeights,
+    NormWeights,
 )
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 
@@ -108,3 +112,11 @@ def has_unit_scale(spec: MLP) -> bool:
     if spec.limit is not None or spec.activation == "swiglu_oai":
         return False
     return spec.gated or spec.activation == "relu"
+
+
+def switches(mlp: MLPWeights, norm: NormWeights) -> Array:
+    """Per ReLU unit, whether it is on somewhere and off somewhere on the sphere of n, |n| = √d, that it reads."""
+    reader = mlp.up if mlp.gate is None else mlp.gate
+    rows = reader.weight * norm.gain
+    constant = reader.weight @ norm.bias + reader.bias
+    return np.asarray(np.abs(constant) < np.linalg.norm(rows, axis=1) * np.sqrt(rows.shape[1]))

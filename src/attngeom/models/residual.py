@@ -1,9 +1,10 @@
 """Changes x' = R x of the residual stream that keep the function: which R are free, recovered, canonical and random.
 
-With pre-norms only, R goes into the embedding, the readers and the writers. It must commute with the norms: any
+R goes into the embedding, the readers and the writers. It must commute with the norms: any
 orthogonal R for RMSNorm, one that fixes the direction of 1 for LayerNorm. A head tied to the embedding reads through
 the gain of the final norm, which commutes with orders and signs of coordinates only (signs one by one for RMSNorm, one
-sign for all for LayerNorm). An encoder and a decoder that begin with the same table turn together.
+sign for all for LayerNorm); gains of norms on outputs, of the stream or of the embedding leave no more.
+An encoder and a decoder that begin with the same table turn together.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.model import Model
-from attngeom.models.specification import Norm, TransformerSpec
+from attngeom.models.specification import TransformerSpec
 from attngeom.models.views import ModelView, is_tied
 
 Stream = Literal["orthogonal", "orthogonal fixing 1", "signed orders", "orders and a sign"]
@@ -24,25 +25,26 @@ Stream = Literal["orthogonal", "orthogonal fixing 1", "signed orders", "orders a
 
 def free_stream(spec: TransformerSpec) -> Stream:
     """The group of free changes of the residual stream; InputError if the architecture fixes the stream."""
-    norms: set[Norm] = set()
-    for stack in spec.stacks:
-        for block in stack.kinds:
-            for part in (block.attention_norms, block.cross_norms, block.mlp_norms):
-                if part.output is not None or part.stream is not None:
-                    raise InputError(f"{spec.family} has norms behind its sublayers, which fix the residual stream")
-                if part.input is not None:
-                    norms.add(part.input)
+    places = [part for stack in spec.stacks for block in stack.kinds for part in block.norms]
+    norms = [part.input for part in places] + [stack.final_norm for stack in spec.stacks]
+    kept = [norm for part in places for norm in (part.output, part.stream)]
+    kept += [stack.embedding_norm for stack in spec.stacks]
+    kinds = {norm.kind for norm in (*norms, *kept) if norm is not None}
     if not all(stack.embeds_tokens for stack in spec.stacks):
         raise InputError(f"{spec.family} has a stream that does not begin with the token table; no change is known")
-    if spec.head is None or not norms:
-        raise InputError(f"{spec.family} has no head or no norms; no change of the residual stream is known")
-    final = {stack.final_norm for stack in spec.stacks}
-    kinds = {None if norm is None else norm.kind for norm in norms | final}
-    if len(kinds) > 1 or None in kinds or any(stack.embedding_norm is not None for stack in spec.stacks):
-        raise InputError(f"{spec.family} has a norm on its embedding or no final norm; the residual stream is fixed")
-    if is_tied(spec):
+    if spec.head is None or len(kinds) != 1:
+        raise InputError(f"{spec.family} has no head, no norms or norms of two kinds; the residual stream is fixed")
+    if is_tied(spec) or any(norm is not None for norm in kept):
         return "signed orders" if kinds == {"rms"} else "orders and a sign"
     return "orthogonal" if kinds == {"rms"} else "orthogonal fixing 1"
+
+
+def has_free_stream(spec: TransformerSpec) -> bool:
+    try:
+        free_stream(spec)
+    except InputError:
+        return False
+    return True
 
 
 def _stream_tables(view: ModelView) -> Array:

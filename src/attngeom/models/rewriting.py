@@ -109,6 +109,9 @@ def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
     if is_tied(model.spec) and last.final_norm is not None and final is not None:
         found |= write_norm(last.final_norm, model.places.final_norm[last.name], final)
     for stack in model.spec.stacks:
+        norm = view.embedding_norm(stack)
+        if stack.embedding_norm is not None and norm is not None:
+            found |= write_norm(stack.embedding_norm, model.places.embedding_norm, norm)
         table = model.positions(stack)
         if table is not None:
             name = model.places.positions[stack.name]

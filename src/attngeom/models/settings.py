@@ -29,7 +29,10 @@ HARMLESS = frozenset(
         "output_hidden_states", "return_dict", "is_encoder_decoder", "max_position_embeddings", "n_ctx",
         "reorder_and_upcast_attn", "slow_but_exact", "summary_type", "summary_use_proj", "summary_activation",
         "summary_first_dropout", "summary_proj_to_labels", "ep_size", "seq_aux", "aux_loss_alpha", "max_length",
-        "num_nextn_predict_layers", "mask_feature_length", "mask_time_prob", "apply_spec_augment",
+        "num_nextn_predict_layers", "mask_feature_length", "mask_feature_prob", "mask_feature_min_masks",
+        "mask_time_prob", "mask_time_length", "mask_time_min_masks", "apply_spec_augment", "chunk_size_feed_forward",
+        "encoder_stride", "pooler_act", "pooler_output_size", "median_filter_width", "classifier_proj_size",
+        "use_weighted_layer_sum",
     }
 )  # fmt: skip
 """Keys of config.json that do not change the function of the weights on given inputs."""

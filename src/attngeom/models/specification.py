@@ -50,15 +50,15 @@ class Rotary(Checked):
     """Rotation of ``dims`` coordinates of queries and keys: pair f turns by position · frequencies[f].
 
     ``half`` pairs coordinate f with f + dims/2, ``interleaved`` 2f with 2f + 1. ``amplitude`` multiplies cosine and
-    sine (YaRN). ``varies`` says that the frequencies depend on the length of the context (dynamic, longrope); then
-    ``frequencies`` are those of short contexts.
+    sine (YaRN). ``frequencies`` are those of short contexts: where they depend on the length of the context (dynamic,
+    longrope), ``lengthening`` holds the numbers that fix those of longer ones, the last length of short ones first.
     """
 
     layout: Layout
     dims: int
     frequencies: tuple[float, ...]
     amplitude: float = 1.0
-    varies: bool = False
+    lengthening: tuple[float, ...] = ()
 
     def check(self) -> None:
         require(self.dims > 0 and self.dims % 2 == 0, f"{self.dims} rotated dimensions given; an even number is needed")
@@ -214,6 +214,8 @@ class Experts(Checked):
         require(0 < self.active <= self.count, f"{self.active} active of {self.count} experts given; not possible")
         split = self.expert_groups > 0 and self.count % self.expert_groups == 0
         require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")
+        kept = self.active_groups * self.count // self.expert_groups
+        require(self.active <= kept, f"{self.active} active of {kept} experts in the kept groups given; not possible")
 
     @property
     def sums_to_constant(self) -> bool:
@@ -263,9 +265,13 @@ class TransformerBlock(Checked):
             posts = (self.attention_norms.stream, self.mlp_norms.stream, self.cross)
             require(posts == (None, None, None), "a parallel block with post-norms or cross-attention given; not known")
 
+    @property
+    def norms(self) -> tuple[Norms, ...]:
+        return self.attention_norms, self.cross_norms, self.mlp_norms
+
     def parameters(self, width: int, source: int) -> int:
         """Number of weights; ``source`` is the width of the stream that cross-attention reads."""
-        norms = sum(norms.parameters(width) for norms in (self.attention_norms, self.cross_norms, self.mlp_norms))
+        norms = sum(norms.parameters(width) for norms in self.norms)
         own = 0 if self.attention is None else self.attention.parameters(width, width)
         cross = 0 if self.cross is None else self.cross.parameters(width, source)
         return norms + own + cross + (0 if self.mlp is None else self.mlp.parameters(width))

@@ -171,6 +171,11 @@ class _Replay:
             gap = self.stored.mlp.router.weight - self.pattern.mlp.router.weight
             bias = float((self.stored.mlp.router.bias - self.pattern.mlp.router.bias).mean())
             self.take(ExpertOrder(np.arange(len(gap)), gap.mean(axis=0), bias))
+            wanted = self.stored.mlp.correction
+            if wanted is not None and isinstance(self.layer.mlp, ExpertsWeights):
+                assert self.layer.mlp.correction is not None
+                moved = self.layer.mlp.correction + wanted.mean()
+                self.layer = self.layer.with_(mlp=self.layer.mlp.with_(correction=moved))
 
     def take_constants(self, which: Which) -> None:
         """Key and value constants, and the split of the output constants, as in the stored pattern."""

@@ -37,6 +37,12 @@ class ModelView:
     flat: bool = False
     heads: Mapping[str, Array] = field(default_factory=dict)
     """An order of the heads of all layers of a stack, by its name: a table of relative positions ties them."""
+    loose: bool = False
+    """Take a tied head as one of its own, for comparison with a model that has one."""
+
+    @property
+    def is_tied(self) -> bool:
+        return is_tied(self.model.spec) and not self.loose
 
     def relative(self, stack: Stack) -> Array | None:
         """The table of relative positions, its heads in order."""
@@ -72,11 +78,53 @@ class ModelView:
     def embedding(self) -> Array:
         table, scale = self.model.embedding(), self.model.spec.embedding_scale
         table = table if scale == 1.0 else table * scale
-        return self.write(table, self.flat and not is_tied(self.model.spec))
+        return self.write(table, self.is_flat(self.model.spec.stack) and not self.is_tied)
 
     def positions(self, stack: Stack) -> Array | None:
-        table = self.model.positions(stack)
-        return None if table is None else self.write(table, self.flat)
+        table, added = self.model.positions(stack), self.model.places.added
+        if table is not None and added is not None:
+            first, rest = (self.model.load_any(name).reshape(-1) for name in added)
+            table = np.concatenate([table[:1] + first, table[1:] + rest])
+        return None if table is None else self.write(table, self.is_flat(stack))
+
+    def others(self) -> dict[str, Array]:
+        """Tensors outside the transformer, which are compared entry by entry."""
+        known = {self.model.stored(name) for name in self.model.places.added or ()}
+        names = [name for name, why in self.model.unread().items() if why.startswith("outside") and name not in known]
+        found = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
+        if self.model.places.front == "patches" and self.flat:
+            # Patches are written into the stream, where nothing is seen along 1.
+            found |= {n: table - table.mean(axis=0) for n, table in found.items() if n.endswith("projection.weight")}
+        return found
+
+    def token_types(self, stack: Stack) -> Array | None:
+        table = self.model.token_types(stack)
+        return None if table is None else self.write(table, self.is_flat(stack))
+
+    def is_flat(self, stack: Stack) -> bool:
+        """Whether rows of the tables of a stack are not seen along 1."""
+        return self.flat or (stack.embedding_norm is not None and stack.embedding_norm.kind == "layer")
+
+    def tables(self) -> dict[str, tuple[str, Array]]:
+        """Tables whose rows are added to the stream: part → name and table.
+
+        A table that is always added to another one can hand a vector to it: the token table of one stack, unless it is
+        the head as well, takes up the means of the others.
+        """
+        spec, places = self.model.spec, self.model.places
+        found = {"embedding": (places.tokens, self.embedding())} if spec.vocabulary else {}
+        for stack in spec.stacks:
+            named = {"positions": (places.positions.get(stack.name, ""), self.positions(stack))}
+            named |= {"token types": (places.token_types, self.token_types(stack))}
+            for part, (name, table) in named.items():
+                if table is None:
+                    continue
+                if hands_over(spec) and not self.is_tied:
+                    mean = table.mean(axis=0)
+                    table = table - mean
+                    found["embedding"] = places.tokens, found["embedding"][1] + mean
+                found[f"{stack.name} {part}"] = name, table
+        return found
 
     def write(self, table: Array, flat: bool) -> Array:
         """Rows that are added to the stream, in the turned stream, without their means if ``flat``."""
@@ -87,13 +135,15 @@ class ModelView:
     def final_norm(self, stack: Stack) -> NormWeights | None:
         """The final norm of a stack; a tied head leaves only orders and signs, which its gain follows."""
         norm = self.model.final_norm(stack)
-        if norm is None or self.rotation is None or not is_tied(self.model.spec):
-            return norm
-        return norm.changed(np.abs(self.rotation) @ norm.gain, self.rotation @ norm.bias)
+        return norm if norm is None or not self.is_tied else rotate_norm(norm, self.rotation)
+
+    def embedding_norm(self, stack: Stack) -> NormWeights | None:
+        norm = self.model.embedding_norm(stack)
+        return None if norm is None else rotate_norm(norm, self.rotation)
 
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
-        return None if is_tied(self.model.spec) else self.reader()
+        return None if self.is_tied else self.reader()
 
     def reader(self) -> Affine | None:
         """The head, tied or not, as a reader of n; None where the function is the hidden states."""
@@ -111,6 +161,11 @@ class ModelView:
             if self.rotation is None
             else Affine(head.weight @ self.rotation.T.astype(head.weight.dtype), head.bias)
         )
+
+
+def hands_over(spec: TransformerSpec) -> bool:
+    """Whether tables of positions and types can hand a vector to the token table, if no tied head reads it."""
+    return len(spec.stacks) == 1 and spec.stack.embeds_tokens and spec.vocabulary > 0
 
 
 def is_tied(spec: TransformerSpec) -> bool:
@@ -145,8 +200,13 @@ def can_flatten(spec: TransformerSpec) -> bool:
     return not behind and all(norm is not None and norm.kind == "layer" for norm in inputs)
 
 
+def rotate_norm(norm: NormWeights, rotation: Array | None) -> NormWeights:
+    """A norm that is not folded, in the stream x' = R x, where R orders coordinates and changes signs."""
+    return norm if rotation is None else norm.changed(np.abs(rotation) @ norm.gain, rotation @ norm.bias)
+
+
 def rotate_layer(layer: LayerWeights, rotation: Array) -> LayerWeights:
-    """A folded layer in the stream x' = R x: readers W Rᵀ, writers R W."""
+    """A folded layer in the stream x' = R x: readers W Rᵀ, writers R W; norms that stay allow orders and signs only."""
 
     def change(name: str, reader: Affine) -> Affine:
         return Affine(reader.weight @ rotation.T.astype(reader.weight.real.dtype), reader.bias)
@@ -157,6 +217,8 @@ def rotate_layer(layer: LayerWeights, rotation: Array) -> LayerWeights:
         # Both stacks begin with the same table, so that their streams turn together.
         crossed = map_cross_memory(map_cross_queries(layer.cross, change), change)
         layer = layer.with_(cross=_rotate_output(crossed, rotation))
+    kept = {name: norm for name, norm in layer.norms.items() if not name.endswith(".input")}
+    layer = layer.with_(norms={**layer.norms, **{name: rotate_norm(norm, rotation) for name, norm in kept.items()}})
     return layer.with_(mlp=_map_writers(layer.mlp, lambda down: rotation.astype(down.dtype) @ down))
 
 

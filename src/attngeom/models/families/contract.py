@@ -25,7 +25,9 @@ class Places:
 
     ``base``: prefix that some files have and others lack (``bert.``). ``head`` is the output matrix, ``head_bias`` its
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
-    entry and never moved. ``position_offset`` rows of a position table are skipped (OPT: 2). ``ignored`` are prefixes
+    entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
+    to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
+    position table are skipped (OPT: 2). ``ignored`` are prefixes
     of buffers that are no weights.
     """
 
@@ -40,6 +42,7 @@ class Places:
     embedding_norm: str = ""
     relative: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    added: tuple[str, str] | None = None
     ignored: tuple[str, ...] = ()
     base: str = ""
     front: Front = "tokens"

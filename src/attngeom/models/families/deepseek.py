@@ -49,6 +49,7 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
     heads, plain, turned = (
         config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
     )
+    config.refuse("head_dim", turned)
     query_rank = config.optional_integer("q_lora_rank")
     scale = (plain + turned) ** -0.5
     rope = config.raw("rope_parameters", "rope_scaling") or {}

@@ -19,8 +19,7 @@ NORMS = {
 
 def specify(config: Config) -> TransformerSpec:
     config.refuse("use_bidirectional_attention", False)
-    if config.raw("head_dim") is None:
-        config = Config({**config.values, "head_dim": 256})
+    config = config.with_default("head_dim", 256)
     bias = config.flag("attention_bias", default=False)
     norm = config.rms(default=1e-6, offset=1.0)
     attention = replace(

@@ -18,8 +18,7 @@ EXPERTS = MLPLayout(
 def specify(config: Config) -> TransformerSpec:
     config.refuse("swiglu_alpha", 1.702)
     config.refuse("hidden_act", "silu")
-    if config.raw("head_dim") is None:
-        config = Config({**config.values, "head_dim": 64})
+    config = config.with_default("head_dim", 64)
     bias = config.flag("attention_bias", default=True)
     attention = grouped_attention(config, rotary(config, theta=150000.0), bias=bias, output_bias=bias)
     norm = config.rms(default=1e-5)

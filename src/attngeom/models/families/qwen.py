@@ -20,9 +20,9 @@ from attngeom.models.specification import GroupedAttention, QKNorm, TransformerS
 
 def _windows(config: Config) -> list[int | None]:
     layers = config.integer("num_hidden_layers")
-    window = config.optional_integer("sliding_window") if config.flag("use_sliding_window", default=False) else None
-    if window is None:
-        config.raw("layer_types")
+    window = config.optional_integer("sliding_window")
+    config.raw("layer_types", "max_window_layers")
+    if window is None or not config.flag("use_sliding_window", default=False):
         return [None] * layers
     first = config.integer("max_window_layers", default=28, least=0)
     default = ["sliding_attention" if i >= first else "full_attention" for i in range(layers)]
@@ -41,8 +41,7 @@ def specify_qwen2(config: Config) -> TransformerSpec:
 
 def specify_qwen3(config: Config) -> TransformerSpec:
     bias = config.flag("attention_bias", default=False)
-    if config.raw("head_dim") is None:
-        config = Config({**config.values, "head_dim": 128})
+    config = config.with_default("head_dim", 128)
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
     qk_norm = QKNorm(scope="per_head", norm=config.rms(default=1e-6))
     return _specify(config, "qwen3", replace(attention, qk_norm=qk_norm))

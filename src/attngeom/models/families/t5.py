@@ -21,11 +21,14 @@ from attngeom.models.specification import (
 
 def _mlp(config: Config) -> MLP:
     words = str(config.raw("feed_forward_proj") or "relu").split("-")
-    gated = words[0] == "gated"
     name = "gelu_new" if words == ["gated", "gelu"] else words[-1]
-    activation = Config({"dense_act_fn": name}).activation("dense_act_fn", default="relu")
-    config.raw("dense_act_fn", "is_gated_act")
-    return MLP(width=config.integer("d_ff"), activation=activation, gated=gated)
+    activation = config.activation("dense_act_fn", default=name)
+    return MLP(width=config.integer("d_ff"), activation=activation, gated=_is_gated(config))
+
+
+def _is_gated(config: Config) -> bool:
+    named = str(config.raw("feed_forward_proj") or "relu").startswith("gated")
+    return config.flag("is_gated_act", default=named)
 
 
 def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
@@ -50,12 +53,14 @@ def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, 
 
 
 def specify(config: Config) -> TransformerSpec:
+    config.refuse("is_encoder_decoder", True)
     width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
     attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
     norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-6))
     layers = config.integer("num_layers")
     below = config.integer("num_decoder_layers", default=layers)
-    tied = config.flag("tie_word_embeddings", default=True) and config.flag("scale_decoder_outputs", default=True)
+    tied = config.flag("tie_word_embeddings", default=True)
+    scaled = config.flag("scale_decoder_outputs", default=tied)
     mlp = _mlp(config)
     return TransformerSpec(
         family="t5",
@@ -65,7 +70,7 @@ def specify(config: Config) -> TransformerSpec:
             _stack(config, "decoder", below, attention, mlp, norm),
         ),
         vocabulary=config.integer("vocab_size"),
-        head=LogitHead(tied=tied, scale=width**-0.5 if tied else 1.0),
+        head=LogitHead(tied=tied, scale=width**-0.5 if scaled else 1.0),
     )
 
 
@@ -75,7 +80,7 @@ def _block(config: Config, name: str, last: int) -> BlockLayout:
         return AttentionLayout(packing="split", query=query, key=key, value=value, output=output)
 
     module = f"layer.{last}.DenseReluDense"
-    gated = str(config.raw("feed_forward_proj") or "relu").startswith("gated")
+    gated = _is_gated(config)
     mlp = MLPLayout(
         packing="split", gate=f"{module}.wi_0", up=f"{module}.{'wi_1' if gated else 'wi'}", down=f"{module}.wo"
     )

@@ -64,6 +64,7 @@ def locate(config: Config) -> Places:
         final_norm={"encoder": "vit.layernorm"},
         positions={"encoder": "vit.embeddings.position_embeddings"},
         others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler.", "classifier."),
+        added=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.projection.bias"),
         base="vit.",
         front="patches",
     )

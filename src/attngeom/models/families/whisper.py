@@ -44,6 +44,9 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
 
 
 def specify(config: Config) -> TransformerSpec:
+    config.refuse("is_encoder_decoder", True)
+    # The scale of the embedding is in the configuration, and no model of transformers applies it.
+    config.raw("scale_embedding")
     width = config.integer("d_model")
     encoder = _stack(config, "encoder", config.integer("max_source_positions", default=1500))
     decoder = _stack(config, "decoder", config.integer("max_target_positions", default=448))
@@ -53,7 +56,6 @@ def specify(config: Config) -> TransformerSpec:
         stacks=(encoder, decoder),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
-        embedding_scale=width**0.5 if config.flag("scale_embedding", default=False) else 1.0,
         other_parameters=width * (3 * config.integer("num_mel_bins", default=80) + 3 * width + 2),
     )
 

@@ -1,0 +1,43 @@
+"""Do two layers write the same into the residual stream? Evaluated at random states, where weights do not decide it.
+
+Weights that differ by a symmetry that no part of `symmetry` describes (equal rotary frequencies, equal gains of a
+QK-norm, units that never switch) give equal outputs; heads that the function does not determine may give others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.evaluation import apply_layer, normalise, relative_buckets
+from attngeom.models.specification import Norm
+from attngeom.models.views import ModelView
+
+TOKENS = 6
+AGREE = 10.0
+"""Outputs that differ by so many units of roundoff, relative to the largest, do not tell two layers apart."""
+FLOOR = 1e-13
+GROSS = 0.05
+"""Weights that differ by this share differ grossly: rounding is out of the question."""
+
+
+def output_gap(left: ModelView, right: ModelView, layer: int) -> float:
+    """Largest difference of what two layers add to random states, relative to the largest entry."""
+    rng = np.random.default_rng(layer)
+    width = left.model.spec.width
+    x = rng.normal(size=(TOKENS, width))
+    memory = rng.normal(size=(TOKENS, width))
+    ours, theirs = (_written(view, layer, x, memory) for view in (left, right))
+    size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
+    return float(np.abs(ours - theirs).max()) / size
+
+
+def _written(view: ModelView, layer: int, x: Array, memory: Array) -> Array:
+    stack, _ = view.model.place(layer)
+    block, table = view.model.block(layer), view.relative(stack)
+    if table is not None:
+        assert block.attention is not None
+        table = table[relative_buckets(len(x), len(x), stack, block.attention.causal)].transpose(2, 0, 1)
+    norm: Norm | None = view.model.spec.stacks[0].final_norm
+    states = memory if norm is None else normalise(memory, norm)
+    return apply_layer(x, block, view.layer(layer), states, table) - x
