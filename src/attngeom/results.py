@@ -62,6 +62,11 @@ class Result(ABC):
         """Whether the answer is a theorem or rests on a witness that was checked."""
         return self.standing in ("theorem", "proven", "certified")
 
+    @property
+    def is_positive(self) -> bool | None:
+        """Whether the answer to the question is yes; None where it cannot be told. Exit codes follow from it."""
+        return None if self.standing == "undecided" else True
+
     def select(self, *names: str) -> dict[str, Any]:
         """The named fields, for :meth:`to_json`."""
         return {name: getattr(self, name) for name in names}

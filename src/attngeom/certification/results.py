@@ -44,6 +44,10 @@ class Decision(Result):
     def is_exact(self) -> bool:
         return self.coefficients.domain.is_exact
 
+    @property
+    def is_positive(self) -> bool | None:
+        return None if self.verdict == "undecided" else self.verdict == "realizable"
+
     @abstractmethod
     def evidence(self) -> dict[str, Any]:
         """What a certificate holds as witness."""

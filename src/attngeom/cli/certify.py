@@ -11,7 +11,7 @@ import typer
 from attngeom.certification import certify
 from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
@@ -19,12 +19,6 @@ from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
 from attngeom.verification import write_certificate
 
-EXIT_CODES = {
-    "realizable": 0,
-    "closure_only": EXIT_NEGATIVE,
-    "not_realizable": EXIT_NEGATIVE,
-    "undecided": EXIT_UNDECIDED,
-}
 SHOWN = 6
 
 
@@ -60,7 +54,7 @@ def certify_command(
         write_certificate(result.certificate, out)
     shown = pairs("certify", {**result.rows(), **({} if out is None else {"certificate": out})})
     print_answer(json, record, shown, *(_points(result) if isinstance(result, Certification) else ()))
-    return EXIT_CODES[result.verdict]
+    return VERDICTS[result.is_positive]
 
 
 def _points(result: Certification) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
 from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
@@ -22,15 +22,6 @@ from attngeom.layer.terms import collect_terms
 from attngeom.network import Architecture, Weights
 from attngeom.results import Result
 from attngeom.streams import read_long_json
-
-EXITS = {
-    "unique": 0,
-    "not_unique": EXIT_NEGATIVE,
-    "found": 0,
-    "none": EXIT_NEGATIVE,
-    "conjugate": EXIT_UNDECIDED,
-    "undecided": EXIT_UNDECIDED,
-}
 
 
 def heads_command(
@@ -84,9 +75,5 @@ def _generic(
 
 
 def _report(result: Result, json: bool) -> int:
-    record = result.to_json()
-    print_answer(json, record, titled(result.rows()))
-    verdict = record.get("verdict", record.get("outcome"))
-    if verdict is None:
-        return 0 if record["unique"] else EXIT_UNDECIDED
-    return EXITS[str(verdict)]
+    print_answer(json, result.to_json(), titled(result.rows()))
+    return VERDICTS[result.is_positive]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED
+from attngeom.cli.app import EXIT_UNDECIDED, VERDICTS
 from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
 from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
@@ -21,8 +21,6 @@ from attngeom.recovery.query_table import QueryTable, continue_queries, plan_que
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.streams import read_long_json
-
-EXITS = {"recovered": 0, "closure_only": EXIT_NEGATIVE, "failed": EXIT_NEGATIVE, "not identifiable": EXIT_UNDECIDED}
 
 
 def recover_command(
@@ -72,7 +70,7 @@ def recover_command(
             chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
         found = recover(coefficients, chosen, seed, tolerance, causal)
     _report(found, out, json)
-    return EXITS[found.outcome]
+    return VERDICTS[found.is_positive]
 
 
 def _report_plan(table: QueryTable, out: Path, json: bool) -> None:

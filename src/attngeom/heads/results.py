@@ -52,6 +52,10 @@ class Heads(Result):
     misfit: float | None = None
     amplification: float | None = None
 
+    @property
+    def is_positive(self) -> bool | None:
+        return {"found": True, "none": False}.get(self.outcome)
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.select("outcome", "reason", "standing"),

@@ -48,6 +48,10 @@ class Uniqueness(Result):
     commutant: int | None = None
     witness: Weights | None = None
 
+    @property
+    def is_positive(self) -> bool | None:
+        return {"unique": True, "not_unique": False}.get(self.verdict)
+
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
             **self.select("verdict", "reason", "standing", "theorem"),

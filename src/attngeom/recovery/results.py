@@ -75,6 +75,10 @@ class Recovery(Result):
         """Whether the weights reproduce the given coefficients, or all outputs that were checked, exactly."""
         return self.outcome == "recovered" and self.domain.is_exact
 
+    @property
+    def is_positive(self) -> bool | None:
+        return None if self.outcome == "not identifiable" else self.outcome == "recovered"
+
     def to_json(self) -> dict[str, Any]:
         record = {
             **self.select("outcome", "reason"),
