@@ -119,13 +119,12 @@ def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
 
 def _check_size(weights: Weights, rows: int, most: int) -> None:
     """The Jacobian has at most this many columns; the symmetries have as many, and a row for each generator."""
-    shapes = [
-        d_in * (d_in + 2 * layer.attention + layer.d_out + (layer.value_width or 0)) + layer.d_out * d_in
-        for layer in weights.architecture.layers
-        for d_in in (layer.d_in,)
-    ]
-    columns = weights.architecture.heads * sum(shapes)
-    generators = sum(width**2 for width in weights.architecture.widths[1:-1]) + len(shapes)
+    architecture = weights.architecture
+    columns = sum(
+        layer.heads * layer.d_in * (layer.d_in + 2 * layer.attention + 2 * layer.d_out + (layer.value_width or 0))
+        for layer in architecture.layers
+    )
+    generators = sum(width**2 for width in architecture.widths[1:-1]) + architecture.num_layers
     entries = max(rows, generators) * columns
     if entries > most:
         raise SizeError(f"a Jacobian of {entries:,} entries is needed; at most {most:,} are computed")
