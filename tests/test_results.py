@@ -24,6 +24,16 @@ def test_text_aligns_labels():
     assert str(Number(standing="proven", reason="counted", value=3)) == "number    3\nwhy <so>  counted"
 
 
+def test_a_prompt_shows_what_the_command_prints():
+    number = Number(standing="proven", reason="counted", value=3)
+    assert repr(number) == str(number)
+
+
+def test_card_says_things_once_and_headings_span():
+    card = Number(standing="proven", reason="counted", value="")._repr_html_()
+    assert card.count("counted") == 1 and "colspan=2" in card and "why" not in card
+
+
 def test_card_escapes_what_it_shows():
     card = Number(standing="undecided", reason="<b>", value=3)._repr_html_()
     assert "&lt;b&gt;" in card and "<b>" not in card and "undecided" in card

@@ -57,6 +57,14 @@ class Result(ABC):
     reason: str
     seed: int | None = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclasses keep one that is there
+
+    def __repr__(self) -> str:
+        """What the command prints, for those who type at a prompt."""
+        return str(self)
+
     @property
     def is_proven(self) -> bool:
         """Whether the answer is a theorem or rests on a witness that was checked."""
@@ -94,11 +102,15 @@ class Result(ABC):
 
 
 def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:
-    """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it."""
+    """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it.
+
+    Rows that repeat the badge or the reason are left out; a label without a value is a heading.
+    """
     cells = "".join(
-        f"<tr><th style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
-        f"<td style='{CELL}'>{html.escape(str(value))}</td></tr>"
-        for label, value in rows.items()
+        f"<tr><th colspan={1 if value else 2} style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
+        + (f"<td style='{CELL}'>{html.escape(value)}</td></tr>" if value else "</tr>")
+        for label, value in ((label, str(value)) for label, value in rows.items())
+        if value != reason and (label, value) != ("standing", standing)
     )
     badge = (
         f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"

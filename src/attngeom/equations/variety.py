@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import comb
 from typing import Any
 
@@ -35,6 +35,15 @@ class Variety:
     value_width: int | None = None
     causal: bool = False
     residual: bool = False
+
+    def __repr__(self) -> str:
+        """The call that makes it, without what is as usual.
+
+        >>> Variety(3, 2, tokens=2)
+        Variety(d=3, a=2, tokens=2)
+        """
+        said = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return f"Variety({', '.join(f'{name}={value}' for name, value, usual in said if value != usual)})"
 
     def __post_init__(self) -> None:
         for name in ("d", "a", "tokens", "d_out", "targets", "heads", "value_width"):

@@ -67,6 +67,9 @@ class ModelComparison:
         rows = {**shown, "wrong tensors": ", ".join(wrong) or None, "seed": self.seed}
         return card(self.standing, self.reason, {key: value for key, value in rows.items() if value is not None})
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [f"{self.verdict} ({self.level}, {self.standing}): {self.reason}"]
         lines += [f"  config {key}: {a!r} and {b!r}" for key, (a, b) in self.config_differences.items()]

@@ -73,6 +73,9 @@ class Fingerprint:
         rows = {**digests, "outside": self.outside[:32], "model": self.digest[:32], "seed": self.seed}
         return card(self.standing, f"different functions collide with probability {self.error_probability:.1e}", rows)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
         return "\n".join([*lines, f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"])

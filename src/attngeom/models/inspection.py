@@ -61,6 +61,9 @@ class ModelInspection:
         rows |= {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
         return card(self.standing, self.reason, rows, "attngeom model inspect FOLDER --prove")
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         kind = self._kind()
         width = max(map(len, kind))

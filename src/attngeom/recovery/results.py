@@ -104,5 +104,6 @@ class Recovery(Result):
         if self.domain.degree > 1:
             lines["field"] = self.domain.label
         for index, point in enumerate(self.to_json().get("points", [])):
-            lines[f"A ({index + 1})"], lines[f"V ({index + 1})"] = point["A"], point["V"]
+            for name in ("A", "V"):
+                lines[f"{name} ({index + 1})"] = "; ".join("  ".join(map(str, row)) for row in point[name])
         return lines
