@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from attngeom import certify, coefficients, compare, recover, verify
+from attngeom.exact import QQ
+from attngeom.layer.coefficients import Coefficients
+from attngeom.network import Architecture, random_weights
 from attngeom.results import STANDINGS, Result
 
 
@@ -50,3 +54,15 @@ def test_fields_are_keywords_and_frozen():
         Number("proven", "counted", 0, 3)
     with pytest.raises(AttributeError):
         Number(standing="proven", reason="", value=3).value = 4
+
+
+def test_yes_and_no_are_those_of_the_question():
+    w = random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0)
+    other = random_weights(w.architecture, QQ, seed=1)
+    layer = coefficients(w)
+    broken = Coefficients.of_cross(QQ.convert([[[1, 0], [0, 0], [0, 1]]]), 2, QQ)
+    assert compare(w, w).is_positive is True and compare(w, other).is_positive is False
+    assert certify(layer).is_positive is True and certify(broken).is_positive is False
+    assert recover(layer).is_positive is True and recover(broken).is_positive is False
+    assert verify(certify(layer).certificate).is_positive is True
+    assert Number(standing="proven", reason="no question of yes or no", value=1).is_positive is None

@@ -72,8 +72,8 @@ class Result(ABC):
 
     @property
     def is_positive(self) -> bool | None:
-        """Whether the answer to the question is yes; None where it cannot be told. Exit codes follow from it."""
-        return None if self.standing == "undecided" else True
+        """Yes or no, which the exit code of a command says; None where it cannot be told, or is not the question."""
+        return None
 
     def select(self, *names: str) -> dict[str, Any]:
         """The named fields, for :meth:`to_json`."""

@@ -44,6 +44,10 @@ class Recheck(Result):
             return False
         return None if self.unchecked else True
 
+    @property
+    def is_positive(self) -> bool | None:
+        return self.valid
+
     def to_json(self) -> dict[str, Any]:
         return {
             "valid": self.valid,

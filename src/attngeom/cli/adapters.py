@@ -40,7 +40,7 @@ def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> in
 
     found = compare_adapters(open_adapter(one), open_adapter(other), seed=seed)
     print_answer(json, found.to_json(), prose(found))
-    return VERDICTS[found.same_change]
+    return VERDICTS[found.is_positive]
 
 
 def canonicalize_adapter(path: Path, out: Path, json: bool) -> None:

@@ -256,7 +256,7 @@ def verify_command(
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
     lines = (prose(f"{fact}: {why}") for fact, why in (*found.problems, *found.unchecked)[:SHOWN])
     print_answer(json, found.to_json(), pairs(title, found.rows()), *lines)
-    return VERDICTS[found.valid]
+    return VERDICTS[found.is_positive]
 
 
 @group.command("plot")

@@ -55,7 +55,7 @@ def compare_command(
     )
     record = result.to_json() | ({"not_modelled": dropped} if dropped else {})
     print_answer(json, record, titled(result.rows(), **written), *map(prose, lines))
-    return VERDICTS[result.same_function]
+    return VERDICTS[result.is_positive]
 
 
 def _some(names: dict[str, str]) -> str:

@@ -26,4 +26,4 @@ def verify_command(
     """
     verdict = verify(certificate, budget)
     print_answer(json, verdict.to_json(), pairs("verify", verdict.rows()))
-    return VERDICTS[verdict.valid]
+    return VERDICTS[verdict.is_positive]

@@ -90,6 +90,10 @@ class Comparison(Result):
         """An answer that rests on a witness or on an exact computation."""
         return cls(same_function=same, standing="proven", reason=reason, **found)
 
+    @property
+    def is_positive(self) -> bool | None:
+        return self.same_function
+
     def to_json(self) -> dict[str, Any]:
         """The JSON object that ``attngeom compare`` prints."""
         record: dict[str, Any] = {

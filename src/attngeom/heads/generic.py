@@ -46,6 +46,10 @@ class GenericHeads(Result):
     contact_rank: int | None = None
     prime: int | None = None
 
+    @property
+    def is_positive(self) -> bool | None:
+        return self.unique
+
     def to_json(self) -> dict[str, Any]:
         claim = self.select("unique", "reason", "standing", "theorem", "contact")
         return claim | self.select("tangent_rank", "expected", "contact_rank", "prime", "seed")

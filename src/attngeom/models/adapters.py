@@ -162,6 +162,10 @@ class AdapterComparison(Result):
     error_probability: float | None = None
     entropy: int | None = None
 
+    @property
+    def is_positive(self) -> bool | None:
+        return self.same_change
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.select("same_change", "level", "standing", "reason", "error_probability", "seed"),

@@ -28,6 +28,10 @@ class Verdict(Result):
     valid: bool | None
     claim: str
 
+    @property
+    def is_positive(self) -> bool | None:
+        return self.valid
+
     @classmethod
     def accepted(cls, claim: str, reason: str) -> Verdict:
         """The claim was proven, up to the stated probability of an error if the reason is :class:`Probable`."""
