@@ -27,7 +27,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 sys.path.insert(0, str(ROOT))
 
 from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
-from attngeom.atlas.children import run_batch, run_here  # noqa: E402
+from attngeom.atlas.worker import answer  # noqa: E402
+from attngeom.atlas.children import run_batch  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
 from contract import emit  # noqa: E402
 
@@ -51,6 +52,11 @@ class Nothing(Question):
 
 
 register(Nothing())
+
+
+def run_here(line: str) -> dict[str, Any]:
+    """The outcome of one task in this process, without a budget."""
+    return answer(Task.from_line(line))
 
 
 def start(executor: Any, workers: int) -> None:

@@ -20,6 +20,8 @@ PATIENCE, PROGRESS = 100, 0.9
 SETTLED = 1e-8
 """The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
 ROUGH_SWEEPS, ROUGHLY = 40, 1e-2
+LONGER, NEARLY = 1.45, 0.6
+"""Factors that are balanced up to NEARLY are moved so many times as far as balances them: layers pull at each other."""
 STEEP = 1e-10
 """Grams with a smaller ratio of eigenvalues, or of pivots, are left to the factors themselves, which keep digits."""
 
@@ -95,7 +97,8 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
         for factor in linear_factors(architecture):
             T, S, e, f = _units(factor, tensors)
             G, H = T @ T.T, S @ S.T
-            imbalance = max(imbalance, _difference(G, H, 2 * (e - f)))
+            difference = _difference(G, H, 2 * (e - f))
+            imbalance = max(imbalance, difference)
             element = _balancing(G, H)
             if element is None:
                 found, moved = factor.fix(tensors)
@@ -104,6 +107,8 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
                 element = found.element
             else:
                 element = join_scale(element, (f - e) // 2)
+                if difference < NEARLY:
+                    element = _lengthened(element)
                 moved = factor.act(element, tensors, RR)
             tensors |= moved
             elements[factor] = element @ elements[factor] if factor in elements else element
@@ -123,6 +128,12 @@ def _balancing(G: Array, H: Array) -> Array | None:
         return np.asarray(lapack.solve(C.T, vectors * values**0.25).T)
     except (SingularError, RangeError):
         return None
+
+
+def _lengthened(g: Array) -> Array:
+    """The power LONGER of g, seen as a positive matrix: rotations from the left do not matter."""
+    values, vectors = lapack.eigh(g.T @ g)
+    return np.asarray((vectors * values ** (LONGER / 2)).T)
 
 
 def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:

@@ -185,7 +185,9 @@ class _Aligned:
 
 def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | Failure:
     """The better of the symmetries found from the first weights to the second and, if asked for, back."""
-    one, two = map(GaugedWeights, given)
+    # On one orbit the longer weights are worse conditioned: what carries them to the shorter ones magnifies errors.
+    lengths = [np.linalg.norm(weights.vector()) for weights in given]
+    one, two = map(GaugedWeights, given[::-1] if both and lengths[0] > lengths[1] else given)
     match = match_points(one, two, enough=tolerance)
     if not both or (isinstance(match, FloatMatch) and match.misfit <= NEAR * tolerance):
         return match if isinstance(match, Failure) else _Aligned(match, one, two)

@@ -174,12 +174,14 @@ def _attention(head: Head) -> tuple[Array, int]:
 
 def _match_heads(heads: tuple[Head, ...], moved: list[Head]) -> tuple[int, ...] | None:
     """The order in which the attention matrices of the heads are closest to proportional; None if one is zero."""
-    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-
     first, second = (np.stack([_attention(head)[0].ravel() for head in side]) for side in (heads, moved))
     sizes, moved_sizes = np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
     if not np.all(sizes) or not np.all(moved_sizes):
         return None
+    if len(heads) == 1:
+        return (0,)
+    from scipy.optimize import linear_sum_assignment  # slow to load
+
     cosines = np.abs((first / sizes[:, None]) @ (second / moved_sizes[:, None]).T)
     _, places = linear_sum_assignment(-cosines)
     return tuple(int(place) for place in places)

@@ -92,19 +92,20 @@ def _norm(arrays: Tensors) -> float:
 class _Sylvester:
     """The solution of X G + H X = R for positive semidefinite G, H, where it is determined."""
 
-    G: tuple[Array, Array]
-    H: tuple[Array, Array]
+    U: Array
+    W: Array
+    denominators: Array
 
     @classmethod
     def of(cls, G: Array, H: Array) -> _Sylvester:
-        return cls(lapack.eigh(G), lapack.eigh(H))
-
-    def solve(self, R: Array) -> Array:
-        (g, U), (h, W) = self.G, self.H
+        (g, U), (h, W) = lapack.eigh(G), lapack.eigh(H)
         denominators = h[:, None] + g[None, :]
         # Directions that nothing determines are not moved.
         denominators[denominators <= 1e-13 * (h[-1] + g[-1])] = np.inf
-        return np.asarray(W @ ((W.T @ R @ U) / denominators) @ U.T)
+        return cls(U, W, denominators)
+
+    def solve(self, R: Array) -> Array:
+        return np.asarray(self.W @ ((self.W.T @ R @ self.U) / self.denominators) @ self.U.T)
 
 
 def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accuracy: float) -> Direction:
