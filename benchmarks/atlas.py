@@ -27,9 +27,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 sys.path.insert(0, str(ROOT))
 
 from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
-from attngeom.atlas.worker import answer  # noqa: E402
 from attngeom.atlas.children import run_batch  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
+from attngeom.atlas.worker import answer  # noqa: E402
 from contract import emit  # noqa: E402
 
 DIMENSIONS = {"layers": 2, "widths": [3, 4, 5], "tokens": 3, "kinds": ["lightning", "softmax"]}
@@ -43,6 +43,9 @@ class Nothing(Question):
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         for index in range(table["count"]):
             yield Task(self.name, {"widths": [3, 3], "attention": [2], "tokens": 3}, {"index": index}, seed)
+
+    def size(self, table: Mapping[str, Any]) -> int:
+        return int(table["count"])
 
     def cost(self, task: Task) -> float:
         return 1e-3
