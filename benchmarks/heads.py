@@ -50,7 +50,7 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
     start = time.process_time()
     found = find_float_heads(source, heads if noise else None, (d, d), noise, seed)
     seconds = time.process_time() - start
-    emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds, size=None if noise else d)
+    emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds)
     if isinstance(found, str) or len(found.blocks.sizes) != heads:
         print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {found if isinstance(found, str) else 'other sizes'}")
         return

@@ -30,7 +30,7 @@ from attngeom.equations.ideal import check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
 from contract import emit
 
-QUICK = [(2, 2), (3, 1)]
+QUICK = [(3, 1), (3, 3)]
 FULL = [(2, 2), (3, 1), (3, 3), (4, 1), (4, 4), (4, 3), (4, 2), (3, 2)]
 QUICK_REACH = [(3, 7), (4, 6), (5, 5), (6, 4)]
 FULL_REACH = [(3, 8), (4, 5), (4, 6), (4, 7), (4, 8), (5, 4), (5, 5), (5, 6), (6, 4), (6, 5)]
@@ -193,6 +193,7 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
                 cells.append(f"{note} [> {limit / proven:.0f}x]" if is_late else note)
                 if is_late:
                     hopeless.add(peer.name)
+                    emit(table, case, limit, f"{peer.name} (stopped then)")
             else:
                 wrong = "" if note == str(count) else f", finds {note}"
                 emit(table, case, seconds, f"{peer.name} (no proof)")
@@ -210,7 +211,7 @@ def completeness(sizes: list[int]) -> None:
         found = check_complete(d, d).check
         assert found is not None
         count = sum(modules for _, modules in found.checked)
-        emit("completeness by finite checks, a = d", f"d = {d}", found.seconds, size=d)
+        emit("completeness by finite checks, a = d", f"d = {d}", found.seconds)
         print(
             f"{d:>2}{found.bound:>7}{count:>9}{found.is_proven!s:>10}{found.seconds:>9.2f}{memory_megabytes():>7}",
             flush=True,

@@ -13,7 +13,7 @@ from attngeom.network import Architecture
 from attngeom.verification import verify
 from contract import LIMIT, emit, multiply_rate
 
-SIZES, QUICK = (2, 4, 8, 12, 16, 22), (2, 4, 6, 8)
+SIZES, QUICK = (4, 8, 12, 16, 22), (4, 6, 8, 10, 12)
 MAX_CHECKED = 8
 """The recheck carries a tangent for every weight: beyond this width it takes longer than the rest of the run."""
 
@@ -35,7 +35,7 @@ def measure(d: int, kind: str) -> None:
         if not verify(found.certificate.to_json()).valid:
             raise SystemExit(f"the certificate is refused: {architecture}")
         checked = time.process_time() - start
-        emit("the recheck of their certificates", f"{kind}, {case}", checked, size=size)
+        emit(f"the recheck of certificates of {kind} layers", case, checked, size=size)
         shown = f"{checked:.2f}"
     print(f"{kind:10} {d:>4} {size:>6} {found.count:>6} {seconds:>8.2f} {shown:>8}", flush=True)
 

@@ -23,7 +23,7 @@ from attngeom.exact.modular import choose_method, rank_mod_p, rref_mod_p
 from contract import LIMIT, emit, multiply_rate
 
 SIZES = [50, 100, 150, 200, 250, 300, 500, 1000, 2000, 4000, 8000]
-QUICK = [100, 200, 300, 500, 1000]
+QUICK = [300, 500, 1000, 1500]
 DEFECT = 5
 
 

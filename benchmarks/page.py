@@ -34,6 +34,8 @@ STOPPED = 124
 """The code of a script that took longer than it may."""
 FEWEST = 3
 """Sizes that an exponent is fitted to, at least."""
+SHORTEST, OFF_THE_LINE = 1e-3, 0.25
+"""Shorter times are noise; how far, as a logarithm, a point may be off the line whose slope is told."""
 WIDTH = 118
 COLOURS = ("#1b2a41", "#4a7fb5", "#e0a100", "#8c4a4a", "#5a8f5a", "#777777")
 
@@ -114,13 +116,20 @@ class Table:
         return ours / other if who == LIMIT else other / ours
 
     def exponent(self, who: str) -> float | None:
-        """The slope of log value against log size over the upper half of the sizes, from at least three."""
-        points = sorted((row.size, row.values[who]) for row in self.rows if row.size and row.values.get(who, 0.0) > 0.0)
+        """The slope of log value against log size over the upper half of the sizes, from at least three.
+
+        None for tables of several series, for times below a millisecond, and where the points are on no line.
+        """
+        least = SHORTEST if self.unit == "CPU s" and who != LIMIT else 0.0
+        points = sorted(
+            (row.size, row.values[who]) for row in self.rows if row.size and row.values.get(who, 0.0) > least
+        )
         upper = points[-max(FEWEST, len(points) // 2 + 1) :]
-        if len(upper) < FEWEST or len({size for size, _ in upper}) < FEWEST:
+        if len(upper) < FEWEST or len({size for size, _ in points}) < len(points):
             return None
         x, y = np.log(np.array(upper)).T
-        return float(np.polyfit(x, y, 1)[0])
+        slope, start = np.polyfit(x, y, 1)
+        return float(slope) if np.abs(y - slope * x - start).max() < OFF_THE_LINE else None
 
 
 def tables(records: tuple[Measurement, ...]) -> list[Table]:

@@ -45,6 +45,20 @@ def test_tables_have_ratios_and_exponents(modules):
     assert rows[-1] == ["grows like size to the power", "2.00", "3.00", "", "2.00", ""]
 
 
+def test_noise_and_several_series_have_no_exponent(modules):
+    contract, page = modules
+
+    def exponent(values, sizes=(10, 20, 40)):
+        pairs = enumerate(zip(sizes, values))
+        rows = (contract.Measurement("demo", "t", f"{k}", n, "ours", v, "CPU s") for k, (n, v) in pairs)
+        return page.tables(tuple(rows))[0].exponent("ours")
+
+    assert round(exponent((1.0, 4.0, 16.0)), 6) == 2.0
+    assert exponent((1e-4, 4e-4, 16e-4)) is None
+    assert exponent((1.0, 9.0, 1.1)) is None
+    assert exponent((1.0, 4.0, 16.0, 2.0), (10, 20, 40, 40)) is None
+
+
 def test_both_pages_show_every_table_and_every_failure(modules):
     contract, page = modules
     runs = [
