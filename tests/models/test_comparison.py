@@ -178,6 +178,48 @@ def test_settings_are_part_of_the_verdict() -> None:
     assert compare(model, harmless).same_function is True
 
 
+ROPE = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+LONG = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+        "original_max_position_embeddings": 16}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "one", "two", "same"),
+    [
+        ("mistral", {"rope_parameters": ROPE}, {"rope_parameters": {**ROPE, "factor": 4.0}}, False),
+        ("mistral", {"rope_parameters": ROPE}, {"rope_parameters": ROPE, "max_position_embeddings": 64}, False),
+        ("mistral", {"rope_parameters": LONG}, {"rope_parameters": {**LONG, "long_factor": [3.0] * 4}}, False),
+        ("mistral", {"max_position_embeddings": 32}, {"max_position_embeddings": 64}, True),
+        ("t5", {"feed_forward_proj": "relu"}, {"feed_forward_proj": "relu", "dense_act_fn": "silu"}, False),
+        ("t5", {"dense_act_fn": "relu"}, {"dense_act_fn": "relu", "feed_forward_proj": "silu"}, True),
+        ("t5", {"scale_decoder_outputs": True}, {"scale_decoder_outputs": False}, False),
+        ("whisper", {"scale_embedding": False}, {"scale_embedding": True}, True),
+        ("qwen2", {"use_sliding_window": False}, {"use_sliding_window": False, "sliding_window": 3}, True),
+    ],
+)  # fmt: skip
+def test_keys_of_the_configuration(family: str, one: dict, two: dict, same: bool) -> None:
+    """Keys that change the function of transformers, on contexts of any length, and keys that do not."""
+    model = reference(family)
+    left, right = (open_model(state_of(model), {**model.config, **keys}) for keys in (one, two))
+    assert compare(left, right).same_function is same
+
+
+@pytest.mark.parametrize(
+    ("family", "keys"),
+    [
+        ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}),
+        ("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 0}}),
+        ("deepseek_v3", {"head_dim": 6}),
+        ("deepseek_v2", {"num_experts_per_tok": 3}),
+        ("t5", {"is_encoder_decoder": False}),
+    ],
+)
+def test_configurations_that_no_model_has_are_refused(family: str, keys: dict) -> None:
+    model = reference(family)
+    with pytest.raises(InputError):
+        open_model(state_of(model), {**model.config, **keys})
+
+
 def test_scale_moved_into_the_weights() -> None:
     """Gemma-2's scale is a setting: half of it with doubled queries is the same function, exactly."""
     model = reference("gemma2")

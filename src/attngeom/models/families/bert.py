@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
 
-ATTENTION = AttentionLayout(
-    packing="split",
-    query="attention.self.query",
-    key="attention.self.key",
-    value="attention.self.value",
-    output="attention.output.dense",
-)
+ATTENTION = split_attention("attention.self.{}", "attention.output.dense", ("query", "key", "value"))
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -21,13 +15,7 @@ def specify(config: Config) -> TransformerSpec:
     config.refuse("position_embedding_type", "absolute")
     width = config.integer("hidden_size")
     causal = config.flag("is_decoder", default=False)
-    mlp = MLP(
-        width=config.integer("intermediate_size"),
-        activation=config.activation("hidden_act", default="gelu"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
-    )
+    mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
     norm = config.layer_norm(default=1e-12)
     block = TransformerBlock(
         attention=plain_attention(config.integer("num_attention_heads"), width, causal=causal),
@@ -35,11 +23,9 @@ def specify(config: Config) -> TransformerSpec:
         attention_norms=Norms(stream=norm),
         mlp_norms=Norms(stream=norm),
     )
-    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
-    stack = Stack(
-        name="encoder",
-        kinds=kinds,
-        order=order,
+    stack = stack_of(
+        [block] * config.integer("num_hidden_layers"),
+        "encoder",
         final_norm=None,
         positions=config.integer("max_position_embeddings"),
         token_types=config.integer("type_vocab_size", default=2),

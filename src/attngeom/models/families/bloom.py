@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
     config.refuse("apply_residual_connection_post_layernorm", False)
     width, heads = config.integer("hidden_size", "n_embed"), config.integer("n_head", "num_attention_heads")
-    mlp = MLP(width=4 * width, activation="gelu_tanh", gated=False, up_bias=True, down_bias=True)
+    mlp = plain_mlp(4 * width, "gelu_tanh")
     norm = config.layer_norm(default=1e-5)
     block = TransformerBlock(
         attention=replace(plain_attention(heads, width, causal=True), alibi=True),
@@ -21,11 +21,17 @@ def specify(config: Config) -> TransformerSpec:
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
     )
-    kinds, order = order_kinds([block] * config.integer("n_layer", "num_hidden_layers"))
     return TransformerSpec(
         family="bloom",
         width=width,
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm, embedding_norm=norm),),
+        stacks=(
+            stack_of(
+                [block] * config.integer("n_layer", "num_hidden_layers"),
+                "decoder",
+                final_norm=norm,
+                embedding_norm=norm,
+            ),
+        ),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )

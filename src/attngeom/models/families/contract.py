@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.layout import BlockLayout
-from attngeom.models.specification import GroupedAttention, TransformerBlock, TransformerSpec
+from attngeom.models.specification import MLP, Activation, GroupedAttention, Stack, TransformerBlock, TransformerSpec
 
 Front = Literal["tokens", "patches", "audio"]
 
@@ -57,10 +57,20 @@ class ModelFamily:
     locate: Callable[[Config], Places]
 
 
-def order_kinds(blocks: list[TransformerBlock]) -> tuple[tuple[TransformerBlock, ...], tuple[int, ...]]:
-    """The different blocks and the order in which the layers use them."""
-    kinds = list(dict.fromkeys(blocks))
-    return tuple(kinds), tuple(kinds.index(block) for block in blocks)
+def stack_of(blocks: list[TransformerBlock], name: Literal["decoder", "encoder"], **more: Any) -> Stack:
+    """A stack of the given layers, equal ones stored once."""
+    kinds = tuple(dict.fromkeys(blocks))
+    return Stack(name=name, kinds=kinds, order=tuple(kinds.index(block) for block in blocks), **more)
+
+
+def plain_mlp(width: int, activation: Activation, *, bias: bool = True) -> MLP:
+    """down(φ(up x)), with both biases or none."""
+    return MLP(width=width, activation=activation, gated=False, up_bias=bias, down_bias=bias)
+
+
+def biases(given: bool) -> dict[str, Any]:
+    """All biases of an attention, or none."""
+    return dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), given)
 
 
 def head_dim(config: Config, width: int, heads: int) -> int:
@@ -78,5 +88,5 @@ def plain_attention(heads: int, width: int, *, causal: bool, scale: float | None
     a = width // heads
     return GroupedAttention(
         heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale, causal=causal,
-        query_bias=True, key_bias=True, value_bias=True, output_bias=True,
+        **biases(True),
     )  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import Places, head_dim, order_kinds
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.families.contract import Places, head_dim, stack_of
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
     GroupedAttention,
@@ -14,18 +14,11 @@ from attngeom.models.specification import (
     Norm,
     Norms,
     Rotary,
-    Stack,
     TransformerBlock,
     TransformerSpec,
 )
 
-ATTENTION = AttentionLayout(
-    packing="split",
-    query="self_attn.q_proj",
-    key="self_attn.k_proj",
-    value="self_attn.v_proj",
-    output="self_attn.o_proj",
-)
+ATTENTION = split_attention("self_attn.{}_proj", "self_attn.o_proj")
 GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 
@@ -73,11 +66,10 @@ def decoder(
     for window in windows if windows is not None else [None] * layers:
         assert block.attention is not None
         blocks.append(replace(block, attention=replace(block.attention, window=window)))
-    kinds, order = order_kinds(blocks)
     return TransformerSpec(
         family=family,
         width=config.integer("hidden_size"),
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        stacks=(stack_of(blocks, "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=head or LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
         embedding_scale=embedding_scale,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config, as_number, yarn_scale
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds
+from attngeom.models.families.contract import ModelFamily, Places, stack_of
 from attngeom.models.families.decoders import GATED, gated_mlp, llama_places
 from attngeom.models.layout import AttentionLayout, MLPLayout
 from attngeom.models.specification import (
@@ -15,7 +15,6 @@ from attngeom.models.specification import (
     LogitHead,
     Norm,
     Norms,
-    Stack,
     TransformerBlock,
     TransformerSpec,
 )
@@ -77,11 +76,10 @@ def _specify(
     for i in range(config.integer("num_hidden_layers")):
         mlp: MLP | Experts = experts if experts is not None and i >= first else dense
         blocks.append(TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
-    kinds, order = order_kinds(blocks)
     return TransformerSpec(
         family=family,
         width=config.integer("hidden_size"),
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        stacks=(stack_of(blocks, "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, biases, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def _groups(config: Config, heads: int) -> int:
@@ -36,17 +36,10 @@ def specify(config: Config) -> TransformerSpec:
         groups=_groups(config, heads),
         rotary=None if alibi else config.rotary(attention.head_dim, "half"),
         alibi="scaled" if alibi else False,
-        query_bias=bias,
-        key_bias=bias,
-        value_bias=bias,
-        output_bias=bias,
+        **biases(bias),
     )
-    mlp = MLP(
-        width=config.integer("ffn_hidden_size", default=4 * width),
-        activation=config.activation("activation", default="gelu"),
-        gated=False,
-        up_bias=bias,
-        down_bias=bias,
+    mlp = plain_mlp(
+        config.integer("ffn_hidden_size", default=4 * width), config.activation("activation", default="gelu"), bias=bias
     )
     norm = config.layer_norm(default=1e-5)
     parallel = config.flag("parallel_attn", default=True) or config.flag("new_decoder_architecture", default=False)
@@ -59,11 +52,10 @@ def specify(config: Config) -> TransformerSpec:
         parallel=parallel,
         shared_norm=shared,
     )
-    kinds, order = order_kinds([block] * config.integer("num_hidden_layers", "n_layer"))
     return TransformerSpec(
         family="falcon",
         width=width,
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        stacks=(stack_of([block] * config.integer("num_hidden_layers", "n_layer"), "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -16,12 +16,8 @@ def specify(config: Config) -> TransformerSpec:
     layers = config.integer("n_layer", "num_hidden_layers")
     scale = None if config.flag("scale_attn_weights", default=True) else 1.0
     attention = plain_attention(heads, width, causal=True, scale=scale)
-    mlp = MLP(
-        width=config.integer("n_inner", default=4 * width),
-        activation=config.activation("activation_function", default="gelu_new"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
+    mlp = plain_mlp(
+        config.integer("n_inner", default=4 * width), config.activation("activation_function", default="gelu_new")
     )
     norm = config.layer_norm(default=1e-5)
     norms = Norms(input=norm)
@@ -35,12 +31,11 @@ def specify(config: Config) -> TransformerSpec:
         )
         for i in range(layers)
     ]
-    kinds, order = order_kinds(blocks)
     positions = config.integer("n_positions", "n_ctx", "max_position_embeddings", default=1024)
     return TransformerSpec(
         family="gpt2",
         width=width,
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm, positions=positions),),
+        stacks=(stack_of(blocks, "decoder", final_norm=norm, positions=positions),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
+from attngeom.models.families.contract import ModelFamily, Places, biases, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -17,18 +17,9 @@ def specify(config: Config) -> TransformerSpec:
     attention = replace(
         attention,
         rotary=config.rotary(attention.head_dim, "half", share=0.25),
-        query_bias=bias,
-        key_bias=bias,
-        value_bias=bias,
-        output_bias=bias,
+        **biases(bias),
     )
-    mlp = MLP(
-        width=config.integer("intermediate_size"),
-        activation=config.activation("hidden_act", default="gelu"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
-    )
+    mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
     norm = config.layer_norm(default=1e-5)
     block = TransformerBlock(
         attention=attention,
@@ -37,11 +28,10 @@ def specify(config: Config) -> TransformerSpec:
         mlp_norms=Norms(input=norm),
         parallel=config.flag("use_parallel_residual", default=True),
     )
-    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
     return TransformerSpec(
         family="gpt_neox",
         width=width,
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        stacks=(stack_of([block] * config.integer("num_hidden_layers"), "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config, rotary_of
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import ModelFamily, Places, biases, plain_attention, plain_mlp, stack_of
+from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -17,36 +17,26 @@ def specify(config: Config) -> TransformerSpec:
     attention = replace(
         attention,
         rotary=rotary_of({"rope_theta": 10000.0}, dims, "interleaved", None, config),
-        query_bias=False,
-        key_bias=False,
-        value_bias=False,
-        output_bias=False,
+        **biases(False),
     )
-    mlp = MLP(
-        width=config.integer("n_inner", default=4 * width),
-        activation=config.activation("activation_function", default="gelu_new"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
+    mlp = plain_mlp(
+        config.integer("n_inner", default=4 * width), config.activation("activation_function", default="gelu_new")
     )
     norm = config.layer_norm(default=1e-5)
     block = TransformerBlock(
         attention=attention, mlp=mlp, attention_norms=Norms(input=norm), parallel=True, shared_norm=True
     )
-    kinds, order = order_kinds([block] * config.integer("n_layer", "num_hidden_layers"))
     return TransformerSpec(
         family="gptj",
         width=width,
-        stacks=(Stack(name="decoder", kinds=kinds, order=order, final_norm=norm),),
+        stacks=(stack_of([block] * config.integer("n_layer", "num_hidden_layers"), "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=False), bias=True),
     )
 
 
 def locate(config: Config) -> Places:
-    attention = AttentionLayout(
-        packing="split", query="attn.q_proj", key="attn.k_proj", value="attn.v_proj", output="attn.out_proj"
-    )
+    attention = split_attention("attn.{}_proj", "attn.out_proj")
     mlp = MLPLayout(packing="split", up="mlp.fc_in", down="mlp.fc_out")
     return Places(
         blocks={"decoder": BlockLayout("transformer.h.{}.", attention, mlp, {"attention.input": "ln_1"})},

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
-ATTENTION = AttentionLayout(
-    packing="split",
-    query="self_attn.q_proj",
-    key="self_attn.k_proj",
-    value="self_attn.v_proj",
-    output="self_attn.out_proj",
-)
+ATTENTION = split_attention("self_attn.{}_proj", "self_attn.out_proj")
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -25,20 +19,12 @@ def specify(config: Config) -> TransformerSpec:
     before = config.flag("do_layer_norm_before", default=True)
     norm = config.layer_norm(default=1e-5)
     norms = Norms(input=norm) if before else Norms(stream=norm)
-    mlp = MLP(
-        width=config.integer("ffn_dim"),
-        activation=config.activation("activation_function", default="relu"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
-    )
+    mlp = plain_mlp(config.integer("ffn_dim"), config.activation("activation_function", default="relu"))
     attention = plain_attention(config.integer("num_attention_heads"), width, causal=True)
     block = TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
-    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
-    stack = Stack(
-        name="decoder",
-        kinds=kinds,
-        order=order,
+    stack = stack_of(
+        [block] * config.integer("num_hidden_layers"),
+        "decoder",
         final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings") + 2,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
+from attngeom.models.families.contract import ModelFamily, Places, stack_of
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
     GroupedAttention,
@@ -41,11 +41,9 @@ def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, 
         cross=attention if decoder else None,
         cross_norms=Norms(input=norm) if decoder else Norms(),
     )
-    kinds, order = order_kinds([block] * layers)
-    return Stack(
-        name="decoder" if decoder else "encoder",
-        kinds=kinds,
-        order=order,
+    return stack_of(
+        [block] * layers,
+        "decoder" if decoder else "encoder",
         final_norm=norm,
         relative_buckets=config.integer("relative_attention_num_buckets", default=32),
         relative_distance=config.integer("relative_attention_max_distance", default=128),
@@ -76,8 +74,7 @@ def specify(config: Config) -> TransformerSpec:
 
 def _block(config: Config, name: str, last: int) -> BlockLayout:
     def attention(module: str) -> AttentionLayout:
-        query, key, value, output = (f"{module}.{part}" for part in "qkvo")
-        return AttentionLayout(packing="split", query=query, key=key, value=value, output=output)
+        return split_attention(module + ".{}", f"{module}.o")
 
     module = f"layer.{last}.DenseReluDense"
     gated = _is_gated(config)

@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
 
-ATTENTION = AttentionLayout(
-    packing="split",
-    query="attention.attention.query",
-    key="attention.attention.key",
-    value="attention.attention.value",
-    output="attention.output.dense",
-)
+ATTENTION = split_attention("attention.attention.{}", "attention.output.dense", ("query", "key", "value"))
 
 
 def specify(config: Config) -> TransformerSpec:
@@ -23,13 +17,7 @@ def specify(config: Config) -> TransformerSpec:
     patch, image = config.integer("patch_size", default=16), config.integer("image_size", default=224)
     bias = config.flag("qkv_bias", default=True)
     attention = plain_attention(config.integer("num_attention_heads"), width, causal=False)
-    mlp = MLP(
-        width=config.integer("intermediate_size"),
-        activation=config.activation("hidden_act", default="gelu"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
-    )
+    mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
     norm = config.layer_norm(default=1e-12)
     block = TransformerBlock(
         attention=replace(attention, query_bias=bias, key_bias=bias, value_bias=bias),
@@ -37,11 +25,9 @@ def specify(config: Config) -> TransformerSpec:
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
     )
-    kinds, order = order_kinds([block] * config.integer("num_hidden_layers"))
-    stack = Stack(
-        name="encoder",
-        kinds=kinds,
-        order=order,
+    stack = stack_of(
+        [block] * config.integer("num_hidden_layers"),
+        "encoder",
         final_norm=norm,
         positions=(image // patch) ** 2 + 1,
         embeds_tokens=False,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, order_kinds, plain_attention
-from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout
-from attngeom.models.specification import MLP, LogitHead, Norm, Norms, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import LogitHead, Norm, Norms, Stack, TransformerBlock, TransformerSpec
 
 EPS = 1e-5
 
@@ -16,13 +16,7 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
     decoder = name == "decoder"
     width = config.integer("d_model")
     attention = replace(plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False), key_bias=False)
-    mlp = MLP(
-        width=config.integer(f"{name}_ffn_dim"),
-        activation=config.activation("activation_function", default="gelu"),
-        gated=False,
-        up_bias=True,
-        down_bias=True,
-    )
+    mlp = plain_mlp(config.integer(f"{name}_ffn_dim"), config.activation("activation_function", default="gelu"))
     norm = Norm(kind="layer", eps=EPS, bias=True)
     block = TransformerBlock(
         attention=replace(attention, causal=decoder),
@@ -32,11 +26,9 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
         cross=attention if decoder else None,
         cross_norms=Norms(input=norm) if decoder else Norms(),
     )
-    kinds, order = order_kinds([block] * config.integer(f"{name}_layers"))
-    return Stack(
-        name="decoder" if decoder else "encoder",
-        kinds=kinds,
-        order=order,
+    return stack_of(
+        [block] * config.integer(f"{name}_layers"),
+        "decoder" if decoder else "encoder",
         final_norm=norm,
         positions=positions,
         embeds_tokens=decoder,
@@ -61,13 +53,7 @@ def specify(config: Config) -> TransformerSpec:
 
 
 def _attention(module: str) -> AttentionLayout:
-    return AttentionLayout(
-        packing="split",
-        query=f"{module}.q_proj",
-        key=f"{module}.k_proj",
-        value=f"{module}.v_proj",
-        output=f"{module}.out_proj",
-    )
+    return split_attention(f"{module}.{{}}_proj", f"{module}.out_proj")
 
 
 def locate(config: Config) -> Places:

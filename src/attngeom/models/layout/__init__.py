@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attngeom.models.layout.block import norm_specs, read_layer, write_layer
 from attngeom.models.layout.linear import read_norm, write_norm
-from attngeom.models.layout.tables import AttentionLayout, BlockLayout, Load, MLPLayout
+from attngeom.models.layout.tables import AttentionLayout, BlockLayout, Load, MLPLayout, split_attention
 
 __all__ = [
     "AttentionLayout",
@@ -18,6 +18,7 @@ __all__ = [
     "norm_specs",
     "read_layer",
     "read_norm",
+    "split_attention",
     "write_layer",
     "write_norm",
 ]

@@ -31,6 +31,12 @@ class AttentionLayout:
     rotated_last: bool = False
 
 
+def split_attention(pattern: str, output: str, parts: tuple[str, str, str] = ("q", "k", "v")) -> AttentionLayout:
+    """Projections of their own, named by a pattern with ``{}`` for the part."""
+    query, key, value = (pattern.format(part) for part in parts)
+    return AttentionLayout(packing="split", query=query, key=key, value=value, output=output)
+
+
 @dataclass(frozen=True)
 class MLPLayout:
     """``split``: up, down and gate if gated; ``fused``: gate rows over up rows; experts: one by one, or ``packed``."""
