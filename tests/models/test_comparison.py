@@ -212,6 +212,9 @@ def test_keys_of_the_configuration(family: str, one: dict, two: dict, same: bool
         ("deepseek_v3", {"head_dim": 6}),
         ("deepseek_v2", {"num_experts_per_tok": 3}),
         ("t5", {"is_encoder_decoder": False}),
+        ("llama", {"hidden_act": ["silu"]}),
+        ("gemma2", {"layer_types": [{}, {}]}),
+        ("gpt2", {"n_layer": 10**8}),
     ],
 )
 def test_configurations_that_no_model_has_are_refused(family: str, keys: dict) -> None:

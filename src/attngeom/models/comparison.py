@@ -166,19 +166,23 @@ def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
-    heads, flat = head_orders(one, other), can_flatten(one.spec)
+    heads = head_orders(one, other)
     turn = residual_rotation(one, other) if scope == "model" else None
     loose = is_tied(one.spec) != is_tied(other.spec)
-    left, right = ModelView(one, flat=flat, loose=loose), ModelView(other, turn, flat, heads, loose)
+    left, right = ModelView(one, loose=loose), ModelView(other, turn, heads=heads, loose=loose)
+    flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
     layers: list[LayerComparison] = []
     symmetries: list[Symmetry] = []
     for layer in range(one.layers):
         found, symmetry = compare_layers(left, right, layer, unit, tolerance)
+        if not found.same and flat_left.flat:
+            # What is written along 1 is taken away only where it matters: that costs a copy of every writer.
+            found, symmetry = compare_layers(flat_left, flat_right, layer, unit, tolerance)
         layers.append(found)
         symmetries.append(symmetry)
         if progress is not None:
             progress(layer + 1, one.layers)
-    layers.append(compare_outside(left, right, unit, tolerance))
+    layers.append(compare_outside(flat_left, flat_right, unit, tolerance))
     layers = mark_outliers(layers)
     verdicts = [layer.same for layer in layers]
     same: bool | None = None

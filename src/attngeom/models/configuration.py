@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attngeom.errors import InputError
+from attngeom.models.checked import MAX_SIZES
 from attngeom.models.specification import Activation, Layout, Norm, Rotary
 
 ACTIVATIONS: Mapping[str, Activation] = {
@@ -60,6 +61,13 @@ class Config:
             )
         return value
 
+    def layers(self, *keys: str, default: int | None = None) -> int:
+        """A number of layers, small enough to list them."""
+        number = self.integer(*keys, default=default)
+        if number > MAX_SIZES["layers"]:
+            raise InputError(f"config {keys[0]} = {number} given; at most {MAX_SIZES['layers']} layers are read")
+        return number
+
     def optional_integer(self, *keys: str) -> int | None:
         return None if self.raw(*keys) is None else self.integer(*keys)
 
@@ -84,10 +92,10 @@ class Config:
 
     def activation(self, *keys: str, default: str) -> Activation:
         name = self.raw(*keys) or default
-        if name not in ACTIVATIONS:
+        if not isinstance(name, str) or name not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
             raise InputError(f"config {keys[0]} = {str(name)[:40]!r} given; known activations: {known}")
-        return ACTIVATIONS[str(name)]
+        return ACTIVATIONS[name]
 
     def refuse(self, key: str, *allowed: Any) -> None:
         """Refuse a setting that would change the function in a way that is not described."""
@@ -109,7 +117,8 @@ class Config:
         if types is None:
             return [window] * layers
         known = {"full_attention": None, "sliding_attention": window}
-        if not isinstance(types, list) or len(types) != layers or any(name not in known for name in types):
+        named = isinstance(types, list) and all(isinstance(name, str) and name in known for name in types)
+        if not named or len(types) != layers:
             raise InputError(f"config layer_types given; {layers} of full_attention or sliding_attention are required")
         return [known[name] for name in types]
 

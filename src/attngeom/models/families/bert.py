@@ -24,7 +24,7 @@ def specify(config: Config) -> TransformerSpec:
         mlp_norms=Norms(stream=norm),
     )
     stack = stack_of(
-        [block] * config.integer("num_hidden_layers"),
+        [block] * config.layers("num_hidden_layers"),
         "encoder",
         final_norm=None,
         positions=config.integer("max_position_embeddings"),

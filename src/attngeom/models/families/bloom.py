@@ -26,7 +26,7 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(
             stack_of(
-                [block] * config.integer("n_layer", "num_hidden_layers"),
+                [block] * config.layers("n_layer", "num_hidden_layers"),
                 "decoder",
                 final_norm=norm,
                 embedding_norm=norm,

@@ -61,7 +61,7 @@ def decoder(
     head: LogitHead | None = None, embedding_scale: float = 1.0,
 ) -> TransformerSpec:  # fmt: skip
     """A stack of equal blocks that differ by their window, with a final norm and a head."""
-    layers = config.integer("num_hidden_layers")
+    layers = config.layers("num_hidden_layers")
     blocks = []
     for window in windows if windows is not None else [None] * layers:
         assert block.attention is not None

@@ -73,7 +73,7 @@ def _specify(
     norms = Norms(input=norm)
     dense = gated_mlp(config)
     blocks = []
-    for i in range(config.integer("num_hidden_layers")):
+    for i in range(config.layers("num_hidden_layers")):
         mlp: MLP | Experts = experts if experts is not None and i >= first else dense
         blocks.append(TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
     return TransformerSpec(

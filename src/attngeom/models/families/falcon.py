@@ -55,7 +55,7 @@ def specify(config: Config) -> TransformerSpec:
     return TransformerSpec(
         family="falcon",
         width=width,
-        stacks=(stack_of([block] * config.integer("num_hidden_layers", "n_layer"), "decoder", final_norm=norm),),
+        stacks=(stack_of([block] * config.layers("num_hidden_layers", "n_layer"), "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
     )

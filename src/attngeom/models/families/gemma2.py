@@ -34,7 +34,7 @@ def specify(config: Config) -> TransformerSpec:
         attention_norms=Norms(input=norm, output=norm),
         mlp_norms=Norms(input=norm, output=norm),
     )
-    layers = config.integer("num_hidden_layers")
+    layers = config.layers("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
     windows = config.windows(layers, config.optional_integer("sliding_window"), default)
     head = LogitHead(

@@ -13,7 +13,7 @@ from attngeom.models.specification import LogitHead, Norms, TransformerBlock, Tr
 def specify(config: Config) -> TransformerSpec:
     config.refuse("add_cross_attention", False)
     width, heads = config.integer("n_embd", "hidden_size"), config.integer("n_head", "num_attention_heads")
-    layers = config.integer("n_layer", "num_hidden_layers")
+    layers = config.layers("n_layer", "num_hidden_layers")
     scale = None if config.flag("scale_attn_weights", default=True) else 1.0
     attention = plain_attention(heads, width, causal=True, scale=scale)
     mlp = plain_mlp(

@@ -43,7 +43,7 @@ def specify(config: Config) -> TransformerSpec:
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
     )
-    layers = config.integer("num_hidden_layers")
+    layers = config.layers("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
     windows = config.windows(layers, config.integer("sliding_window", default=128), default)
     return decoder(config, "gpt_oss", block, norm, windows=windows)

@@ -29,7 +29,7 @@ def specify(config: Config) -> TransformerSpec:
     return TransformerSpec(
         family="gptj",
         width=width,
-        stacks=(stack_of([block] * config.integer("n_layer", "num_hidden_layers"), "decoder", final_norm=norm),),
+        stacks=(stack_of([block] * config.layers("n_layer", "num_hidden_layers"), "decoder", final_norm=norm),),
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=config.flag("tie_word_embeddings", default=False), bias=True),
     )

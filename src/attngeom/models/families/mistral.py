@@ -18,7 +18,7 @@ from attngeom.models.specification import TransformerSpec
 def specify(config: Config) -> TransformerSpec:
     attention = grouped_attention(config, rotary(config), bias=False, output_bias=False)
     norm = config.rms(default=1e-6)
-    windows = [config.optional_integer("sliding_window")] * config.integer("num_hidden_layers")
+    windows = [config.optional_integer("sliding_window")] * config.layers("num_hidden_layers")
     return decoder(config, "mistral", pre_norm_block(attention, gated_mlp(config), norm), norm, windows=windows)
 
 

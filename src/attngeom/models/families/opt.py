@@ -23,7 +23,7 @@ def specify(config: Config) -> TransformerSpec:
     attention = plain_attention(config.integer("num_attention_heads"), width, causal=True)
     block = TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
     stack = stack_of(
-        [block] * config.integer("num_hidden_layers"),
+        [block] * config.layers("num_hidden_layers"),
         "decoder",
         final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings") + 2,

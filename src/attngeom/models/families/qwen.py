@@ -19,7 +19,7 @@ from attngeom.models.specification import GroupedAttention, QKNorm, TransformerS
 
 
 def _windows(config: Config) -> list[int | None]:
-    layers = config.integer("num_hidden_layers")
+    layers = config.layers("num_hidden_layers")
     window = config.optional_integer("sliding_window")
     config.raw("layer_types", "max_window_layers")
     if window is None or not config.flag("use_sliding_window", default=False):

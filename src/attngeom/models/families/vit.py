@@ -26,7 +26,7 @@ def specify(config: Config) -> TransformerSpec:
         mlp_norms=Norms(input=norm),
     )
     stack = stack_of(
-        [block] * config.integer("num_hidden_layers"),
+        [block] * config.layers("num_hidden_layers"),
         "encoder",
         final_norm=norm,
         positions=(image // patch) ** 2 + 1,

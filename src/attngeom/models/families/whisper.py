@@ -27,7 +27,7 @@ def _stack(config: Config, name: str, positions: int) -> Stack:
         cross_norms=Norms(input=norm) if decoder else Norms(),
     )
     return stack_of(
-        [block] * config.integer(f"{name}_layers"),
+        [block] * config.layers(f"{name}_layers"),
         "decoder" if decoder else "encoder",
         final_norm=norm,
         positions=positions,
