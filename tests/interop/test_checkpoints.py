@@ -228,7 +228,7 @@ def test_folders_are_for_the_other_command(tmp_path):
 
 
 @pytest.mark.parametrize("make", [torch_state, llama_state, bert_state, gpt_state])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16])
 def test_state_comes_back_with_its_names_shapes_and_types(make, dtype):
     state = {name: array.astype(dtype) for name, array in make(projections()).items()} | {"other": np.ones(3)}
     imported = import_state(state, HEADS, idealised=True)

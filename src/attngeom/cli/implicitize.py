@@ -127,7 +127,8 @@ def write(path: Path, summary: IdealSummary, whole: bool, budget: Limits) -> str
             count, size = write_generators(path, summary.variety, summary.vectors, whole)
     except OverBudget:
         return None
-    return f"{count:,} generators written to {path} ({size / 10**6:,.1f} MB)"
+    amount = f"{size / 10**6:,.1f} MB" if size >= 10**6 else f"{size:,} bytes"
+    return f"{count:,} generator{'' if count == 1 else 's'} written to {path} ({amount})"
 
 
 class ProgressBar:

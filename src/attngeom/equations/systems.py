@@ -88,7 +88,7 @@ _TABLE = (
         "//",
         ring="ring {} = 0, ({}), dp;",
         ideal=("ideal I =", "0", "  ;"),
-        ring_map=("map phi = R, {};", "ideal J = phi(I);", "print(size(J) == 0);"),
+        ring_map=("map phi = R, {};", "ideal J = phi(I);", "print(size(J) == 0);", "setring R;"),
         indexed="{}({})",
         comma=")(",
     ),
