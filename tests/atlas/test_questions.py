@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.atlas import FactStore, local_executor, parse_sweep, read_sweep, run_sweep
+from attngeom.atlas import Answer, Fact, FactStore, local_executor, parse_sweep, read_sweep, run_sweep
 from attngeom.atlas.dimensions import architectures
 from attngeom.atlas.questions import get_question
 from attngeom.dimensions import dimension
@@ -111,6 +111,21 @@ def test_ideal_facts_are_those_of_a_single_run(path):
         assert answer["formula"] in (None, expected.hilbert_function)
         is_proven = expected.is_dimension_proven and expected.is_generation_proven
         assert fact.result.evidence == ("proven" if is_proven else "Monte Carlo")
+
+
+def test_a_finite_check_is_the_sum_of_its_modules(monkeypatch):
+    for module in ("equations.ideal.completeness", "atlas.finite_checks"):
+        monkeypatch.setattr(f"attngeom.{module}.check_theorem", lambda: 0)
+    question = get_question("finite-check")
+    (task,) = question.sums({"a": [1, 2]}, 0)
+    facts = [Fact(part, get_question(part.question).run(part), 0) for part in question.parts(task)]
+    found = question.combine(task, facts)
+    assert found == question.run(task)
+    assert found.evidence == "proven" and found.answer == {"bound": 6, "modules": len(facts), "new": {}}
+    told = next(fact for fact in facts if fact.result.answer["generated"])
+    less = {**told.result.answer, "generated": told.result.answer["generated"] - 1}
+    facts[facts.index(told)] = Fact(told.task, Answer(less, "proven"), 0)
+    assert list(question.combine(task, facts).answer["new"].values()) == [1]
 
 
 @pytest.mark.parametrize(

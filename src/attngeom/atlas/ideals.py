@@ -225,14 +225,15 @@ class Ideal(Question):
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         groups = (task.architecture["widths"][0], task.parameters["targets"])
-        results = [_weight_result(fact) for fact in parts]
+        results = [weight_result(fact) for fact in parts]
         counts = [(r, module_dimension(r.weight, groups)) for r in results]
         new = {r.weight: r.ideal_dimension - r.generated for r in results}
         modules = tuple(make_module(weight, count, groups) for weight, count in new.items() if count)
         return summarize(task, DegreeSummary.of(task.parameters["degree"], counts, modules), WORD_PRIME)
 
 
-def _weight_result(fact: Fact) -> WeightResult:
+def weight_result(fact: Fact) -> WeightResult:
+    """What a fact "ideal-weight" says, as the engine says it."""
     lam, mu = fact.task.parameters["weight"]
     groups = (fact.task.architecture["widths"][0], fact.task.parameters["targets"])
     weight = (pad(tuple(lam), groups[0]), pad(tuple(mu), groups[1]))

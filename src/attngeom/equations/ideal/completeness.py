@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from math import comb
@@ -100,6 +101,13 @@ def candidates(d: int, rank: int, degree: int) -> list[Weight]:
                 if len(lam) <= d and len(mu) <= rank and lam in plethysm(mu, d)
             }
     return sorted(found, reverse=True)
+
+
+def modules_to_check(d: int, rank: int) -> Iterator[tuple[int, Weight]]:
+    """The degrees from 5 on, and the highest weights, in which Theorem 5 leaves a generator possible."""
+    last = max((last_degree(d, rank, l) for l in _layers(d, rank)), default=0)
+    for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
+        yield from ((degree, weight) for weight in candidates(d, rank, degree))
 
 
 def _product(shape: Partition, factor: Partition) -> list[Partition]:
