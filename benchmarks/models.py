@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -66,6 +65,12 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.process_time() - start
 
 
+def peak_memory() -> float:
+    """Largest resident memory of this program so far, in GB, without that of its parent at the fork."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 2**20
+
+
 def gpt2_small() -> dict[str, Any]:
     model = random_model(GPT2, dtype=np.float32)
 
@@ -109,10 +114,10 @@ def llama_layer() -> dict[str, Any]:
         (one / "config.json").write_text(json.dumps(LLAMA))
         model = open_model(one)
         _, seconds = timed(lambda: canonical(model.block(0), ModelView(model).layer(0)))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        peak = peak_memory()
         _, printing = timed(lambda: layer_fingerprint(model, 0))
         write_model(teleport(model, 1), two, "keep")
-        writing = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        writing = peak_memory()
         command = [sys.executable, __file__, "--pair", str(one), str(two)]
         compared = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         least = (one / "model.safetensors").stat().st_size / read_rate()
@@ -132,7 +137,7 @@ def compare_pair(one: Path, two: Path) -> dict[str, Any]:
     """The first layers of two folders compared, in a process of its own for the sake of its memory."""
     left, right = ModelView(open_model(one)), ModelView(open_model(two))
     (found, _), seconds = timed(lambda: compare_layers(left, right, 0, 2.0**-8))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory()
     ratio = found.worst.ratio if found.worst else None
     return {"compare_bf16_cpu_s": seconds, "same": found.same, "worst_ratio": ratio, "compare_peak_gb": peak}
 
@@ -159,7 +164,7 @@ def billion() -> dict[str, Any]:
         start = time.process_time()
         written = write_model(canonicalize(model), out, "keep")
         seconds = time.process_time() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory()
     case = "1.3 billion parameters, bf16, in shards: canonicalise, write, check"
     emit(TABLE, case, seconds)
     emit(TABLE, case, 2 * model.spec.parameters / read_rate(), LIMIT)

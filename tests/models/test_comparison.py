@@ -215,6 +215,8 @@ def test_keys_of_the_configuration(family: str, one: dict, two: dict, same: bool
         ("llama", {"hidden_act": ["silu"]}),
         ("gemma2", {"layer_types": [{}, {}]}),
         ("gpt2", {"n_layer": 10**8}),
+        ("gemma2", {"query_pre_attn_scalar": 0}),
+        ("deepseek_v3", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0, "mscale_all_dim": 1e308}}),
     ],
 )
 def test_configurations_that_no_model_has_are_refused(family: str, keys: dict) -> None:

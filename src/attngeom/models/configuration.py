@@ -23,6 +23,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "sigmoid": "sigmoid",
 }
 LARGEST = 2**28
+MOST = 1e30
 
 
 class Config:
@@ -78,6 +79,12 @@ class Config:
                 raise InputError(f"config without {' or '.join(keys)} given; add the key to config.json")
             return default
         return as_number(value, keys[0])
+
+    def positive(self, key: str, *, default: float) -> float:
+        number = self.number(key, default=default)
+        if number <= 0:
+            raise InputError(f"config {key} = {number} given; a positive number is required")
+        return number
 
     def optional_number(self, *keys: str) -> float | None:
         return None if self.raw(*keys) is None else self.number(*keys)
@@ -146,9 +153,9 @@ class Config:
 
 
 def as_number(value: Any, name: str) -> float:
-    """A finite number of a config."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"config {name} = {str(value)[:40]!r} given; a finite number is required")
+    """A number of a config, small enough to be reckoned with."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+        raise InputError(f"config {name} = {str(value)[:40]!r} given; a finite number up to {MOST:g} is required")
     return float(value)
 
 

@@ -24,7 +24,7 @@ def specify(config: Config) -> TransformerSpec:
     norm = config.rms(default=1e-6, offset=1.0)
     attention = replace(
         grouped_attention(config, rotary(config), bias=bias, output_bias=bias),
-        scale=config.number("query_pre_attn_scalar", default=256) ** -0.5,
+        scale=config.positive("query_pre_attn_scalar", default=256) ** -0.5,
         softcap=config.optional_number("attn_logit_softcapping"),
     )
     mlp = replace(gated_mlp(config), activation=config.activation("hidden_activation", default="gelu_pytorch_tanh"))
