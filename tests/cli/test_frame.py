@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.cli import app
+from attngeom.cli import app, main
 from attngeom.cli.encoding import to_plain
 from attngeom.verification import Certificate
 from tests.effort import choose, thorough
@@ -155,6 +155,21 @@ def test_hostile_names_are_shown_as_text(name, tmp_path, capfd, weights):
     except OSError:
         pytest.skip("the file system refuses this name")
     assert app.run(["inspect", str(tmp_path / name)]) == 0
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line(monkeypatch, capfd):
+    class Finder:
+        @staticmethod
+        def find_spec(name, path, target=None):
+            if name == "attngeom.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "attngeom.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == app.EXIT_INTERRUPTED
+    assert capfd.readouterr().err == "attngeom: interrupted\n"
 
 
 def test_markup_in_files_is_text(tmp_path, capfd):

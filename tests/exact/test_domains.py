@@ -176,6 +176,21 @@ def test_rationals_are_read_from_every_form(x):
     assert as_fmpq(float(3)) == as_fmpq(np.int64(3)) == as_fmpq("3.0") == as_fmpq("30e-1") == 3
 
 
+@pytest.mark.parametrize("text", ["7" * 5000 + ".5", "-0." + "3" * 5000, "+.25e-3", "7" * 4400 + "E9999", "1.e2"])
+def test_decimals_of_any_length_are_taken_exactly(text):
+    """Python itself reads no more than 4300 digits."""
+    digits, _, exponent = text.lower().partition("e")
+    whole, _, fraction = digits.partition(".")
+    expected = flint.fmpz((whole + fraction).lstrip("+")) * flint.fmpq(10) ** (int(exponent or 0) - len(fraction))
+    assert as_fmpq(text) == expected
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False))
+def test_decimals_are_taken_exactly(x):
+    value = as_fmpq(str(x))
+    assert Fraction(int(value.p), int(value.q)) == Fraction(x)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_are_taken_exactly(x):
     value = as_fmpq(x)
@@ -183,9 +198,29 @@ def test_floats_are_taken_exactly(x):
 
 
 @pytest.mark.parametrize(
-    "bad", [None, True, [], "", "x", "1/0", "1/-2", "1 /2", "0x1", "1e99999", "9" * 200_000, float("nan"), 1j, b"1"],
+    "bad",
+    [
+        None,
+        True,
+        [],
+        "",
+        "x",
+        ".",
+        "+.",
+        "e1",
+        ".e1",
+        "1/0",
+        "1/-2",
+        "1 /2",
+        "0x1",
+        "1e99999",
+        "9" * 200_000,
+        float("nan"),
+        1j,
+        b"1",
+    ],
     ids=lambda x: repr(x)[:12],
-)  # fmt: skip
+)
 def test_what_is_not_rational_is_refused_in_one_line(bad):
     with pytest.raises(InputError) as caught:
         as_fmpq(bad)

@@ -118,6 +118,15 @@ def test_coefficients_beyond_the_range_of_floats_are_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("value", ["7" * 400, "-1" + "0" * 308, "1e400", 10**400])
+def test_values_beyond_the_range_of_floats_beside_a_float_are_refused(value):
+    """One float makes the whole file one of floats, also the numbers that are written exactly."""
+    record = coefficients_to_json(sample())
+    record["terms"][0]["value"], record["terms"][1]["value"] = 0.5, value
+    with pytest.raises(FormatError, match="overflows"):
+        coefficients_from_json(record)
+
+
 def test_a_short_file_of_many_tokens_is_read_at_once():
     """Millions of zeros of one exact number: made one by one they take half a minute."""
     found = coefficients_from_json(change(["t"], 500) | {"terms": []})

@@ -36,7 +36,49 @@ def zeros(rows: int, columns: int) -> list[list[str]]:
 COUNT = {"method": "count"}
 SYMMETRIES = {"method": "symmetries", "prime": 2147483629, "seed": 0}
 POINT = {"field": "Q", "points": [{"A": [["0"]], "V": [["0"]]}]}
+HEADS = {"heads": 150, "value_width": 1, "kind": "sigmoid"}
+SAMPLES = {"samples": 300, "rows": list(range(300)), "columns": list(range(300)), "support": [[1, 1, 1, 1]]}
+
+
+def unit(place: int, size: int) -> list[list[str]]:
+    row, column = divmod(place, size)
+    return [["1" if (i, j) == (row, column) else "0" for j in range(size)] for i in range(size)]
+
+
+def commutant_certificate(size: int) -> Certificate:
+    """One slice that is the identity: its commutant are all pairs (X, X), whose products with all slices take long."""
+    terms = [{"output": [i, 0], "monomial": [[0, 1], [0, 1], [i, 0]], "value": "1"} for i in range(size)]
+    coefficients = {"format": "attngeom/coefficients", "version": 1, "d": size, "d_out": size, "t": 2, "terms": terms}
+    sizes = {"heads": size, "attention": 1, "value": 1, "coefficients": coefficients}
+    pairs = [{"X": unit(place, size), "Y": unit(place, size)} for place in range(size**2)]
+    places = list(range(size))
+    witness = {"rows": places, "columns": places, "basis": pairs, "argument": {"count": 1}}
+    return Certificate({"kind": "heads", "verdict": "not_realizable", **sizes}, {"commutant": witness}, {})
+
+
+def laws_certificate(heads: int) -> Certificate:
+    point = {"prime": 8388593, "seed": 0, "tokens": 2, "samples": 2 * heads}
+    point |= {"gradients": list(range(heads)), "brackets": [[i, i + 1] for i in range(heads)]}
+    claim = {"kind": "laws", "architecture": {**SMALL, **HEADS, "heads": heads}, "count": 2 * heads}
+    return Certificate(claim, point, {})
+
+
+def learning_certificate(layers: int) -> Certificate:
+    architecture = {**SMALL, "widths": [1] * (layers + 1), "kind": "lightning"}
+    tensors = {f"layers.{i}.{letter}": [["1"]] for i in range(layers) for letter in "QKV"}
+    claim = {"kind": "learning-coefficient", "architecture": architecture, "tensors": tensors}
+    ranks = [[1, 1, 1, None, None, 1]] * layers
+    witness = {"theorem": "B", "ranks": ranks, "prime": 8388593, "seed": 0, "samples": 3000, "tokens": 2}
+    return Certificate({**claim, "lambda": "1", "multiplicity": 1}, witness, {})
+
+
 EXPENSIVE = {
+    "heads of a minor": dimension_certificate(HEADS, SAMPLES, COUNT, 300),
+    "heads of laws": laws_certificate(100),
+    "layers of ranks": learning_certificate(60),
+    "layers of a count": dimension_certificate({"widths": [1] * 220, "kind": "lightning"}, {}, COUNT, 1),
+    "commutant": commutant_certificate(11),
+    "form": layer_certificate({"d": 175}, {"form": {"modulus": None, "V": zeros(1, 175), "B": zeros(175, 175)}}),
     "sums mod 2": dimension_certificate({}, {"prime": 2, "samples": 1000}, COUNT),
     "sums mod 7": dimension_certificate({}, {"prime": 7, "samples": 1000}, COUNT),
     "symmetries": dimension_certificate({"attention": [450], "kind": "lightning"}, {}, SYMMETRIES, 1),
@@ -96,3 +138,21 @@ def test_long_numbers_are_read(digits: int) -> None:
     assert verify(layer_certificate({"terms": terms}, witness, rank=1)).valid
     witness["points"][0]["A"] = [[value[:-1] + "8"]]  # type: ignore[index]
     assert verify(layer_certificate({"terms": terms}, witness, rank=1)).valid is False
+
+
+def test_a_learning_coefficient_of_many_digits_is_refused() -> None:
+    """Python does not write integers of more than 4300 digits, and no theorem gives such a number."""
+    certificate = learning_certificate(1)
+    claim = {**certificate.claim, "lambda": "7" * 5000}
+    found = verify(Certificate(claim, certificate.witness, {}))
+    assert found.valid is False and "64 bits" in found.reason
+
+
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_deep_counts_are_quick(tokens: int) -> None:
+    """Forms on curves of degree 3^20 are counted, not listed, and parts that do not help are not evaluated."""
+    started = time.process_time()
+    widths = [2, *[3] * 60]
+    found = verify(dimension_certificate({"widths": widths, "kind": "lightning", "tokens": tokens}, {}, COUNT, 10))
+    assert found.valid is False and "upper bound" in found.reason
+    assert time.process_time() - started < 2

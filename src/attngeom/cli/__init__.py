@@ -1,5 +1,17 @@
-"""The command line: one module per group of commands; see :mod:`attngeom.cli.app`."""
+"""The command line, one module per command; see :mod:`attngeom.cli.app`."""
 
-from attngeom.cli.app import main
+import sys
 
-__all__ = ["main"]
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point of the ``attngeom`` program; an interrupt while modules are loaded is told in one line, too."""
+    try:
+        from attngeom.cli.app import run
+
+        code = run()
+    except KeyboardInterrupt:
+        print("attngeom: interrupted", file=sys.stderr)
+        code = EXIT_INTERRUPTED
+    sys.exit(code)

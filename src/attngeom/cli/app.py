@@ -24,6 +24,7 @@ import typer
 from typer.main import get_command
 
 import attngeom
+from attngeom.cli import EXIT_INTERRUPTED
 from attngeom.cli.encoding import make_printable
 from attngeom.cli.examples import add_examples
 from attngeom.errors import AttnGeomError
@@ -32,7 +33,6 @@ EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNDECIDED = 3
 EXIT_INTERNAL = 4
-EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
 VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
 """Exit codes of yes, no and cannot be told."""
@@ -210,8 +210,3 @@ def run(arguments: list[str] | None = None) -> int:
         what = f"{type(error).__name__}: {error}"
         return _fail(f"internal error, please report it with the command and its files: {what}", EXIT_INTERNAL)
     return code if isinstance(code, int) else 0
-
-
-def main() -> None:
-    """Entry point of the ``attngeom`` program."""
-    sys.exit(run())

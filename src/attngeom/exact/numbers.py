@@ -40,7 +40,7 @@ def as_fmpq(x: Any) -> fmpq:
 
 _FRACTION = re.compile(r"([+-]?[0-9]+)(?:/([0-9]+))?")
 # The exponent is bounded so that a short hostile string cannot stand for a huge number.
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_DECIMAL = re.compile(r"([+-]?(?=\.?[0-9])[0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?")
 _MAX_DIGITS = 100_000
 
 
@@ -51,7 +51,7 @@ def _parse_fmpq(text: str) -> fmpq:
             numerator, denominator = fmpz(match[1].lstrip("+")), fmpz(match[2] or 1)
             if denominator != 0:
                 return fmpq(numerator, denominator)
-        elif _DECIMAL.fullmatch(text):
-            value = Fraction(text)
-            return fmpq(value.numerator, value.denominator)
+        elif match := _DECIMAL.fullmatch(text):
+            digits, places = match[1].lstrip("+") + match[2], int(match[3] or 0) - len(match[2])
+            return fmpz(digits) * fmpq(10) ** places
     raise InputError(f'entry {text[:40]!r} given; a rational number such as "-3/7" is required')

@@ -31,15 +31,17 @@ def _read_value(value: Any, name: str) -> float | fmpq:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise FormatError(f'{name}: value {str(value)[:40]} found; a number or a string "p/q" is required')
     if not isinstance(value, str):
-        return float(value) if abs(value) < 1e308 else _overflow(value, name)
+        return _as_float(value, name)
     number = as_fmpq(value)
-    if any(mark in value for mark in ".eE"):
-        return float(number) if abs(number) < fmpq(10) ** 308 else _overflow(value, name)
-    return number
+    return _as_float(number, name) if any(mark in value for mark in ".eE") else number
 
 
-def _overflow(value: Any, name: str) -> float:
-    raise FormatError(f"{name}: value {str(value)[:40]} overflows double precision; write it as an exact string")
+def _as_float(value: float | fmpq, name: str) -> float:
+    if not abs(value) < 10**308:
+        raise FormatError(
+            f"{name}: value {str(value)[:40]} overflows double precision; write all values as exact strings"
+        )
+    return float(value)
 
 
 def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficients:
@@ -73,7 +75,8 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
             number = start + int(wrong.argmax())
             _check_term(terms[number], d, d_out, t, f"{name}: term {number}")
         values = np.empty(len(part), dtype=float if is_float else object)
-        values[:] = [x if type(x) is fmpq else _read_value(x, name) for x in part]
+        numbers = (x if type(x) is fmpq else _read_value(x, name) for x in part)
+        values[:] = [_as_float(x, name) for x in numbers] if is_float else list(numbers)
         repeated = found.add(rows, values)
         if repeated is not None:
             raise FormatError(f"{name}: term {start + repeated} repeats an output and monomial; give each once")

@@ -25,6 +25,10 @@ MAX_ELIMINATION = 10**11
 """n⁴ b^(5/4) for the exact rank or determinant of an n×n integer matrix with b bits; measured, about ten seconds."""
 MAX_READS = 3 * 10**5
 """Coefficients that the definition of an invariant reads, one by one."""
+MAX_PRODUCTS = 5 * 10**6
+"""Products of rational numbers, one by one."""
+MAX_MATRIX_PRODUCTS = 2 * 10**7
+"""The same in products of matrices, times the words of 64 bits of a number."""
 MAX_FIELD_PRODUCTS = 4 * 10**5
 """Products of numbers in a cubic field, each a product of polynomials."""
 MAX_PARAMETERS = 10**6
@@ -35,6 +39,10 @@ MAX_SAMPLE_ENTRIES = 2 * 10**7
 """Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at."""
 MAX_JACOBIAN = 10**9
 """Multiplications mod p for a minor of the Jacobian; measured, about ten seconds."""
+HEAD = 6 * 10**4
+"""What the derivatives of one head at one sample take besides their multiplications, counted in these."""
+MAX_CUTS = 10**7
+"""Three places among the layers of a network: where a part starts, is cut and ends."""
 MAX_BLAS_PRODUCTS = 10**11
 """Multiplications mod p in floating point BLAS for the transcript of a matrix-free proof; about ten seconds."""
 MAX_SUMS_PER_RESIDUE = 3

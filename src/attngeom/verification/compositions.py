@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -18,6 +19,7 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.forward import forward
 from attngeom.network.weights import random_weights
+from attngeom.verification.budget import MAX_CUTS, afford
 
 MAX_PARAMETERS = 10**6
 """Larger parts are not evaluated: their group is not subtracted."""
@@ -46,34 +48,35 @@ def bounded_rank(rows: int, columns: int, rank: int) -> int:
 
 def bound_composition(architecture: Architecture, pieces: Sequence[Piece]) -> int:
     """The least of all bounds by cutting the network in two, of the sum over layers, and of all polynomial maps."""
-    if len(pieces) == 1:
-        return min(pieces[0].size, _all_maps(architecture, 0, pieces))
-    return _bound(architecture, pieces, 0, len(pieces), {})
+    count = len(pieces)
+    afford(count**3, MAX_CUTS, "cuts of parts of the network")
+    bounds: dict[tuple[int, int], int] = {}
 
+    @cache
+    def spans(start: int, stop: int) -> bool:
+        part = _part(architecture, pieces[start:stop], start)
+        return part.num_parameters <= MAX_PARAMETERS and outputs_span(part)
 
-def _bound(
-    architecture: Architecture, pieces: Sequence[Piece], start: int, stop: int, known: dict[tuple[int, int], int]
-) -> int:
-    if (start, stop) not in known:
-        part = pieces[start:stop]
-        added = sum(piece.size for piece in part) - sum(piece.shared for piece in part[:-1])
-        best = min(added, _all_maps(architecture, start, part))
-        for cut in range(start + 1, stop):
-            left = _bound(architecture, pieces, start, cut, known)
-            right = _bound(architecture, pieces, cut, stop, known)
-            if pieces[start].parallel and (pieces[start].d, pieces[cut].d) == (2, 3):
-                right = min(right, _on_plane_curve(architecture, cut, pieces[cut:stop], cut - start))
-            with_group = left + right - pieces[cut].d ** 2
-            first = _part(architecture, pieces[start:cut], start)
-            if with_group < best and first.num_parameters <= MAX_PARAMETERS and outputs_span(first):
-                best = with_group
-        known[start, stop] = best
-    return known[start, stop]
+    for length in range(1, count + 1):
+        for start in range(count - length + 1):
+            stop = start + length
+            part = pieces[start:stop]
+            added = sum(piece.size for piece in part) - sum(piece.shared for piece in part[:-1])
+            best = min(added, _all_maps(architecture, start, part))
+            for cut in range(start + 1, stop):
+                right = bounds[cut, stop]
+                if pieces[start].parallel and (pieces[start].d, pieces[cut].d) == (2, 3):
+                    right = min(right, _on_plane_curve(architecture, cut, pieces[cut:stop], cut - start))
+                with_group = bounds[start, cut] + right - pieces[cut].d ** 2
+                if with_group < best and spans(start, cut):
+                    best = with_group
+            bounds[start, stop] = best
+    return bounds[0, count]
 
 
 def _all_maps(architecture: Architecture, start: int, part: Sequence[Piece]) -> int:
     """The dimension of all polynomial maps of this shape, with outputs in as many dimensions as the last heads have."""
-    layer, last, d = architecture.layers[start + len(part) - 1], part[-1], part[0].d
+    layer, last, d = architecture.layer(start + len(part) - 1), part[-1], part[0].d
     degree = 3 ** len(part)
     if part[0].parallel:
         n, k, factor = degree + d - 1, d - 1, 1
@@ -99,8 +102,8 @@ def _with_outputs(layer: LayerShape, last: Piece, rows: int) -> int:
 def _on_plane_curve(architecture: Architecture, start: int, part: Sequence[Piece], depth: int) -> int:
     """Forms in three variables modulo those that vanish on a rational plane curve of degree at most 3^depth."""
     degree, curve = 3 ** len(part), 3**depth
-    forms = sum(k + 1 for k in range(degree + 1)) - sum(k + 1 for k in range(degree - curve + 1))
-    return _with_outputs(architecture.layers[start + len(part) - 1], part[-1], forms)
+    forms = comb(degree + 2, 2) - comb(max(degree - curve, -1) + 2, 2)
+    return _with_outputs(architecture.layer(start + len(part) - 1), part[-1], forms)
 
 
 def _part(architecture: Architecture, part: Sequence[Piece], start: int) -> Architecture:
@@ -110,7 +113,7 @@ def _part(architecture: Architecture, part: Sequence[Piece], start: int) -> Arch
         architecture.attention[start : start + len(part)],
         1 if part[0].parallel else min(architecture.tokens, 2),
         heads=architecture.heads,
-        value_width=architecture.layers[start].value_width,
+        value_width=architecture.layer(start).value_width,
     )
 
 

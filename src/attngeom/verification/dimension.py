@@ -18,6 +18,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights, random_weights
 from attngeom.verification.budget import (
+    HEAD,
     MAX_DIMENSION,
     MAX_JACOBIAN,
     MAX_PARAMETERS,
@@ -125,7 +126,7 @@ def _afford_point(architecture: Architecture, size: int, tokens: int, samples: i
     inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
     afford(size * tokens * max(width, inner), MAX_SAMPLE_ENTRIES, "entries of tangents")
     per_layer = size * tokens * max(width, inner) * (width + tokens)
-    afford(size * layers * heads * per_layer, MAX_JACOBIAN, "multiplications for the minor")
+    afford(size * layers * heads * (HEAD + per_layer), MAX_JACOBIAN, "multiplications for the minor")
 
 
 def read_support(architecture: Architecture, support: Any) -> list[list[Any]]:

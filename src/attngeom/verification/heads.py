@@ -17,7 +17,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients, expand_matrices
-from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
+from attngeom.verification.budget import MAX_MATRIX_PRODUCTS, MAX_SAMPLE_ENTRIES, afford, height
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.layer import check_violated, read_coefficients
 from attngeom.verification.maps import determinant
@@ -229,12 +229,13 @@ def _commutes(X: Array, Y: Array, C: Array) -> bool:
 def _check_complete(basis: Sequence[Pair], C: Array, residues: Array) -> None:
     """The pairs commute, are independent, and there are no more of them: no more than modulo a prime."""
     n, m, S = C.shape
-    for X, Y in basis:
-        require(_commutes(X, Y, C), "a pair of the basis does not commute with the table")
-    field = GF(WORD_PRIME)
+    field, unknowns = GF(WORD_PRIME), n * n + m * m
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
+    words = 1 + (height(flat.ravel()) + height(C.ravel())) // 64
+    products = len(basis) * (n * m * S * (n + m) + len(basis) * unknowns)
+    afford(products * words, MAX_MATRIX_PRODUCTS, "products of rational numbers for the commutant")
     require(rank_mod_p(field.convert(flat), field.p) == len(basis), "the pairs of the basis are not independent mod p")
-    unknowns = n * n + m * m
+    require(all(_commutes(X, Y, C) for X, Y in basis), "a pair of the basis does not commute with the table")
     rng = np.random.default_rng(0)
     counts = (SLICES, S) if S > SLICES else (S,)
     for count in counts:

@@ -17,7 +17,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
-from attngeom.verification.budget import MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, MAX_SYMMETRY_ENTRIES, afford
+from attngeom.verification.budget import HEAD, MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, draw_samples
 from attngeom.verification.jets import JetPoint
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
@@ -115,7 +115,7 @@ def _afford_point(architecture: Architecture, evaluations: int, tokens: int, sam
     inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
     tangents = 2 * parameters * tokens * max(width, inner)
     afford(tangents, MAX_SAMPLE_ENTRIES, "entries of tangents")
-    afford(evaluations * depth * tangents * (width + tokens), MAX_JACOBIAN, "multiplications for the fields")
+    afford(evaluations * depth * (HEAD + tangents * (width + tokens)), MAX_JACOBIAN, "multiplications for the fields")
 
 
 def _symmetric_directions(weights: Weights) -> Array:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
+from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
@@ -30,6 +31,8 @@ from attngeom.verification.reading import (
     show,
 )
 
+MAX_BITS = 64
+"""Of the numerator and the denominator of λ."""
 MAX_DIGITS = 10**9
 Twice = tuple[Fraction, int]
 """(2λ, m)."""
@@ -114,6 +117,8 @@ class LearningClaim:
         for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
             tensors[name] = read_rationals(rows, *shapes[name], name)
         rational = read_rational(claim["lambda"])
+        if height([rational]) > MAX_BITS:
+            raise FormatError(f"lambda {show(claim['lambda'])} found; numbers of at most {MAX_BITS} bits are required")
         value = Fraction(int(rational.p), int(rational.q))
         multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
         return cls(Weights.from_tensors(architecture, tensors, QQ), value, multiplicity)
@@ -181,14 +186,13 @@ def _matrices(head: Head) -> HeadMatrices:
 
 
 def _afford_ranks(weights: Weights) -> None:
-    """Bound all eliminations together, the digits of products of layers, and the comparison of all heads."""
+    """Bound all eliminations together, and the digits of products of layers."""
     architecture = weights.architecture
     heights = [(min(array.shape), height(array.ravel()), array.size) for _, array in weights.tensors()]
     total = sum(size**4 * bits**1.25 for size, bits, _ in heights)
     afford(total, MAX_ELIMINATION, "operations for the ranks of all tensors")
     digits = sum(bits * size for _, bits, size in heights)
     afford(architecture.num_layers * digits, MAX_DIGITS, "bits in products of layers")
-    afford(architecture.heads**2 * architecture.widths[0] ** 2, MAX_DIGITS, "entries to compare heads")
 
 
 def _rank(a: Array) -> int:
@@ -271,12 +275,12 @@ def _softmax_heads(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     architecture = weights.architecture
     require(architecture.kind == "softmax" and architecture.num_layers == 1, "one layer of softmax is required")
     require(architecture.tokens >= 2, "two tokens are required")
-    matrices = [head.attention_matrix(QQ) for head in weights.layers[0]]
-    signs = (1, -1) if architecture.tokens == 2 else (1,)
-    for index, A in enumerate(matrices):
-        require(architecture.tokens > 2 or not QQ.is_zero(A), "two tokens need A_h ≠ 0")
-        for B in matrices[:index]:
-            require(all(not QQ.is_zero(A - sign * B) for sign in signs), "the A_h must differ (t = 2: also in sign)")
+    matrices = set()
+    for head in weights.layers[0]:
+        A = tuple(head.attention_matrix(QQ).ravel())
+        require(architecture.tokens > 2 or any(A), "two tokens need A_h ≠ 0")
+        require(A not in matrices, "the A_h must differ (t = 2: also in sign)")
+        matrices.update([A, tuple(-x for x in A)] if architecture.tokens == 2 else [A])
     return plus(*(plus(A.pair, V.pair) if V.rank else V.pair for A, V in heads))
 
 

@@ -22,6 +22,8 @@ from attngeom.verification.upper_bound import count_upper_bound
 
 MAX_WORK = 3 * 10**9
 """Multiplications mod p; about ten seconds."""
+PRODUCT = 200
+"""What the products of small matrices take besides their multiplications, for one direction of one head."""
 MAX_DIRECTIONS = 3000
 MAX_SAMPLES = 10**5
 CHUNK = 2**20
@@ -150,7 +152,7 @@ def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> Non
     afford(directions, MAX_DIRECTIONS, "directions")
     afford(samples * max(directions, tokens * 2 * width), MAX_SAMPLE_ENTRIES, "entries of a Jacobian")
     afford(directions * width**2, MAX_SAMPLE_ENTRIES, "entries of directions")
-    per_head = directions * tokens * width * (width + tokens)
+    per_head = directions * (PRODUCT + tokens * width * (width + tokens))
     afford(samples * architecture.num_layers * architecture.heads * per_head, MAX_WORK, "multiplications for the ranks")
     generators = sum(x**2 for x in architecture.widths[1:-1]) + architecture.num_layers * architecture.heads
     entries = sum(layer.heads * layer.d_in * (layer.d_in + layer.d_out) for layer in architecture.layers)

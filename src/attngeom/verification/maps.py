@@ -61,12 +61,12 @@ def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
     """A random layer mod 2^61 − 1 with rank A ≤ width, its scaled coefficients computed one by one from (A, V)."""
     rng = np.random.default_rng([seed, d, d_out, width])
 
-    def draw(rows: int, columns: int) -> list[list[nmod]]:
-        return [[nmod(int(x), BIG_PRIME) for x in row] for row in rng.integers(0, BIG_PRIME, (rows, columns))]
+    def draw(rows: int, columns: int) -> nmod_mat:
+        return nmod_mat(rows, columns, rng.integers(0, BIG_PRIME, rows * columns).tolist(), BIG_PRIME)
 
-    K, Q, V = draw(width, d), draw(width, d), draw(d_out, d)
+    K, Q, V = draw(width, d), draw(width, d), draw(d_out, d).tolist()
     zero, half, third = nmod(0, BIG_PRIME), 1 / nmod(2, BIG_PRIME), 1 / nmod(3, BIG_PRIME)
-    A = [[sum((k[l] * q[m] for k, q in zip(K, Q)), start=zero) for m in range(d)] for l in range(d)]
+    A = (K.transpose() * Q).tolist()
 
     def cross(i: int, j: int, n: int, k: int, l: int, m: int) -> nmod:
         return (V[i][k] * A[l][m] + V[i][l] * A[k][m]) * half

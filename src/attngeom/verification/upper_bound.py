@@ -57,7 +57,7 @@ def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
     """The spans, cut to what the next layer can read of them; the output width stays."""
     widths = list(spans)
     for i in reversed(range(1, architecture.num_layers)):
-        layer = architecture.layers[i]
+        layer = architecture.layer(i)
         values = min(layer.d_out if layer.value_width is None else layer.value_width, widths[i], widths[i + 1])
         widths[i] = min(widths[i], layer.heads * (2 * min(layer.attention, widths[i]) + values))
     return [*widths[:-1], architecture.widths[-1]]
@@ -129,7 +129,7 @@ def _hidden_on_planes(architecture: Architecture, i: int, d: int, d_out: int) ->
     G J G = det(G) J leaves det(G) Σ c_gh A_gᵀ J A_h: one condition for J, and one for the symmetric part of each pair
     of different heads, of which at most three are independent.
     """
-    layer = architecture.layers[i]
+    layer = architecture.layer(i)
     H = layer.heads
     if H == 1 or layer.value_width is None or d != 2 or min(layer.value_width, d_out) < 2 or d_out != 2 * H:
         return 0
@@ -141,7 +141,7 @@ def _hidden_from_pairs(architecture: Architecture, i: int, d: int, d_out: int) -
 
     Between the images of two heads: forms that are alternating on the common input directions of both, 2v − d of them.
     """
-    layer = architecture.layers[i]
+    layer = architecture.layer(i)
     if layer.value_width is None:
         return 0
     v = min(layer.value_width, d, d_out)
@@ -156,7 +156,7 @@ def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int
     These are the forms that alternate on each W_h and vanish between them: counted if the W_h form a direct sum, and
     for two heads modulo their intersection.
     """
-    layer = architecture.layers[i]
+    layer = architecture.layer(i)
     if layer.heads == 1 or layer.value_width is None:
         return 0
     v = min(layer.value_width, d, d_out)
@@ -168,7 +168,7 @@ def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int
 
 def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool, hidden: int) -> int:
     """The dimension of the set of maps of one layer, at most; ``hidden`` forms of A have no effect."""
-    layer = architecture.layers[i]
+    layer = architecture.layer(i)
     H, alpha = layer.heads, min(layer.attention, d)
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
     values = bounded_rank(d_out, d, nu)
@@ -213,7 +213,7 @@ def _syzygies(H: int, d: int, d_out: int, alpha: int, lost_A: int, lost_V: int, 
 
 def _spans(architecture: Architecture, i: int, d: int, d_out: int) -> bool:
     """Whether outputs of a generic layer of these sizes span R^d_out; shown at one point mod p by the forward pass."""
-    layer = architecture.layers[i]
+    layer = architecture.layer(i)
     if layer.value_width is None:
         return d_out <= d
     # For H ≤ d rank-one heads A_h = e_h q_hᵀ already reach everything that the O_h V_h allow.
