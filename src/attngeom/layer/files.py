@@ -36,7 +36,7 @@ def _read_value(value: Any, name: str) -> float | fmpq:
     return _as_float(number, name) if any(mark in value for mark in ".eE") else number
 
 
-def _as_float(value: float | fmpq, name: str) -> float:
+def _as_float(value: Any, name: str) -> float:
     if not abs(value) < 10**308:
         raise FormatError(
             f"{name}: value {str(value)[:40]} overflows double precision; write all values as exact strings"
