@@ -30,7 +30,7 @@ def thread():
     """One thread, whose child process is reused from test to test: starting one takes longer than a small sweep."""
     with ThreadPoolExecutor(1) as executor:
         yield executor
-        children_module.kill_children()
+        children_module._anyone.kill()
 
 
 def run(text, path, executor=None, **options):
@@ -142,7 +142,7 @@ def test_progress_reaches_the_total(path, thread):
 def test_children_end_when_their_parent_is_killed():
     script = (
         "from attngeom.atlas import children, Task\n"
-        "child = children._get_child()\n"
+        "child = children.get_child()\n"
         "print(child.process.pid, flush=True)\n"
         "children.run_batch([Task('toy', {}, {'size': 1, 'act': 'hang', 'sleep': 0}).to_line()], None, None)\n"
     )
@@ -169,7 +169,7 @@ def is_running(pid):
 def test_a_batch_survives_the_death_of_an_idle_child():
     line = Task("toy", {}, {"size": 4, "act": "rank", "sleep": 0}).to_line()
     (first,) = run_batch([line], None, None)
-    children_module._get_child().process.kill()
+    children_module.get_child().process.kill()
     (second,) = run_batch([line], None, None)
     assert first["answer"] == second["answer"] == {"rank": 2}
 

@@ -147,33 +147,60 @@ def _failed(reason: str, detail: str, elapsed: float) -> dict[str, Any]:
     return {"reason": reason, "detail": detail[:MAX_DETAIL], "cpu_seconds": elapsed, "seconds": elapsed}
 
 
+class Stopped(Exception):
+    """The crew was stopped: what one of its threads still had to ask is not asked."""
+
+
+class Crew:
+    """The child processes of some threads, which end together."""
+
+    def __init__(self) -> None:
+        self._children: set[Child] = set()
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    def join(self) -> None:
+        """Let the present thread use children of this crew."""
+        _local.crew = self
+
+    def get_child(self) -> Child:
+        """The child of the present thread: the one that it had, if that is alive."""
+        child: Child | None = getattr(_local, "child", None)
+        with self._lock:
+            if self._is_stopped:
+                raise Stopped
+            if child is not None and child.is_alive:
+                return child
+            if child is not None:
+                self._children.discard(child)
+                child.close()
+            _local.child = new = Child()
+            self._children.add(new)
+        return new
+
+    def kill(self) -> None:
+        """Kill all children; threads that wait for them see a crash at once."""
+        with self._lock:
+            for child in self._children:
+                child.kill()
+
+    def stop(self) -> None:
+        """Kill all children for good: no thread starts another one, however much is left of its batch."""
+        with self._lock:
+            self._is_stopped = True
+        self.kill()
+
+
 _local = threading.local()
-_children: set[Child] = set()
-_lock = threading.Lock()
+_anyone = Crew()
+"""Of threads that joined no other crew."""
+atexit.register(_anyone.kill)
 
 
-def _get_child() -> Child:
-    child: Child | None = getattr(_local, "child", None)
-    if child is not None and child.is_alive:
-        return child
-    new = Child()
-    with _lock:
-        if child is not None:
-            _children.discard(child)
-            child.close()
-        _children.add(new)
-    _local.child = new
-    return new
-
-
-def kill_children() -> None:
-    """Kill all child processes of this process; threads that wait for them see a crash at once."""
-    with _lock:
-        for child in _children:
-            child.kill()
-
-
-atexit.register(kill_children)
+def get_child() -> Child:
+    """The child of the present thread."""
+    crew: Crew = getattr(_local, "crew", _anyone)
+    return crew.get_child()
 
 
 def run_batch(lines: list[str], seconds: float | None, megabytes: float | None) -> list[dict[str, Any]]:
@@ -183,10 +210,10 @@ def run_batch(lines: list[str], seconds: float | None, megabytes: float | None) 
 
 
 def _run(line: str, budget: Budget) -> dict[str, Any]:
-    child = _get_child()
+    child = get_child()
     is_used = child.is_used
     outcome = child.ask(line, budget)
     if is_used and outcome.get("reason") in ("memory", "crash"):
         # What earlier tasks left in that process may be to blame: a fresh one decides.
-        outcome = _get_child().ask(line, budget)
+        outcome = get_child().ask(line, budget)
     return outcome

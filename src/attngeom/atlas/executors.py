@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-from attngeom.atlas.children import kill_children
+from attngeom.atlas.children import Crew
 from attngeom.errors import InputError
 
 MAX_WORKERS = 1024
@@ -22,12 +22,13 @@ def local_executor(workers: int) -> Iterator[tuple[Executor, Callable[[], int]]]
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InputError(f"{workers} workers given; 1 to {MAX_WORKERS} are possible")
-    executor = ThreadPoolExecutor(workers, thread_name_prefix="atlas")
+    crew = Crew()
+    executor = ThreadPoolExecutor(workers, thread_name_prefix="atlas", initializer=crew.join)
     try:
         yield executor, lambda: workers
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        kill_children()
+        crew.stop()
         executor.shutdown(wait=True)
 
 
