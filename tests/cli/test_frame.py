@@ -233,6 +233,8 @@ class TestTargets:
         ["dim", "--widths", "1-" + "9" * 40, "--attention", "1"],
         ["dim", "--widths", "2,2", "--attention", "1", "--seed", "-1"],
         ["invariants", "--d", "9" * 30, "--a", "1", "--count"],
+        ["invariants", "--d", "1000", "--a", "1", "--count"],
+        ["invariants", "--d", "2", "--a", "1", "--tokens", "1000"],
         ["implicitize", "--d", "9" * 30, "--a", "1", "--max-degree", "2"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60],

@@ -14,8 +14,13 @@ from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, file_o
 from attngeom.cli.output import print_answer, print_json, table
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.files import write_atomic
+
+MAX_WIDTH = 50
+"""Larger families have counts of thousands of digits."""
+MAX_LISTED = 10**5
+"""Polynomials that are listed."""
 
 
 def invariants_command(
@@ -34,6 +39,11 @@ def invariants_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """List, count or export the polynomial equations that hold on every attention layer."""
+    largest = max(d, d_out, targets or d)
+    if largest > MAX_WIDTH:
+        raise SizeError(
+            f"width {str(largest)[:40]} given; equations are counted and listed for widths up to {MAX_WIDTH}"
+        )
     variety = Variety(d, a, tokens, d_out, targets)
     chosen = families(variety) if family_name is None else (family(variety, family_name),)
     check_choice(form, FORMATS, "format")
@@ -51,10 +61,15 @@ def invariants_command(
 def _print(
     chosen: tuple[Family, ...], form: str, count: bool, index: int | None, limit: int | None, json: bool
 ) -> None:
+    listed = sum(f.count if limit is None else min(f.count, limit) for f in chosen)
     if count:
         _print_counts(chosen, json or form == "json")
     elif index is not None:
         _print_member(chosen[0], index, form, json)
+    elif listed > MAX_LISTED:
+        raise SizeError(
+            f"more than {MAX_LISTED:,} polynomials asked for; give --limit, --family with --index, or --count"
+        )
     elif json:
         print_json({"families": {f.name: {**_summary(f), "members": _members(f, limit)} for f in chosen}})
     else:
