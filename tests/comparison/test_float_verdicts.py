@@ -268,3 +268,7 @@ def test_layer_that_is_seen_between_the_sizes_of_both_layers():
         return Weights(architecture, RR, (given.layers[0], last))
 
     assert verdict(with_scores(1e8), with_scores(1.1e8)) is False
+
+
+def test_gauge_that_is_singular_in_floats_is_no_error():
+    assert verdict(read_weights(DATA / "steep_gauge_a.json"), read_weights(DATA / "steep_gauge_b.safetensors"))

@@ -79,7 +79,7 @@ def least_norm(weights: Weights) -> LeastNorm:
 
 
 def rough_gauge(weights: Weights) -> Symmetry | None:
-    """A group element that leads to about the least norm on the orbit; None if no point of the orbit is least.
+    """A group element that leads to about the least norm on the orbit; None if none is least or floats are too few.
 
     The sweeps are those of :func:`least_norm`, by Gram matrices where these are well conditioned, and in no particular
     basis among those that rotations relate.
@@ -109,7 +109,10 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
                 element = join_scale(element, (f - e) // 2)
                 if difference < NEARLY:
                     element = _lengthened(element)
-                moved = factor.act(element, tensors, RR)
+                try:
+                    moved = factor.act(element, tensors, RR)
+                except (SingularError, RangeError):
+                    return None
             tensors |= moved
             elements[factor] = element @ elements[factor] if factor in elements else element
         if imbalance < ROUGHLY:
