@@ -105,7 +105,7 @@ def _judge(
     if verdict.same is False:
         return _Judgement(verdict, outputs)
     if verdict.same is None and outputs.is_far:
-        return _Judgement(Ruling(False, f"{_seen(outputs, tolerance)}, which is more"), outputs)
+        return _Judgement(_differ(outputs, tolerance), outputs)
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
@@ -117,7 +117,7 @@ def _judge(
     if verdict.same is None and len(X := draw_quiet_inputs(first, second, seed)):
         quiet = judge_outputs(architecture, one, two, X, tolerance, report)
         if quiet.is_far:
-            return _Judgement(Ruling(False, f"{_seen(quiet, tolerance)}, which is more"), quiet)
+            return _Judgement(_differ(quiet, tolerance), quiet)
     is_heard = quiet is None or quiet.excess <= allowed
     fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
     if verdict.same is None and is_heard and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
@@ -125,13 +125,18 @@ def _judge(
         entropy = draw_entropy()
         fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, entropy), tolerance, report)
         if fresh.is_far:
-            return _Judgement(Ruling(False, f"{_seen(fresh, tolerance)}, which is more"), fresh, entropy=entropy)
+            return _Judgement(_differ(fresh, tolerance), fresh, entropy=entropy)
         if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
             verdict = Ruling(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes")
     if verdict.same is None or outputs.excess > allowed:
         reason = verdict.reason if verdict.same is None else ""
         verdict = Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell")
     return _Judgement(verdict, outputs, aligned, entropy=entropy)
+
+
+def _differ(outputs: OutputTest, tolerance: float) -> Ruling:
+    far = f"the outputs differ by {outputs.difference:.1e}, more than the {outputs.noise:.1e}"
+    return Ruling(False, f"{far} that errors of {tolerance:.0e} explain")
 
 
 def _seen(outputs: OutputTest, tolerance: float) -> str:
