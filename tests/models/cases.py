@@ -16,7 +16,19 @@ from attngeom.models.sampling import Sampler
 
 DATA = Path(__file__).parent / "data"
 FAMILIES = sorted(path.name for path in DATA.iterdir() if (path / "config.json").is_file())
-ROTATABLE = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt_oss", "deepseek_v2", "deepseek_v3", "gpt_neox", "gptj")
+ROTATABLE = (
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "phi3",
+    "gpt_oss",
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_biased",
+    "gpt_neox",
+    "gptj",
+)
 
 
 @cache

@@ -199,6 +199,11 @@ def _block_kinds() -> Iterator[Kind]:
     yield Kind(name="latents, eps 0", block=sequential(
         replace(MLA, latent=Latent(query_rank=4, key_rank=3, query_norm=exact, key_norm=exact)), None, RMS
     ))  # fmt: skip
+    biased = Latent(query_rank=4, key_rank=3, query_norm=RMS, key_norm=RMS, bias=True)
+    yield Kind(name="latents with biases", block=sequential(replace(MLA, latent=biased, output_bias=True), GATED, RMS))
+    yield Kind(name="key latent with biases, eps 0", block=sequential(
+        replace(MLA, latent=Latent(query_rank=None, key_rank=3, query_norm=None, key_norm=exact, bias=True)), None, RMS
+    ))  # fmt: skip
     yield Kind(name="latents without norm", block=sequential(
         replace(MLA, latent=Latent(query_rank=4, key_rank=3, query_norm=None, key_norm=None)), None, RMS
     ))  # fmt: skip

@@ -165,6 +165,7 @@ class KindSampler:
             key_rank=key_rank,
             query_norm=None if direct else norms[0],
             key_norm=norms[1],
+            bias=norms[1] is not None and (direct or norms[0] is not None) and self.flip(0.4),
         )
         return GroupedAttention(
             heads=heads,

@@ -339,6 +339,23 @@ def test_tolerance_and_bad_options() -> None:
         compare(model, model, level="odd")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("family", ["llama", "cohere"])
+def test_an_embedding_of_zeros_is_another_function(family: str) -> None:
+    model = reference(family)
+    assert compare(model, changed(model, "model.embed_tokens.weight", np.zeros_like)).same_function is False
+
+
+def test_biases_of_latents_are_seen() -> None:
+    """Each entry counts, of the rotated key too; the tensor is named."""
+    model = reference("deepseek_biased")
+    for name, entry in (("q_a_proj", 3), ("kv_a_proj_with_mqa", 2), ("kv_a_proj_with_mqa", 9), ("o_proj", 0)):
+        tensor = f"model.layers.0.self_attn.{name}.bias"
+        other = changed(model, tensor, lambda b, at=entry: b + 0.01 * (np.arange(len(b)) == at))
+        assert compare(model, other, level="exact").same_function is False
+        found = compare(model, other, level="rounding")
+        assert {blamed for layer in found.layers for blamed, _ in layer.wrong} == {tensor}
+
+
 def test_tied_head_and_its_copy() -> None:
     """A tied model and an untied one whose head is a copy of the embedding are the same function, exactly."""
     model = reference("gemma2")

@@ -181,15 +181,11 @@ def _fix_turned(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     )
 
 
-def _augmented(affine: Affine) -> Array:
-    return np.concatenate([affine.weight, affine.bias[..., None]], axis=-1)
-
-
 def _fix_plain(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     groups, share, a = weights.groups, weights.heads // weights.groups, weights.key.weight.shape[1]
     if not a:
         return weights
-    keys, queries = _augmented(weights.key), _augmented(weights.query)
+    keys, queries = weights.key.rows, weights.query.rows
     new_keys, new_queries = np.empty_like(keys), np.empty_like(queries)
     for g in range(groups):
         heads = slice(g * share, (g + 1) * share)
@@ -204,7 +200,7 @@ def _fix_plain(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
 
 def _fix_values(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     groups, share = weights.groups, weights.heads // weights.groups
-    values = _augmented(weights.value)
+    values = weights.value.rows
     new_values, output = np.empty_like(values), np.empty_like(weights.output)
     d, v = weights.output.shape[1:]
     for g in range(groups):
@@ -220,7 +216,7 @@ def _fix_values(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
 
 def head_sizes(weights: AttentionWeights) -> Array:
     """‖O_h V_g‖ of every head, by Gram matrices."""
-    values = _augmented(weights.value)
+    values = weights.value.rows
     gram = np.repeat(values @ values.transpose(0, 2, 1), weights.heads // weights.groups, axis=0)
     outer = weights.output.transpose(0, 2, 1) @ weights.output
     return np.asarray(np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0)))
@@ -264,10 +260,9 @@ def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
         latent: LatentWeights | None = getattr(weights, name)
         if latent is None:
             continue
-        u = lapack.svd(latent.down.weight, full_matrices=False)[0]
-        if u.shape[1] < u.shape[0]:
-            u = lapack.svd(latent.down.weight, full_matrices=True)[0]
-        u = u * pivot_signs(u.T @ latent.down.weight)
+        rows = latent.down.rows
+        u = lapack.svd(rows, full_matrices=rows.shape[1] < rows.shape[0])[0]
+        u = u * pivot_signs(u.T @ rows)
         changes[name] = replace(latent, down=latent.down.then(u.T))
         for reader in readers:
             affine: Affine = getattr(weights, reader)

@@ -74,7 +74,10 @@ class Input:
 
 
 class LatentInput(Input):
-    """What readers of a latent see of the stream: gain ∘ down(γ ∘ x), a composite map without constants."""
+    """What readers of a latent see: gain ∘ down(γ ∘ x, t), t being what the constant of the map is multiplied by.
+
+    A norm follows the map, so that its constant is a column like the others: the composite has no constant.
+    """
 
     def __init__(self, source: Input, latent: LatentWeights) -> None:
         self.vectors, self.width = source.vectors, source.width
@@ -83,7 +86,8 @@ class LatentInput(Input):
         self.shift = np.zeros(len(latent.gain), dtype=object)
 
     def down(self, name: str) -> Array:
-        return np.asarray(apply(self.latent.down.weight, [self.source.probe(name)])[:, 0])
+        constant, value = self.source.read(self.latent.down, name).T
+        return np.asarray((value + constant * self.vectors.get(f"{name}, constant", 1)) % P)
 
     def probe(self, name: str) -> Array:
         return np.asarray(self.own * self.down(name) % P)

@@ -27,6 +27,11 @@ class Affine:
     def linear(cls, weight: Array) -> Affine:
         return cls(weight, np.zeros(weight.shape[:-1], weight.dtype))
 
+    @property
+    def rows(self) -> Array:
+        """(weight | bias), the bias as a last column."""
+        return np.concatenate([self.weight, self.bias[..., None]], axis=-1)
+
     def __call__(self, x: Array) -> Array:
         """Values at the columns of x (in, t): (…, out, t)."""
         values: Array = self.weight @ x + self.bias[..., None]

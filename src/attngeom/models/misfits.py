@@ -251,6 +251,7 @@ def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeigh
         add(f"{prefix}key_bias", _bias_side(a, b, "key"), np.maximum(PLAIN, growth["key"]))
     else:
         add(f"{prefix}turned_key", relative(a.turned_key.weight, b.turned_key.weight))
+        add(f"{prefix}turned_key_bias", _shared(a.turned_key.bias, b.turned_key.bias))
         add(f"{prefix}key", relative(a.key.weight, b.key.weight), growth["key"])
     add(f"{prefix}query_bias", _bias_side(a, b, "query"), np.maximum(PLAIN, growth["query"]))
     add(f"{prefix}value", relative(a.value.weight, b.value.weight), growth["value"])
@@ -262,7 +263,9 @@ def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeigh
             add(f"{prefix}{name}", relative(getattr(a, name), getattr(b, name)))
     for name in ("query_latent", "key_latent"):
         if getattr(a, name) is not None:
-            add(f"{prefix}{name}", _whole(getattr(a, name).down.weight, getattr(b, name).down.weight))
+            one, other = getattr(a, name).down, getattr(b, name).down
+            add(f"{prefix}{name}", _whole(one.weight, other.weight))
+            add(f"{prefix}{name}_bias", _whole(one.bias, other.bias))
 
 
 def _side(measure, a: AttentionWeights, b: AttentionWeights, side: str) -> Array:  # type: ignore[no-untyped-def]

@@ -92,7 +92,7 @@ def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
     attention = block.cross if norm.startswith("cross") else block.attention
     assert attention is not None
     if attention.latent is not None:
-        return False
+        return attention.latent.bias and reader in ("latent", "turned_key")
     flags = {"query": attention.query_bias, "key": attention.key_bias, "value": attention.value_bias}
     return flags[reader.removeprefix("turned_")]
 

@@ -51,7 +51,7 @@ def _stream_tables(view: ModelView) -> Array:
     """Rows that turn with the stream: the embedding, and the head with the final norm folded in, of equal weight."""
     head = view.head()
     tables = [view.embedding()] if head is None else [view.embedding(), head.weight]
-    return np.concatenate([np.asarray(table, dtype=np.float64) / np.linalg.norm(table) for table in tables])
+    return np.concatenate([np.asarray(table, dtype=np.float64) / (np.linalg.norm(table) or 1.0) for table in tables])
 
 
 def residual_rotation(one: Model, other: Model) -> Array:

@@ -75,18 +75,22 @@ class Latent(Checked):
     """Multi-head latent attention: keys and values from a normalised latent of ``key_rank``, queries of ``query_rank``.
 
     ``query_rank`` None: queries are read from the residual stream directly. The rotated part of the key is one vector
-    for all heads, read from the stream. Norms are over the latents; None: the latent is not normalised.
+    for all heads, read from the stream. Norms are over the latents; None: the latent is not normalised. ``bias``: of
+    the maps from the stream to the latents and to the rotated key.
     """
 
     query_rank: int | None
     key_rank: int
     query_norm: Norm | None
     key_norm: Norm | None
+    bias: bool = False
 
     def check(self) -> None:
         require(self.key_rank > 0, "key_rank 0 given; a positive rank is required")
         require(self.query_rank is None or self.query_rank > 0, "query_rank 0 given; a positive rank or null is needed")
         require(self.query_rank is not None or self.query_norm is None, "a query_norm without query_rank given")
+        normed = self.key_norm is not None and (self.query_rank is None or self.query_norm is not None)
+        require(normed or not self.bias, "a bias of a latent without norm given; a norm or no bias is required")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +158,14 @@ class GroupedAttention(Checked):
         output = heads * v * width + width * self.output_bias
         if self.latent is not None:
             r_q, r_k = self.latent.query_rank, self.latent.key_rank
-            query = heads * a * (width if r_q is None else r_q) + (0 if r_q is None else r_q * width)
+            bias = self.latent.bias
+            query = heads * a * (width if r_q is None else r_q) + (0 if r_q is None else r_q * (width + bias))
             norms = sum(
                 norm.parameters(rank or 0)
                 for norm, rank in ((self.latent.query_norm, r_q), (self.latent.key_norm, r_k))
                 if norm is not None
             )
-            return query + (r_k + self.rotated) * source + heads * (self.unrotated + v) * r_k + norms + output
+            return query + (r_k + self.rotated) * (source + bias) + heads * (self.unrotated + v) * r_k + norms + output
         query = heads * a * (width + self.query_bias)
         key_value = groups * a * (source + self.key_bias) + groups * v * (source + self.value_bias)
         gains = 0

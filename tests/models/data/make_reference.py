@@ -130,6 +130,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
                                        "mscale_all_dim": 0.7, "beta_fast": 32, "beta_slow": 1,
                                        "original_max_position_embeddings": 16}},
     ),
+    "deepseek_biased": ("DeepseekV3ForCausalLM", {**LATENT, "num_hidden_layers": 1, "attention_bias": True}),
     "t5": (
         "T5ForConditionalGeneration",
         {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 3,

@@ -44,12 +44,12 @@ LATENT_NORM = Norm(kind="rms", eps=1e-6)
 
 
 def _attention(config: Config, layout: Layout) -> GroupedAttention:
-    config.refuse("attention_bias", False)
     heads, plain, turned = (
         config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
     )
     config.refuse("head_dim", turned)
     query_rank = config.optional_integer("q_lora_rank")
+    bias = config.flag("attention_bias", default=False)
     scale = (plain + turned) ** -0.5
     rope = config.raw("rope_parameters", "rope_scaling") or {}
     if isinstance(rope, dict) and (rope.get("rope_type") or rope.get("type") or "default") != "default":
@@ -58,10 +58,11 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
             scale *= yarn_scale(as_number(rope.get("factor", 1.0), "factor"), every) ** 2
     return GroupedAttention(
         heads=heads, groups=heads, head_dim=plain + turned, value_dim=config.integer("v_head_dim"), scale=scale,
-        causal=True, rotary=config.rotary(turned, layout),
+        causal=True, rotary=config.rotary(turned, layout), output_bias=bias,
         latent=Latent(
             query_rank=query_rank, key_rank=config.integer("kv_lora_rank"),
             query_norm=None if query_rank is None else LATENT_NORM, key_norm=LATENT_NORM,
+            bias=bias,
         ),
     )  # fmt: skip
 

@@ -127,15 +127,16 @@ def _read_latent(spec: GroupedAttention, layout: AttentionLayout, width: int, lo
     heads, v, r, plain = spec.heads, spec.value_dim, spec.rotated, spec.unrotated
     rank, query_rank = spec.latent.key_rank, spec.latent.query_rank
     rows = pair_rows(spec, rotated_last=True)
-    down = load(f"{layout.key_down}.weight", (rank + r, width))
-    key_latent = LatentWeights(Affine.linear(down[:rank]), load(f"{layout.key_norm}.weight", (rank,)))
+    down = read_linear(load, layout.key_down, rank + r, width, spec.latent.bias, False)
+    key_latent = LatentWeights(down.pick(np.arange(rank)), load(f"{layout.key_norm}.weight", (rank,)))
     first, second, _ = rows
-    turned_key = Affine.linear((down[rank + first - plain] + 1j * down[rank + second - plain])[None])
+    real, imag = down.pick(rank + first - plain), down.pick(rank + second - plain)
+    turned_key = Affine((real.weight + 1j * imag.weight)[None], (real.bias + 1j * imag.bias)[None])
     query_latent = None
     if query_rank is None:
         query = load(f"{layout.query}.weight", (heads * spec.head_dim, width))
     else:
-        query_down = Affine.linear(load(f"{layout.query_down}.weight", (query_rank, width)))
+        query_down = read_linear(load, layout.query_down, query_rank, width, spec.latent.bias, False)
         query_latent = LatentWeights(query_down, load(f"{layout.query_norm}.weight", (query_rank,)))
         query = load(f"{layout.fused}.weight", (heads * spec.head_dim, query_rank))
     turned_query, plain_query = _turn(split_heads(Affine.linear(query), heads), rows)
@@ -149,23 +150,24 @@ def _read_latent(spec: GroupedAttention, layout: AttentionLayout, width: int, lo
 
 
 def _write_latent(spec: GroupedAttention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:
-    assert weights.key_latent is not None
+    assert weights.key_latent is not None and spec.latent is not None
     rows = pair_rows(spec, rotated_last=True)
     first, second, _ = rows
-    turned = np.zeros((spec.rotated, weights.turned_key.weight.shape[-1]))
-    turned[first - spec.unrotated] = weights.turned_key.weight[0].real
-    turned[second - spec.unrotated] = weights.turned_key.weight[0].imag
+    down, key = weights.key_latent.down, weights.turned_key
+    order = np.argsort(np.concatenate([first, second]))
+    weight = np.concatenate([down.weight, np.concatenate([key.weight[0].real, key.weight[0].imag])[order]])
+    bias = np.concatenate([down.bias, np.concatenate([key.bias[0].real, key.bias[0].imag])[order]])
     query = join_heads(_unturn(weights.turned_query, weights.query, rows)).weight
     both = np.concatenate([weights.key.weight, weights.value.weight], axis=1)
     tensors = {
-        f"{layout.key_down}.weight": np.concatenate([weights.key_latent.down.weight, turned]),
         f"{layout.key_norm}.weight": weights.key_latent.gain,
         f"{layout.value}.weight": both.reshape(-1, both.shape[-1]),
     }
+    tensors |= store_linear(layout.key_down, Affine(weight, bias), spec.latent.bias, False)
     if weights.query_latent is None:
         tensors[f"{layout.query}.weight"] = query
     else:
-        tensors[f"{layout.query_down}.weight"] = weights.query_latent.down.weight
+        tensors |= store_linear(layout.query_down, weights.query_latent.down, spec.latent.bias, False)
         tensors[f"{layout.query_norm}.weight"] = weights.query_latent.gain
         tensors[f"{layout.fused}.weight"] = query
     return tensors | _store_output(spec, layout, weights)

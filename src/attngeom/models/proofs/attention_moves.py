@@ -315,16 +315,17 @@ class AttentionMoves:
         """O(r) of each latent (GL(r) without norm), gains moved into the matrices that read it, scale if eps = 0."""
         for part, norm, readers in self._latent_parts(latent):
             name = self.weight(part)
-            down = self.point[name]
-            rank = len(down)
+            maps = [tensor for tensor in (name, f"{name}_bias") if tensor in self.point]
+            rank = len(self.point[name])
             has_gain = norm is not None and norm.gain
             gain = self.point[f"{name}.gain"] if has_gain else np.ones(rank, np.int64)
             for i, j in combinations(range(rank), 2) if norm is not None else product(range(rank), repeat=2):
-                change = self.moves.zeros(name)
-                change[i] = down[j]
-                if norm is not None:
-                    change[j] = -down[i]
-                moved: dict[str, Array] = {name: change}
+                moved: dict[str, Array] = {}
+                for tensor in maps:
+                    moved[tensor] = self.moves.zeros(tensor)
+                    moved[tensor][i] = self.point[tensor][j]
+                    if norm is not None:
+                        moved[tensor][j] = -self.point[tensor][i]
                 for reader in readers:
                     moved[reader] = self._counter(reader, gain, i, j, norm is not None)
                 self.moves.add(moved)
@@ -333,7 +334,7 @@ class AttentionMoves:
                 scaled = {reader: -self.point[reader] * unit for reader in readers}
                 self.moves.add({f"{name}.gain": gain * unit} | scaled)
             if norm is not None and norm.eps == 0:
-                self.moves.add({name: down})
+                self.moves.add({tensor: self.point[tensor] for tensor in maps})
 
     def _counter(self, reader: str, gain: Array, i: int, j: int, orthogonal: bool) -> Array:
         """The change of W with W diag(gain) n moved against n_i += ε n_j (and n_j −= ε n_i)."""

@@ -133,7 +133,7 @@ class BlockFunction:
     def queries(self, name: str, attention: GroupedAttention, u: Dual) -> Dual:
         """Shape (samples, heads, head_dim), before rotation."""
         if attention.latent is not None and attention.latent.query_rank is not None:
-            u = self.point.linear(f"{name}.query_latent", u, "rl,sl->sr")
+            u = self.point.add(f"{name}.query_latent_bias", self.point.linear(f"{name}.query_latent", u, "rl,sl->sr"))
             u = self.normalise(f"{name}.query_latent", attention.latent.query_norm, u)
         found = self.point.add(f"{name}.query_bias", self.point.linear(f"{name}.query", u, "hal,sl->sha"))
         return self._normalised(f"{name}.query_gain", attention, found)
@@ -144,13 +144,13 @@ class BlockFunction:
             keys = self.point.add(f"{name}.key_bias", self.point.linear(f"{name}.key", u, "gal,stl->stga"))
             values = self.point.add(f"{name}.value_bias", self.point.linear(f"{name}.value", u, "gvl,stl->stgv"))
             return self._normalised(f"{name}.key_gain", attention, keys), values
-        latent = self.point.linear(f"{name}.key_latent", u, "rl,stl->str")
+        latent = self.point.add(f"{name}.key_latent_bias", self.point.linear(f"{name}.key_latent", u, "rl,stl->str"))
         latent = self.normalise(f"{name}.key_latent", attention.latent.key_norm, latent)
         keys = self.point.linear(f"{name}.key", latent, "gal,stl->stga")
         values = self.point.linear(f"{name}.value", latent, "gvl,stl->stgv")
         if not attention.rotated:
             return keys, values
-        turned = self.point.linear(f"{name}.key_turned", u, "gal,stl->stga")
+        turned = self.point.add(f"{name}.key_turned_bias", self.point.linear(f"{name}.key_turned", u, "gal,stl->stga"))
         shared = [turned] * attention.heads
         stacked = Dual(
             np.concatenate([part.value for part in shared], axis=2),

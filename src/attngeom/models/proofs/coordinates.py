@@ -29,6 +29,10 @@ def norm_shapes(name: str, norm: Norm | None, width: int) -> dict[str, tuple[int
     return found
 
 
+def _with_bias(name: str, shape: tuple[int, ...], bias: bool) -> dict[str, tuple[int, ...]]:
+    return {name: shape} | ({f"{name}_bias": shape[:-1]} if bias else {})
+
+
 def attention_shapes(name: str, attention: GroupedAttention, width: int) -> dict[str, tuple[int, ...]]:
     heads, groups, a, v = attention.heads, attention.groups, attention.head_dim, attention.value_dim
     found: dict[str, tuple[int, ...]] = {}
@@ -42,13 +46,13 @@ def attention_shapes(name: str, attention: GroupedAttention, width: int) -> dict
         latent, plain, turned = attention.latent, attention.unrotated, attention.rotated
         rank = latent.query_rank
         if rank is not None:
-            found[f"{name}.query_latent"] = (rank, width)
+            found |= _with_bias(f"{name}.query_latent", (rank, width), latent.bias)
             found |= norm_shapes(f"{name}.query_latent", latent.query_norm, rank)
         found[f"{name}.query"] = (heads, a, rank or width)
-        found[f"{name}.key_latent"] = (latent.key_rank, width)
+        found |= _with_bias(f"{name}.key_latent", (latent.key_rank, width), latent.bias)
         found |= norm_shapes(f"{name}.key_latent", latent.key_norm, latent.key_rank)
         if turned:
-            found[f"{name}.key_turned"] = (1, turned, width)
+            found |= _with_bias(f"{name}.key_turned", (1, turned, width), latent.bias)
         found |= {f"{name}.key": (heads, plain, latent.key_rank), f"{name}.value": (heads, v, latent.key_rank)}
     if attention.qk_norm is not None and attention.qk_norm.norm.gain:
         shared = attention.qk_norm.scope == "per_head"

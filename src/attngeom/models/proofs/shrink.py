@@ -10,7 +10,6 @@ from attngeom.models.specification import (
     MLP,
     Experts,
     GroupedAttention,
-    Latent,
     Norms,
     Rotary,
     Stack,
@@ -90,12 +89,7 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
     if latent is not None:
         shared, groups, value_dim = 1, min(attention.heads, 2), min(attention.value_dim, 2)
         query_rank = None if latent.query_rank is None else min(latent.query_rank, 4)
-        latent = Latent(
-            query_rank=query_rank,
-            key_rank=min(latent.key_rank, 3),
-            query_norm=latent.query_norm,
-            key_norm=latent.key_norm,
-        )
+        latent = replace(latent, query_rank=query_rank, key_rank=min(latent.key_rank, 3))
     return replace(
         attention,
         heads=shared * groups,

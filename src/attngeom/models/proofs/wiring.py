@@ -33,9 +33,11 @@ def _attention_readers(name: str, attention: GroupedAttention) -> tuple[Matrices
     if attention.latent is not None:
         queries = "query" if attention.latent.query_rank is None else "query_latent"
         sources = ["key_latent", *(["key_turned"] if attention.rotated else [])]
-        return [(f"{name}.{queries}", "")], [(f"{name}.{part}", "") for part in sources]
-    first = [(f"{name}.query", f"{name}.query_bias")]
-    return first, [(f"{name}.{part}", f"{name}.{part}_bias") for part in ("key", "value")]
+    else:
+        queries, sources = "query", ["key", "value"]
+    return [(f"{name}.{queries}", f"{name}.{queries}_bias")], [
+        (f"{name}.{part}", f"{name}.{part}_bias") for part in sources
+    ]
 
 
 def writers_of(name: str, part: GroupedAttention | MLP | Experts, point: ResiduePoint) -> list[str]:
