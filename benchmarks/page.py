@@ -206,7 +206,7 @@ def heading(runs: list[Run]) -> list[str]:
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
     )
     return [
-        f"{which} in one run on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
+        f"{which}, each script in a process of its own, on {time.strftime('%Y-%m-%d')}: {machine}. One thread each.",
         "A ratio above 1 says how many times what we take a peer takes; peers that are not installed are left out."
         " The limit is what this core allows: the time of a float64 matrix product of the same work or of one pass over"
         " the bytes that must be read, or the memory of the output.",
