@@ -175,6 +175,28 @@ def cells(table: Table) -> tuple[list[str], list[list[str]]]:
     return heads, rows
 
 
+def text_of(table: Table) -> list[str]:
+    """The table in Markdown; one that is too wide has a row for each value instead of a column."""
+    heads, rows = cells(table)
+    lines = _lines(heads, rows)
+    if max(map(len, lines)) <= WIDTH:
+        return lines
+    values = []
+    for row in table.rows:
+        for who in table.people:
+            ratio = None if who == OURS else table.ratio(row, who)
+            if row.values.get(who) is not None:
+                values.append([row.case, who, number(row.values[who]), "" if ratio is None else f"{ratio:.3g}×"])
+    for who in table.people:
+        if (exponent := table.exponent(who)) is not None:
+            values.append(["grows like size to the power", who, f"{exponent:.2f}", ""])
+    return _lines(["case", "who", table.unit, "ratio"], values)
+
+
+def _lines(heads: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
 def draw(table: Table) -> bytes | None:
     """A logarithmic plot against the size, if there are sizes to plot."""
     if sum(1 for row in table.rows if row.size) < FEWEST:
@@ -229,9 +251,7 @@ def markdown(runs: list[Run], pictures: dict[tuple[str, str], str]) -> str:
         if run.code:
             lines += [textwrap.fill(f"**{failed(run)}**", WIDTH), ""]
         for table in tables(run.records):
-            heads, rows = cells(table)
-            lines += [f"### {table.title}", "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-            lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
+            lines += [f"### {table.title}", "", *text_of(table), ""]
             picture = pictures.get((run.name, table.title))
             lines += [f"![{table.title}]({picture})", ""] if picture else []
     return "\n".join(lines).rstrip() + "\n"
