@@ -46,12 +46,13 @@ class Affine:
         return Affine(self.weight * factors[..., None], self.bias * factors)
 
     def after_norm(self, gain: Array, shift: Array) -> Affine:
-        """The same map read from n where u = gain ∘ n + shift was read."""
+        """The same map read from n where u = gain ∘ n + shift was read; heads come to lie one after the other."""
         constant = self.weight @ shift if np.any(shift) else 0.0
-        return Affine(self.weight * gain, self.bias + constant)
+        weight = np.multiply(self.weight, gain, order="C" if self.weight.ndim > 2 else "K")
+        return Affine(weight, self.bias + constant)
 
-    def pick(self, order: Array) -> Affine:
-        """Entries of the first axis in the given order."""
+    def pick(self, order: Array | slice) -> Affine:
+        """Entries of the first axis in the given order; a slice copies nothing."""
         return Affine(self.weight[order], self.bias[order])
 
 

@@ -355,11 +355,13 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
         sizes = np.repeat(_norms(spread), before.heads // before.groups) * _norms(before.output)
         total = float(np.hypot(np.linalg.norm(sizes), np.linalg.norm(before.output_bias)))
         note(f"{prefix}output_bias", total, _size(left.output_bias))
-        note(f"{prefix}output", _size(before.output), _size(left.output))
+        if left.output is not before.output:
+            note(f"{prefix}output", _size(before.output), _size(left.output))
         if isinstance(stored.mlp, MLPWeights) and isinstance(folded.mlp, MLPWeights):
             whole = float(np.hypot(total, np.linalg.norm(stored.mlp.down_bias)))
             note("down_bias", whole, _size(folded.mlp.down_bias))
-            note("down", _size(stored.mlp.down), _size(folded.mlp.down))
+            if folded.mlp.down is not stored.mlp.down:
+                note("down", _size(stored.mlp.down), _size(folded.mlp.down))
             if "attention.stream" in stored.norms:
                 shift, up = stored.norms["attention.stream"].bias, stored.mlp.up
                 note("up", _size(up.weight), _size(folded.mlp.up.weight))

@@ -33,6 +33,8 @@ from attngeom.models.symmetry import (
 )
 
 SINGULAR = 1e13
+WELL = 1e3
+"""Conditions of Gram matrices: up to the second, least squares by them lose no more than rounding is granted."""
 SMALL = 1e-300
 
 
@@ -102,14 +104,17 @@ def _map_rows(goal: Array, rows: Array) -> Array:
     gram = rows @ rows.transpose(0, 2, 1)
     found = np.empty_like(gram)
     # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
-    regular = np.asarray(lapack.cond_one(gram) < SINGULAR)
+    conditions = lapack.cond_one(gram)
+    regular = np.asarray(conditions < SINGULAR)
     if regular.any():
-        # Least squares by the Gram matrix, then one step of refinement for the digits it loses.
         own, wanted = (rows, goal) if regular.all() else (rows[regular], goal[regular])
         inverse = lapack.inv(gram[regular])
         first = (wanted @ own.transpose(0, 2, 1)) @ inverse
-        found[regular] = first + (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
-        regular[regular] = lapack.cond_one(found[regular]) < SINGULAR
+        if conditions[regular].max() > WELL:
+            # Least squares by the Gram matrix lost digits: one step of refinement.
+            first += (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
+        found[regular] = first
+        regular[regular] = lapack.cond_one(first) < SINGULAR
     for g in np.flatnonzero(~regular):
         solution = lapack.lstsq(rows[g].T, goal[g].T).T
         usable = lapack.matrix_rank(solution) == len(solution)

@@ -11,6 +11,8 @@ from attngeom.models.layout.linear import join_heads, read_linear, split_heads, 
 from attngeom.models.layout.tables import AttentionLayout, Load
 from attngeom.models.specification import GroupedAttention
 
+Rows = Array | slice
+
 
 def pair_rows(attention: GroupedAttention, rotated_last: bool = False) -> tuple[Array, Array, Array]:
     """Rows of a head that are first and second in the rotated pairs, and the rows that are not rotated."""
@@ -27,6 +29,8 @@ def _turn(affine: Affine, rows: tuple[Array, Array, Array]) -> tuple[Affine, Aff
     first, second, plain = rows
     weight = affine.weight[:, first] + 1j * affine.weight[:, second]
     turned = Affine(weight, affine.bias[:, first] + 1j * affine.bias[:, second])
+    if not len(first):
+        return turned, affine  # all rows are plain: no copy
     return turned, Affine(affine.weight[:, plain], affine.bias[:, plain])
 
 
@@ -77,14 +81,12 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     )  # fmt: skip
 
 
-def _fused_rows(spec: GroupedAttention, packing: str) -> tuple[Array, Array, Array]:
+def _fused_rows(spec: GroupedAttention, packing: str) -> tuple[Rows, Rows, Rows]:
     """Rows of q, k, v in a fused projection."""
     heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
-    every = np.arange(heads * a + groups * (a + v))
     if packing == "stacked":
-        q, k, v_rows = np.split(every, [heads * a, (heads + groups) * a])
-        return q, k, v_rows
-    share = every.reshape(groups, heads // groups + 2, a)
+        return slice(heads * a), slice(heads * a, (heads + groups) * a), slice((heads + groups) * a, None)
+    share = np.arange(heads * a + groups * (a + v)).reshape(groups, heads // groups + 2, a)
     return share[:, :-2].reshape(-1), share[:, -2].reshape(-1), share[:, -1].reshape(-1)
 
 
