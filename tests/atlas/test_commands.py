@@ -97,8 +97,8 @@ def test_merge_adds_each_fact_once_and_reports_contradictions(finished, tmp_path
         merged = json.loads(capsys.readouterr().out)
         assert (merged["new"], merged["facts"]) == (new, report["facts"])
     with FactStore(store, read_only=True) as opened, FactStore(tmp_path / "wrong.db") as wrong:
-        fact = next(opened.facts())
-        wrong.add([replace(fact, result=replace(fact.result, answer={"dimension": -1}))])
+        fact = next(opened.facts("dimension"))
+        wrong.add([replace(fact, result=replace(fact.result, answer={**fact.result.answer, "dimension": 99}))])
     assert run_program(["atlas", "merge", str(tmp_path / "wrong.db"), "--store", str(other)]) == 1
     assert "1 contradictions" in capsys.readouterr().out
 

@@ -11,7 +11,8 @@ from contextlib import closing, suppress
 
 import pytest
 
-from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
+from attngeom.atlas.rows import make_line
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.summary import summary_tables
 from attngeom.cli.app import run
@@ -303,6 +304,39 @@ def test_altered_texts_are_one_line(tmp_path, column, capfd):
     for command in (["show"], ["show", "--failures"], ["summary"], ["verify", "--workers", "1"]):
         assert run(["atlas", *command, "--store", str(path)]) in (0, 1, 2)
         assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_row_whose_texts_are_not_canonical_is_refused(path):
+    """Its key and its digest match, but a reader who asks for the task by its key would find another row, or none."""
+    fact = make_fact(1)
+    with FactStore(path) as store:
+        store.add([fact])
+    network = '{"attention": [1], "widths": [1, 1]}'
+    line = make_line("toy", network, canonical_json(fact.task.parameters), 3)
+    r = fact.result
+    sealed = seal(line, canonical_json(r.answer), r.evidence, r.prime, canonical_json(r.certificate), fact.version)
+    edit(path, "UPDATE facts SET architecture = ?, key = ?, digest = ?", network, sha256(line), sealed)
+    with FactStore(path, read_only=True) as store, pytest.raises(FormatError, match="does not match"):
+        list(store.facts())
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON facts BEGIN UPDATE facts SET evidence = 'proven'; END",),
+        ("ALTER TABLE facts RENAME TO hidden", "CREATE VIEW facts AS SELECT * FROM hidden"),
+        ("ALTER TABLE facts RENAME TO old", "CREATE TABLE facts AS SELECT * FROM old UNION ALL SELECT * FROM old"),
+        ("DROP TABLE failures",),
+    ],
+)
+def test_other_tables_than_those_of_a_store_are_refused(path, statements):
+    with FactStore(path) as store:
+        store.add([make_fact(1)])
+    for statement in statements:
+        edit(path, statement)
+    for read_only in (True, False):
+        with pytest.raises(FormatError, match="has other tables"):
+            FactStore(path, read_only)
 
 
 def test_a_store_that_no_log_can_be_made_for_is_read(tmp_path, monkeypatch):

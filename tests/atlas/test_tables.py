@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from attngeom.atlas.ideals import Ideal, IdealWeight
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import RowCondition, export, flatten, select, to_csv, to_markdown
-from attngeom.errors import InputError
+from attngeom.errors import FormatError, InputError
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.verification.verdicts import Probable, Verdict
 
 
 def make_fact(width, dimension, kind="lightning", evidence="proven"):
@@ -136,12 +139,9 @@ def forged(fact, **changes):
         {"dimension": 999, "lower_bound": 999, "upper_bound": 999},
         {"num_parameters": 999},
         {"fiber": {"scale": 5}},
-        {"fiber": None},
         {"lower_bound": None},
         {"dimension": None, "lower_bound": None, "upper_bound": None},
         {"formula": {"value": 999, "applies": True}},
-        {"formula": 3},
-        {"more": 1},
     ],
 )
 @pytest.mark.parametrize("with_certificate", [True, False])
@@ -151,6 +151,37 @@ def test_recheck_finds_forged_answers(tmp_path, certified, changes, with_certifi
         fact = replace(fact, result=replace(fact.result, certificate=None))
     with FactStore(tmp_path / "forged.db") as store:
         store.add([fact])
+        assert recheck(store).valid is False
+
+
+@pytest.mark.parametrize(
+    "changes", [{"fiber": None}, {"fiber": {"scale": -1}}, {"formula": 3}, {"more": 1}, {"dimension": True}]
+)
+def test_answers_that_are_none_to_their_question_are_not_read(tmp_path, certified, changes):
+    with FactStore(tmp_path / "forged.db") as store:
+        store.add([forged(certified[1][0], **changes)])
+        with pytest.raises(FormatError, match="does not match its digest or question"):
+            list(store.facts())
+
+
+def test_a_certificate_that_may_err_is_no_proof(tmp_path, certified, monkeypatch):
+    """The evidence "proven" beside a transcript, which leaves a probability of error."""
+    monkeypatch.setattr("attngeom.atlas.recheck.verify", lambda _: Verdict.accepted("a claim", Probable("likely")))
+    with FactStore(tmp_path / "likely.db") as store:
+        store.add(certified[1][:1])
+        found = recheck(store)
+    assert found.valid is None and "leaves a probability of error" in found.unchecked[0][1]
+
+
+def test_a_flag_that_claims_a_proof_is_computed_again(tmp_path):
+    """The sum takes over what its parts call proven, whatever their evidence says."""
+    table = {"d": 2, "a": 1, "degrees": 1}
+    (part,), (total,) = (list(make(table, 0)) for make in (Ideal().tasks, Ideal().sums))
+    wrong = {**IdealWeight().run(part).answer, "rank": 0}
+    fact = Fact(part, Answer(wrong, "Monte Carlo", WORD_PRIME), 0.1)
+    with FactStore(tmp_path / "flags.db") as store:
+        store.add([fact, Fact(total, Ideal().combine(total, [fact]), 0.1)])
+        assert [fact.result.evidence for fact in store.facts("ideal")] == ["proven"]
         assert recheck(store).valid is False
 
 

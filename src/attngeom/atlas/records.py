@@ -15,6 +15,9 @@ REASONS = ("time", "memory", "crash", "error", "lost", "contradiction")
 """Why a task has no fact: over its time or memory budget, its process died, it raised, its machine went away, or it
 was computed twice with different answers."""
 
+EVIDENCE = ("proven", "dimension proven", "bounds", "Monte Carlo", "sampled")
+"""How strong an answer is; only the first two words claim a proof, which `atlas verify` then asks for."""
+
 
 def canonical_json(value: Any) -> str:
     """JSON that depends on the value alone: sorted keys, no white space, no NaN.
@@ -81,9 +84,10 @@ def short_name(record: Mapping[str, Any]) -> str:
     >>> short_name({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
     '3→2 a=2 t=3 softmax causal'
     """
-    parts = ["→".join(map(str, record.get("widths", ()))), "a=" + ",".join(map(str, record.get("attention", ())))]
+    widths, ranks = (value if isinstance(value := record.get(key), list) else [] for key in ("widths", "attention"))
+    parts = ["→".join(map(str, widths)), "a=" + ",".join(map(str, ranks))]
     parts += [f"t={record['tokens']}"] if "tokens" in record else []
-    parts += [record["kind"]] if record.get("kind", "lightning") != "lightning" else []
+    parts += [str(record["kind"])] if record.get("kind", "lightning") != "lightning" else []
     parts += [f"heads={record['heads']}"] if record.get("heads", 1) != 1 else []
     parts += [f"v={record['value_width']}"] if record.get("value_width") is not None else []
     parts += [name for name in ("residual", "causal") if record.get(name)]
@@ -94,7 +98,7 @@ def short_name(record: Mapping[str, Any]) -> str:
 class Answer:
     """What a question returns: the answer, how strong it is, and the prime and certificate it rests on.
 
-    ``evidence`` is a short phrase such as "proven" or "Monte Carlo". ``answer`` holds nothing that changes from run to
+    ``evidence`` is one of :data:`EVIDENCE`. ``answer`` holds nothing that changes from run to
     run (no timings), so that two computations of one fact can be compared.
     """
 
@@ -103,10 +107,15 @@ class Answer:
     prime: int | None = None
     certificate: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.evidence not in EVIDENCE:
+            raise FormatError(f"evidence {str(self.evidence)[:40]!r} given; one of {', '.join(EVIDENCE)} is required")
+
     @property
     def is_proven(self) -> bool:
-        """Whether the evidence claims a proof, of all of the answer or of a part."""
-        return "proven" in self.evidence.split()
+        """Whether the evidence, or a flag of the answer such as ``is_rank_proven``, claims a proof of some part."""
+        flags = (value for key, value in self.answer.items() if key.endswith("_proven"))
+        return "proven" in self.evidence.split() or any(flags)
 
 
 @dataclass(frozen=True)

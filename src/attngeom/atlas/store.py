@@ -220,7 +220,8 @@ class FactStore:
     def _fact(self, row: Row) -> Fact:
         fact = read_fact(row)
         if fact is None:
-            raise FormatError(f"store {self.path}: fact {str(row[0])[:12]} does not match its digest; {_SALVAGE}")
+            name = str(row[0])[:12]
+            raise FormatError(f"store {self.path}: fact {name} does not match its digest or question; {_SALVAGE}")
         return fact
 
     def _prepare(self, read_only: bool) -> None:
@@ -243,6 +244,10 @@ class FactStore:
             raise FormatError(f"{self.path} is a database of another program; give another --store")
         if version != SCHEMA_VERSION:
             raise FormatError(f"store {self.path} has schema {version}; this version reads {SCHEMA_VERSION}; update")
+        found = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
+        if sorted(text for (text,) in found) != sorted(filter(None, map(str.strip, SCHEMA.split(";")))):
+            # Views, triggers and tables without keys could show each reader something else.
+            raise FormatError(f"store {self.path} has other tables than `attngeom atlas run` makes; {_SALVAGE}")
         if not read_only:
             database.execute("PRAGMA synchronous = FULL")
             self._refuse_damage("PRAGMA quick_check(1)")
