@@ -119,3 +119,23 @@ def test_results_of_high_degree_are_taken_up_at_once_however_large_d_is() -> Non
     weight = ((13, 7), (5, 5))
     found = [agrees_with_theory(Variety(100, 4), WeightResult(10, weight, 1, rank, 1 - rank)) for rank in (0, 1)]
     assert found == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edit"),
+    [
+        ({"tokens": 1}, {2: 4}),  # monomials that do not exist, and an ideal that holds them
+        ({"d_out": 2}, {5: True, 6: True}),  # a rank below the size of its space is never proven
+        ({}, {1: [[2]]}),  # one partition where there are two
+    ],
+)
+def test_sealed_results_are_held_to_what_can_be_counted(tmp_path, sizes, edit) -> None:
+    state = tmp_path / "run.json"
+    Run(Variety(2, 1, **sizes), 2, state=state).degrees()
+    record = json.loads(state.read_text())
+    place = min(range(len(record["results"])), key=lambda i: record["results"][i][3] - record["results"][i][2])
+    for index, value in edit.items():
+        record["results"][place][index] = value
+    state.write_text(json.dumps({**record, "digest": digest(record)}))
+    with pytest.raises(FormatError, match="contradicts"):
+        Run(Variety(2, 1, **sizes), 2, state=state).degrees()

@@ -88,8 +88,9 @@ def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progre
     again = Run(summary.variety, max(unproven), method, prime=SECOND_PRIME, seed=seed, limits=limits, progress=progress)
     for ours, theirs in zip(summary.degrees, again.degrees()):
         if (ours.hilbert_function, ours.modules) != (theirs.hilbert_function, theirs.modules):
-            raise ArithmeticError(
-                f"degree {ours.degree}: results mod {WORD_PRIME} and mod {SECOND_PRIME} differ; use other primes"
+            raise InputError(
+                f"degree {ours.degree}: results mod {WORD_PRIME} and mod {SECOND_PRIME} differ; give another --seed,"
+                " and remove the file of --state if one was given"
             )
     stopped = None if again.stopped is None else f"second prime, {again.stopped}"
     return replace(summary, primes=(WORD_PRIME, SECOND_PRIME), stopped=stopped)
