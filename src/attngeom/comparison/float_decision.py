@@ -31,6 +31,8 @@ from attngeom.results import Failure, draw_entropy
 
 MAX_EXACT = 5_000
 """Parameters up to which floats are also compared as exact numbers."""
+HEARD = 0.25
+"""Quiet inputs speak for equality where errors of the weights explain this much of the outputs at most."""
 OUTPUTS_AMPLIFIED = 100.0
 SWAMPED = 0.1
 SWAMPED_LESS = 10.0
@@ -118,7 +120,7 @@ def _judge(
         quiet = judge_outputs(architecture, one, two, X, tolerance, report)
         if quiet.is_far:
             return _Judgement(_differ(quiet, tolerance), quiet)
-    is_heard = quiet is None or quiet.excess <= allowed
+    is_heard = quiet is None or quiet.excess <= allowed or (quiet.worst <= 1 and quiet.noise <= HEARD)
     fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
     if verdict.same is None and is_heard and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
         # Inputs that a file could have been made for do not decide alone.

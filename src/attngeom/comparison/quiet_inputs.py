@@ -44,16 +44,22 @@ def quiet_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, see
 
 def _quiet_bases(weights: Weights) -> Iterator[Array]:
     """For each gap between the singular values of what a layer reads a basis of the directions below it."""
-    is_polynomial, is_residual = weights.architecture.rule.is_polynomial, weights.architecture.residual
+    architecture = weights.architecture
+    is_polynomial, is_residual = architecture.rule.is_polynomial, architecture.residual
     before: list[tuple[Array, ...]] = []
-    for maps, matrices in zip(weights.value_matrices(), weights.attention_matrices()):
+    narrowest = architecture.widths[0]
+    for shape, maps, matrices in zip(architecture.layers, weights.value_matrices(), weights.attention_matrices()):
+        narrowest = min(narrowest, shape.d_in)
         # Lightning heads count by the size of what they add, A and V together.
         loudness = [lapack.norm(A) if is_polynomial else 1.0 for A in matrices]
         values = np.concatenate([size * V for size, V in zip(loudness, maps)])
         scores = np.concatenate([part for A in matrices for part in (A, A.T)])
-        for rows in (values, scores):
+        ranks = (shape.heads * shape.value_rank, 2 * shape.heads * shape.attention)
+        for rows, rank in zip((values, scores), ranks):
+            # What no weights of this shape read, a lightning layer without a skip maps to zero: nothing is heard.
+            heard = min(rank, narrowest) if is_polynomial and not is_residual else architecture.widths[0]
             try:
-                yield from _below_gaps(_pull_back(rows, before, is_residual))
+                yield from _below_gaps(_pull_back(rows, before, is_residual), heard)
             except RangeError:
                 continue
         before.append(maps)
@@ -68,9 +74,9 @@ def _pull_back(rows: Array, before: list[tuple[Array, ...]], is_residual: bool) 
     return rows
 
 
-def _below_gaps(rows: Array) -> Iterator[Array]:
+def _below_gaps(rows: Array, heard: int) -> Iterator[Array]:
     values, right = lapack.svd(rows)[1:]
     values = np.concatenate([values, np.zeros(len(right) - len(values))])
-    for place in range(1, len(right)):
+    for place in range(1, min(len(right), heard)):
         if values[place - 1] > LOUDER * values[place]:
             yield right[place:].T
