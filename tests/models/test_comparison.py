@@ -216,6 +216,8 @@ def test_keys_of_the_configuration(family: str, one: dict, two: dict, same: bool
         ("gemma2", {"layer_types": [{}, {}]}),
         ("gpt2", {"n_layer": 10**8}),
         ("gemma2", {"query_pre_attn_scalar": 0}),
+        ("whisper", {"num_mel_bins": 7}),
+        ("vit", {"num_channels": 4}),
         ("deepseek_v3", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0, "mscale_all_dim": 1e308}}),
     ],
 )

@@ -238,6 +238,9 @@ def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) ->
     if spec.head is not None and spec.head.tied and _has_own_head(model):
         model = replace(model, spec=replace(spec, head=replace(spec.head, tied=False)))
     names = {name: model.stored(name) for name in _asked(model, lambda n, s: tensors.check(model.stored(n), s))}
+    for name, shape in places.front_shapes.items():
+        if model.stored(name) in tensors:
+            tensors.check(model.stored(name), shape)
     return replace(model, names=names)
 
 

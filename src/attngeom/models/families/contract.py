@@ -27,8 +27,8 @@ class Places:
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
     entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
     to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
-    position table are skipped (OPT: 2). ``ignored`` are prefixes
-    of buffers that are no weights.
+    position table are skipped (OPT: 2). ``ignored`` are prefixes of buffers that are no weights. ``front_shapes`` are
+    those of the weights of a front end; a file may lack them.
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -46,6 +46,7 @@ class Places:
     ignored: tuple[str, ...] = ()
     base: str = ""
     front: Front = "tokens"
+    front_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,15 @@ from attngeom.models.specification import Norms, TransformerBlock, TransformerSp
 ATTENTION = split_attention("attention.attention.{}", "attention.output.dense", ("query", "key", "value"))
 
 
-def specify(config: Config) -> TransformerSpec:
+def _sizes(config: Config) -> tuple[int, int, int]:
+    """Width, channels, side of a patch."""
     width, channels = config.integer("hidden_size"), config.integer("num_channels", default=3)
-    patch, image = config.integer("patch_size", default=16), config.integer("image_size", default=224)
+    return width, channels, config.integer("patch_size", default=16)
+
+
+def specify(config: Config) -> TransformerSpec:
+    width, channels, patch = _sizes(config)
+    image = config.integer("image_size", default=224)
     bias = config.flag("qkv_bias", default=True)
     attention = plain_attention(config.integer("num_attention_heads"), width, causal=False)
     mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
@@ -45,14 +51,21 @@ def specify(config: Config) -> TransformerSpec:
 def locate(config: Config) -> Places:
     mlp = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
     norms = {"attention.input": "layernorm_before", "mlp.input": "layernorm_after"}
+    width, channels, patch = _sizes(config)
+    projection = "vit.embeddings.patch_embeddings.projection"
     return Places(
         blocks={"encoder": BlockLayout("vit.encoder.layer.{}.", ATTENTION, mlp, norms)},
         final_norm={"encoder": "vit.layernorm"},
         positions={"encoder": "vit.embeddings.position_embeddings"},
         others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler.", "classifier."),
-        added=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.projection.bias"),
+        added=("vit.embeddings.cls_token", f"{projection}.bias"),
         base="vit.",
         front="patches",
+        front_shapes={
+            "vit.embeddings.cls_token": (1, 1, width),
+            f"{projection}.weight": (width, channels, patch, patch),
+            f"{projection}.bias": (width,),
+        },
     )
 
 

@@ -61,6 +61,7 @@ def locate(config: Config) -> Places:
     crossed = {**norms, "cross.input": "encoder_attn_layer_norm"}
     mlp = MLPLayout(packing="split", up="fc1", down="fc2")
     own, cross = _attention("self_attn"), _attention("encoder_attn")
+    width, bins = config.integer("d_model"), config.integer("num_mel_bins", default=80)
     return Places(
         blocks={
             "encoder": BlockLayout("model.encoder.layers.{}.", own, mlp, norms),
@@ -76,6 +77,12 @@ def locate(config: Config) -> Places:
         others=("model.encoder.conv1.", "model.encoder.conv2."),
         base="model.",
         front="audio",
+        front_shapes={
+            "model.encoder.conv1.weight": (width, bins, 3),
+            "model.encoder.conv1.bias": (width,),
+            "model.encoder.conv2.weight": (width, width, 3),
+            "model.encoder.conv2.bias": (width,),
+        },
     )
 
 
