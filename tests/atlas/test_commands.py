@@ -160,6 +160,14 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, cap
     assert list(tmp_path.iterdir()) == []
 
 
+def test_names_and_seeds_that_no_store_can_hold_are_bad_input(finished, capsys):
+    sweep, store, _ = finished
+    assert run_program(["atlas", "show", "--store", str(store), "--question", "\udcff"]) == 2
+    assert "no UTF-8 text" in capsys.readouterr().err
+    assert run_program(["atlas", "run", str(sweep), "--store", str(store), "--seed", str(2**63)]) == 2
+    assert "2^63 - 1 is required" in capsys.readouterr().err
+
+
 def test_an_interrupt_leaves_a_store_from_which_the_run_goes_on(tmp_path):
     sweep, store = tmp_path / "sweep.toml", tmp_path / "atlas.db"
     table = "[[toy]]\nsizes = {from = 1, to = 60}\nsleep = 0.01\n"

@@ -114,6 +114,17 @@ def test_closed_pipe_exits_like_other_tools():
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_takes_what_is_written_to_it(closed, monkeypatch, capfd):
+    """The interpreter has None for a stream that was closed before it started."""
+    monkeypatch.setattr(sys, closed, None)
+    assert app.run(["info"]) == 0
+    assert app.run(["compare", "nothing", "nothing"]) == 2
+    printed = capfd.readouterr()
+    assert (printed.out == "", printed.err == "") == (closed == "stdout", closed == "stderr")
+    assert "does not exist" not in printed.out
+
+
 ENCODINGS = ("ascii", "cp1252", "latin-1", "utf-8")
 
 

@@ -273,6 +273,8 @@ class FactStore:
             raise InputError(f"store {self.path}: {error}; {_advice(str(error))}") from None
         except sqlite3.DatabaseError as error:
             raise FormatError(f"store {self.path} is damaged or no store ({error}); {_SALVAGE}") from None
+        except UnicodeEncodeError:
+            raise InputError(f"store {self.path} asked for a name that is no UTF-8 text; give another name") from None
         except UnicodeDecodeError:
             # SQLite quotes what it cannot understand, and the quotation is no text.
             raise FormatError(f"store {self.path} is damaged or no store (not UTF-8); {_SALVAGE}") from None

@@ -64,6 +64,10 @@ class Sweep:
     budget: Budget = field(default_factory=Budget)
     shard: Shard | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise InputError(f"seed = {str(self.seed)[:40]} given; an integer from 0 to 2^63 - 1 is required")
+
     def tasks(self) -> Iterator[Task]:
         """All tasks of all tables, in the order of the file; a task that two tables ask for comes twice."""
         for name, table in self.tables:
@@ -88,8 +92,6 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
     except tomllib.TOMLDecodeError as error:
         raise FormatError(f"{name}: not valid TOML: {error}") from None
     seed, budget = record.pop("seed", 0), record.pop("budget", {})
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InputError(f"{name}: seed = {str(seed)[:40]} given; an integer from 0 to 2^63 - 1 is required")
     if not isinstance(budget, Mapping):
         raise InputError(f"{name}: budget = {str(budget)[:40]} given; a table [budget] with numbers is required")
     if not set(budget) <= {"seconds", "megabytes"}:

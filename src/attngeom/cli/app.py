@@ -159,6 +159,13 @@ def _fail(message: object, code: int) -> int:
     return code
 
 
+def _open_closed_streams() -> None:
+    """What goes to a stream that the caller closed goes nowhere, and no file that is opened later takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
 def _leave_quietly() -> int:
     """The reader of our output went away: keep the interpreter from complaining at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -175,6 +182,7 @@ def _report_system_error(error: OSError) -> int:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code; errors of the user become one line on stderr."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _open_closed_streams()
     make_printable(sys.stdout, sys.stderr)
     try:
         with warnings.catch_warnings():
