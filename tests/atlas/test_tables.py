@@ -16,6 +16,7 @@ from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import RowCondition, export, flatten, select, to_csv, to_markdown
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.network import Architecture
 from attngeom.verification.verdicts import Probable, Verdict
 
 
@@ -183,6 +184,25 @@ def test_a_flag_that_claims_a_proof_is_computed_again(tmp_path):
         store.add([fact, Fact(total, Ideal().combine(total, [fact]), 0.1)])
         assert [fact.result.evidence for fact in store.facts("ideal")] == ["proven"]
         assert recheck(store).valid is False
+
+
+def test_proven_facts_out_of_reach_are_counted(tmp_path):
+    """Their parts could not even be listed."""
+    ideal = {"monomials": 1, "hilbert_function": 1, "ideal_dimension": 0, "minimal_generators": 0}
+    layer, wide = (Architecture((d, 1), a, tokens=2).to_json() for d, a in ((3, 1), (42, 40)))
+    families = {key: {} for key in ("minimal_generators", "from_paper", "from_families")}
+    asked = [
+        (Task("ideal", layer, {"degree": 300, "targets": 3, "coordinates": "cross"}), {**ideal, "modules": {}}),
+        (Task("ideal", layer, {"degree": 2, "targets": 10**9, "coordinates": "cross"}), {**ideal, "modules": {}}),
+        (Task("finite-check", wide), {"bound": 1, "modules": 1, "new": {}}),
+        (Task("completeness", layer, {"max_degree": 9, "targets": 10**6}), {**families, "is_complete": True}),
+    ]
+    with FactStore(tmp_path / "far.db") as store:
+        for task, answer in asked:
+            more = {"formula": None} if task.question == "ideal" else {}
+            store.add([Fact(task, Answer({**answer, **more}, "proven"), 0.1)])
+        found = recheck(store)
+    assert (found.valid, found.problems, len(found.unchecked)) == (None, (), 4)
 
 
 def test_recheck_finds_a_certificate_of_another_kind(tmp_path, certified):

@@ -47,6 +47,7 @@ class Completeness(Question):
 
     def cost(self, task: Task) -> float:
         d, degree = task.architecture["widths"][0], task.parameters["max_degree"]
+        check_reach({"d": d, "rows": 1, **task.parameters}, degree, "cross")
         return 1e-3 * float(d ** (degree + 1))
 
     def run(self, task: Task) -> Answer:

@@ -59,6 +59,7 @@ class FiniteCheck(Question):
 
     def parts(self, task: Task) -> tuple[Task, ...]:
         (a,) = task.architecture["attention"]
+        check_reach(a + 2, a, a)
         model = {"d": a + 2, "a": a, "targets": a, "rows": 1}
         return tuple(
             weight_task(model_task("ideal", model, degree, "cross", task.seed), weight)

@@ -35,6 +35,7 @@ from attngeom.network import Architecture
 MAX_WEIGHTS = 60_000
 """Bound on the dimension of S^{2n}(C^d); at this size the weights of a degree are listed in half a minute."""
 MAX_MONOMIALS = 10**12
+MAX_TARGETS = 1000
 MANY = 10**7
 """Beyond this number of tasks counting ends."""
 
@@ -115,6 +116,8 @@ def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
 def check_reach(model: Mapping[str, int], degree: int, coordinates: str) -> None:
     """Refuse a degree whose weights or monomials could not even be listed."""
     d, rows = model["d"], model["rows"]
+    if model["targets"] > MAX_TARGETS:
+        raise SizeError(f"{str(model['targets'])[:20]} targets of an ideal given; at most {MAX_TARGETS:,} are listed")
     if coordinates == "cross" and rows == 1:
         # The highest weights of R_n occur among the monomials of degree 2n in d variables.
         if degree > MAX_WEIGHTS or comb(d + 2 * degree - 1, min(2 * degree, d - 1)) > MAX_WEIGHTS:
@@ -220,6 +223,7 @@ class Ideal(Question):
         d, rows = task.architecture["widths"]
         if task.parameters["coordinates"] != "cross" or rows > 1:
             return ()
+        check_reach({"d": d, "rows": rows, **task.parameters}, task.parameters["degree"], "cross")
         weights = _weights(d, task.parameters["targets"], task.parameters["degree"])
         return tuple(weight_task(task, weight) for weight in weights)
 

@@ -14,7 +14,7 @@ from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Fact, Task
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.worker import answer
-from attngeom.errors import AttnGeomError
+from attngeom.errors import AttnGeomError, SizeError
 from attngeom.results import Result
 from attngeom.verification import verify
 
@@ -88,6 +88,7 @@ def recheck(
     """
     store.check()
     problems: list[Finding] = []
+    unchecked: list[Finding] = []
     count = sums = 0
     proofs, repeats = _Sample(certificates, seed), _Sample(recompute, seed + 1)
     bare: list[tuple[float, Task]] = []
@@ -97,6 +98,9 @@ def recheck(
         try:
             contradiction, parts = question.check(fact), question.parts(fact.task)
             cost = 0.0 if parts else question.cost(fact.task)
+        except SizeError as error:
+            unchecked += [(str(fact.task), str(error))] if fact.result.is_proven else []
+            continue
         except (AttnGeomError, AttributeError, KeyError, TypeError, ValueError) as error:
             # Digests show accidents; whoever forges a row can make it anything.
             problems.append((str(fact.task)[:200], f"its task or its answer is malformed: {str(error)[:80]!r}"))
@@ -111,7 +115,6 @@ def recheck(
             bare.append((cost, fact.task))
         else:
             repeats.offer(fact.task)
-    unchecked: list[Finding] = []
     for done, (wrong, unproven) in enumerate(_check_certificates(store, proofs.chosen, workers), 1):
         problems += wrong
         unchecked += unproven
