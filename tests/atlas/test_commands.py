@@ -174,7 +174,14 @@ def test_an_interrupt_leaves_a_store_from_which_the_run_goes_on(tmp_path):
     # The last task never ends, so that the interrupt cannot come too late, however busy the machine is.
     sweep.write_text(table + '[[toy]]\nact = "hang"\nsleep = 1000\n')
     command = [sys.executable, "-m", "attngeom", "atlas", "run", str(sweep), "--store", str(store), "--workers", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start what runs in the background with interrupts ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (store.exists() and _count(store)):
         time.sleep(0.05)
