@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attngeom.comparison import compare
+from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
@@ -168,19 +169,21 @@ def test_equal_outputs_decide_where_errors_of_the_weights_would_change_them():
     assert verdict(first, second.act(random_symmetry(architecture, RR, 1))) is True
 
 
-@pytest.mark.parametrize(
-    ("architecture", "seed"),
-    [
-        (Architecture((choose(32, 64),) * 5, 16), 0),
-        # Inputs that no scores read are silent in both networks, and say nothing.
-        (Architecture((16,) * 5, 3), 3),
-    ],
-)
-def test_wide_layers_with_small_errors_are_the_same(architecture, seed):
-    first = random_weights(architecture, RR, seed)
-    vector = first.act(random_symmetry(architecture, RR, 1000 + seed)).vector()
-    errors = 1e-10 * np.random.default_rng(seed).standard_normal(len(vector))
+def test_wide_layers_with_small_errors_are_the_same():
+    architecture = Architecture((choose(32, 64),) * 5, 16)
+    first = random_weights(architecture, RR, 0)
+    vector = first.act(random_symmetry(architecture, RR, 1000)).vector()
+    errors = 1e-10 * np.random.default_rng(0).standard_normal(len(vector))
     assert compare(first, Weights.from_vector(architecture, vector * (1 + errors), RR)).same_function is True
+
+
+def test_quiet_inputs_are_read_by_the_scores():
+    """What no scores of this shape read, a lightning layer maps to zero in both networks: it says nothing."""
+    for seed in range(10):
+        weights = random_weights(Architecture((5, 5), 1), RR, seed)
+        (A,) = weights.attention_matrices()[0]
+        X = quiet_inputs(weights, weights, np.zeros(1, dtype=np.int64), 3, seed)
+        assert all(max(np.abs(A @ x).max(), np.abs(A.T @ x).max()) > 1e-6 for x in X)
 
 
 def heads_of(architecture, *layers_of_heads):
