@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from attngeom.certification.heads import HeadsCertification, certify_heads
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
 from attngeom.errors import DomainError, InputError, check_positive
@@ -15,6 +14,9 @@ from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import DECIDED
+
+if TYPE_CHECKING:
+    from attngeom.certification.heads import HeadsCertification
 
 
 @overload
@@ -80,6 +82,8 @@ def certify(
         )
     violated = find_linear_violation(coefficients)
     if heads is not None:
+        from attngeom.certification.heads import certify_heads
+
         return certify_heads(coefficients, attention, heads, value, violated, seed)
     if violated is not None:
         reason = f"the linear relation {violated.family} ({violated.label}) has value {violated.value}, not 0"

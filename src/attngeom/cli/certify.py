@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attngeom.certification import certify
-from attngeom.certification.heads import HeadsCertification
 from attngeom.certification.results import Certification
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
@@ -18,6 +17,9 @@ from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
 from attngeom.verification import write_certificate
+
+if TYPE_CHECKING:
+    from attngeom.certification.heads import HeadsCertification
 
 SHOWN = 6
 
