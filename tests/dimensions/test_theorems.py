@@ -157,6 +157,8 @@ def test_certificates_of_theorems(number):
         assert verdict.valid is not None and (verdict.valid is False or THEOREMS[name](architecture) == known.value)
     for name in ("nonsense", None, 3, ["softmax-network"]):
         assert verify(Certificate(claim, {**witness, "theorem": name}, {})).valid is False
+    for words in (None, "t ≥ 2", [3]):
+        assert verify(Certificate(claim, {**witness, "hypotheses": words}, {})).valid is False
     flipped = {**claim["architecture"], "kind": "lightning", "tokens": 1}
     assert verify(Certificate({**claim, "architecture": flipped}, witness, {})).valid is False
 

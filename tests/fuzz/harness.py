@@ -14,6 +14,7 @@ import multiprocessing
 import random
 import resource
 import shlex
+import shutil
 import signal
 import tempfile
 import time
@@ -47,14 +48,18 @@ class Trial:
         target = next(target for target in TARGETS if target.name == self.target)
         draw = random.Random(f"{self.target}/{self.seed}")
         source = draw.choice(target.files())
-        path = folder / f"altered{source.suffix}"
+        path, read, original = folder / f"altered{source.suffix}", folder / f"altered{source.suffix}", source
+        if target.home != INPUTS:
+            read, original = folder / "altered", source.parent
+            shutil.copytree(original, read)
+            path = read / source.name
         data = source.read_bytes()
         mutation = draw.choice(target.mutations)
         try:
             path.write_bytes(mutation(data, draw))
         except (ValueError, SafetensorError):  # the source is broken on purpose
             path.write_bytes(data)
-        words = {"file": str(path), "source": str(source), "out": str(folder), "suffix": source.suffix}
+        words = {"file": str(read), "source": str(original), "out": str(folder), "suffix": source.suffix}
         line = draw.choice(target.commands)
         arguments = [word.format(**words) for word in shlex.split(line)]
         return [str(INPUTS / word) if word in _names_of_inputs() else word for word in arguments] + ["--json"]
@@ -102,18 +107,26 @@ def run_trial(trial: Trial) -> tuple[int, str | None, float]:
         else:
             written = sorted(set(folder.iterdir()) - before)
             wrong = next(filter(None, map(_bad_file, written)), None)
-            if wrong is None and code == 0 and arguments[0] in ("canonicalize", "teleport"):
-                wrong = _changed_function(Path(arguments[1]), written) if "--compact" not in arguments else None
+            if wrong is None and code == 0 and "--compact" not in arguments:
+                wrong = _changed_function(arguments, written)
         return code, wrong, seconds
 
 
-def _changed_function(given: Path, written: list[Path]) -> str | None:
+def _changed_function(arguments: list[str], written: list[Path]) -> str | None:
     """Whether weights that were moved along their fiber are told apart from the given ones."""
+    from attngeom import models
     from attngeom.comparison import compare
     from attngeom.interop import read_weights
 
     for path in written:
-        if compare(read_weights(given), read_weights(path)).same_function is False:
+        match arguments:
+            case ["canonicalize" | "teleport", given, *_]:
+                same = compare(read_weights(given), read_weights(path)).same_function
+            case ["model", "canonicalize" | "teleport", given, *_] | ["model", "align", _, given, *_]:
+                same = models.compare(models.open_model(given), models.open_model(path)).same_function
+            case _:
+                return None
+        if same is False:
             return f"{path.name} is another function"
     return None
 
@@ -133,6 +146,8 @@ def _bad_file(path: Path) -> str | None:
     """What is wrong with a file that a command wrote: no temporary names, no NaN, no overflow."""
     if path.name.startswith("."):
         return f"litter {path.name}"
+    if path.is_dir():
+        return next(filter(None, map(_bad_file, sorted(path.iterdir()))), None)
     if path.suffix == ".safetensors":
         from safetensors.numpy import load_file
 

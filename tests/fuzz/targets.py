@@ -19,6 +19,7 @@ from tests.fuzz.mutations import (
 )
 
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
+MODELS = Path(__file__).parents[1] / "models" / "data"
 Mutation = Callable[[bytes, random.Random], bytes]
 
 
@@ -26,21 +27,22 @@ Mutation = Callable[[bytes, random.Random], bytes]
 class Target:
     """One reader: ``sources`` are valid files; ``{file}`` in a command is the altered one, ``{source}`` the original.
 
-    ``{out}`` is a folder for results.
+    ``{out}`` is a folder for results. Files of a model lie in ``home``; there ``{file}`` and ``{source}`` are folders.
     """
 
     name: str
     sources: str
     commands: tuple[str, ...]
     mutations: tuple[Mutation, ...]
+    home: Path = INPUTS
 
     def files(self) -> list[Path]:
-        return _glob(self.sources)
+        return _glob(self.home, self.sources)
 
 
 @cache
-def _glob(pattern: str) -> list[Path]:
-    return sorted(INPUTS.glob(pattern))
+def _glob(home: Path, pattern: str) -> list[Path]:
+    return sorted(home.glob(pattern))
 
 
 WEIGHTS = (
@@ -66,6 +68,15 @@ COEFFICIENTS = (
     "heads {file}",
     "recover {file} --out {out}/w.safetensors",
     "recover {file} --attention 1",
+)
+MODEL = (
+    "model inspect {file}",
+    "model fingerprint {file}",
+    "model compare {file} {source}",
+    "model compare {source} {file}",
+    "model canonicalize {file} --out {out}/m",
+    "model teleport {file} --seed 1 --out {out}/m",
+    "model align {source} {file} --out {out}/m",
 )
 TARGETS = (
     Target("weights-json", "[a-z]*[a-z].json", WEIGHTS, (mutate_json, mutate_bytes)),
@@ -101,4 +112,15 @@ TARGETS = (
         ("atlas show --store {file}", "atlas summary --store {file}", "atlas verify --workers 1 --store {file}"),
         (mutate_bytes,),
     ),
+    Target(
+        "states",
+        "state_*.json",
+        tuple(
+            f"implicitize --d 2 --a 1 --max-degree 4 --method {name} --state {{file}}"
+            for name in ("weights", "highest")
+        ),
+        (mutate_json, mutate_bytes),
+    ),
+    Target("model-configs", "*/config.json", MODEL, (mutate_json, mutate_json, mutate_bytes), MODELS),
+    Target("model-tensors", "*/model.safetensors", MODEL, (mutate_tensors, mutate_tensors, mutate_bytes), MODELS),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from attngeom.models import FAMILIES as KNOWN
 from attngeom.models import open_model, specify
 from attngeom.models.layer import distance
 from attngeom.models.layout import read_layer, write_layer
+from attngeom.models.matching import match_heads
 from tests.models.cases import DATA, FAMILIES, expected, outputs, reference, relative, state_of
 
 
@@ -197,6 +199,7 @@ def test_configs_that_do_not_fit(tmp_path: Path, changes: dict[str, object], mat
     [
         (lambda w: np.full_like(w, np.nan), "NaN"),
         (lambda w: np.full_like(w, np.inf), "NaN"),
+        (lambda w: np.full_like(w, 1e39, dtype=np.float64), "beyond float32"),
         (lambda w: w.astype(np.int32), "type"),
         (lambda w: w[:-1], "shape"),
     ],
@@ -224,3 +227,12 @@ def test_unread_tensors_are_named() -> None:
     assert set(reference("whisper").unread()) == {
         f"model.encoder.conv{i}.{part}" for i in (1, 2) for part in ("weight", "bias")
     }
+
+
+def test_heads_are_matched_where_one_model_has_none() -> None:
+    """A feature that is zero in the first model and large in the second is no infinite cost."""
+    full = reference("gpt2").layer(0).attention
+    assert full is not None
+    empty = replace(full, output=np.zeros_like(full.output))
+    large = replace(full, output=1e30 * full.output)
+    assert sorted(match_heads(empty, large)[0]) == list(range(full.heads))

@@ -51,7 +51,9 @@ def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, 
 
     left, right = head_features(one), head_features(other)
     groups, share = one.groups, one.heads // one.groups
-    scale = np.maximum(np.linalg.norm(left, axis=0), 1e-300) / np.sqrt(len(left))
+    # Relative to the larger of both: a feature that is zero in one of the models does not outweigh all others.
+    largest = np.maximum(np.abs(left).max(axis=0), np.abs(right).max(axis=0))
+    scale = np.where(largest > 0, largest, 1.0)
     left, right = (left / scale).reshape(groups, share, -1), (right / scale).reshape(groups, share, -1)
     costs = np.empty((groups, groups))
     inside: dict[tuple[int, int], Array] = {}

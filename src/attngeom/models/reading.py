@@ -25,6 +25,8 @@ SINGLE = "model.safetensors"
 COMPACT = "compact.safetensors"
 LARGE = 2**24
 """Tensors of MLPs and vocabularies with more entries stay in float32 if they are stored in at most 32 bits."""
+LARGEST = float(np.finfo(np.float32).max)
+"""No weight of a model is beyond it."""
 
 DTYPES: Mapping[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 ROUNDOFF: Mapping[str, float] = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
@@ -79,9 +81,9 @@ class Tensors:
             raise FormatError(f"{self.name}: tensor {name[:80]} cannot be read: {str(error)[:80]}") from None
         if array.shape != header.shape:
             raise FormatError(f"{self.name}: tensor {name[:80]} has changed since the file was opened; open it again")
-        if header.dtype in DTYPES and not _is_finite(array):
+        if header.dtype in DTYPES and not _is_usable(array):
             raise InputError(
-                f"{self.name}: tensor {name[:80]} has NaN or infinite entries; finite numbers are required"
+                f"{self.name}: tensor {name[:80]} has NaN, infinite or entries beyond float32; |w| ≤ 3.4e38 is required"
             )
         return array
 
@@ -97,16 +99,24 @@ class Tensors:
         return np.asarray(_widened(self.raw(name)).astype(np.float32 if short else np.float64, copy=False))
 
 
-def _is_finite(array: Array) -> bool:
-    """Whether all entries are finite: for half types no exponent of all ones, else block by block."""
+def _is_usable(array: Array) -> bool:
+    """Whether all entries are finite and none is beyond float32: products of a layer are then within float64.
+
+    For half types no exponent may be all ones; the others are looked at block by block.
+    """
     flat, step = array.ravel(order="K"), 2**20
     exponents = {"bfloat16": 0x7F80, "float16": 0x7C00}.get(array.dtype.name)
     if exponents is not None:
         bits, mask = flat.view(np.uint16), np.uint16(exponents)
         return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
-    # A sum of squares is finite only if every term is; it may overflow, so that otherwise each entry is looked at.
     blocks = (flat[i : i + step] for i in range(0, flat.size, step))
-    return all(bool(np.isfinite(block @ block)) or bool(np.isfinite(block).all()) for block in blocks)
+    return all(_is_bounded(block) for block in blocks)
+
+
+def _is_bounded(block: Array) -> bool:
+    """A sum of squares tells at once almost always; it may overflow, so that otherwise each entry is looked at."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(block @ block < LARGEST) or bool((np.abs(block) <= LARGEST).all())
 
 
 def _widened(array: Array) -> Array:

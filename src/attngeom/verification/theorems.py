@@ -134,7 +134,12 @@ THEOREMS: dict[str, Callable[[Architecture], int]] = {
 
 def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[str, Any]) -> str:
     """Why the dimension is what a theorem says: its hypotheses hold, and its value is this one."""
-    name = read_choice(read_object(witness, ("theorem", "hypotheses"), "witness")["theorem"], THEOREMS, "theorem")
+    cited = read_object(witness, ("theorem", "hypotheses"), "witness")
+    name, words = read_choice(cited["theorem"], THEOREMS, "theorem"), cited["hypotheses"]
+    # The words are for readers; whether the hypotheses hold is decided from the architecture.
+    require(
+        isinstance(words, list) and all(isinstance(x, str) for x in words), "hypotheses: a list of words is required"
+    )
     value = THEOREMS[name](architecture)
     require(value == dimension, f"the theorem {name} gives {value}, not {dimension}")
     return f"the hypotheses of the theorem {name} hold, and it gives {value}"
