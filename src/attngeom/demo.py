@@ -218,7 +218,11 @@ EXAMPLES = (
         "coefficients that violate an equation",
         _verdict(lambda: _map([1, 0, 0], [0, 0, 1]), "not_realizable"),
     ),
-    Example("undecided.json", "x³ + y³ + z³ in floats, where rounding decides", _verdict(_fermat, "undecided")),
+    Example(
+        "undecided.json",
+        "x³ + y³ + z³ in floats: no layer is found near it, none is excluded",
+        _verdict(_fermat, "undecided"),
+    ),
     Example("certificate.json", "the proof for not_realizable.json", _certificate),
     Example("x.json", "an input of three tokens for a.json", _input),
     Example("model", "a Llama of two layers with random weights: a folder with config.json", _model),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from secrets import randbits
 from typing import Any, Literal, get_args
@@ -99,6 +99,15 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         return card(self.standing, self.reason, self.rows(), self.recheck)
+
+
+def matrix_text(rows: Iterable[Iterable[object]]) -> str:
+    """A matrix in one line, rows apart from each other by semicolons.
+
+    >>> matrix_text([["1/2", 0], [-3, 4]])
+    '1/2  0; -3  4'
+    """
+    return "; ".join("  ".join(map(str, row)) for row in rows)
 
 
 def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:

@@ -263,8 +263,36 @@ def test_absurd_numbers_are_one_line(arguments, capfd):
         *thorough(("zsh", "attngeom dim --pro", "--prove"), ("fish", "attngeom dim --kind so", "softmax")),
     ],
 )
-def test_completion(shell, line, found):
+def test_completion_as_shells_ask(shell, line, found):
     asked = {"_ATTNGEOM_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, "COMP_WORDS": line}
     asked |= {"COMP_CWORD": str(len(line.split()) - 1), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     done = program(env=asked, capture_output=True, text=True)
     assert found in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "found"),
+    [
+        ("dim", "--method sch", "schur"),
+        ("canonicalize", "--gauge e", "echelon"),
+        ("invariants", "--family sylv", "sylvester-resultant"),
+        ("model compare", "--level ex", "exact"),
+        ("reproduce", "--claim G-corollary-3.8", "G-corollary-3.8"),
+    ],
+)
+def test_values_of_options_are_completed(command, option, found):
+    context, line = None, ["attngeom", *command.split()]
+    built = app.read_options(app.build_command(line[1]))
+    for name, following in zip(line, [*line[1:], None]):
+        context = built.make_context(name, [], parent=context, resilient_parsing=True)
+        built = built.get_command(context, following) if following else built
+    name, start = option.split()
+    chosen = next(given for given in built.params if name in given.opts)
+    assert [item.value for item in chosen.shell_complete(context, start)] == [found]
+
+
+def test_summaries_of_completion_are_not_cut():
+    for name in (None, "atlas", "model"):
+        group = app.read_options(app.build_overview() if name is None else app.build_command(name))
+        group = group if name is None else group.commands[name]
+        assert all(not command.get_short_help_str().endswith("...") for command in group.commands.values())

@@ -114,7 +114,7 @@ def summarize_answer(fact: Fact) -> str:
         names = ("hilbert_function", "ideal_dimension", "minimal_generators")
         values = [f"{answer.get(name):,}" for name in names]
         return f"HF {values[0]}, ideal {values[1]}, new generators {values[2]}"
-    return canonical_json(dict(answer))
+    return ", ".join(f"{name.replace('_', ' ')} {canonical_json(value)}" for name, value in answer.items())
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:

@@ -42,5 +42,6 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
             return question.answer("closure_only", reason, rank=1, **found)
         reason = f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {distance:.2e}"
         return question.answer("not_realizable", reason, **found)
-    reason = f"the nearest layer found is at relative distance {distance:.2e}, every layer at ≥ {bound:.2e}"
+    known = f"every layer is at ≥ {bound:.2e}" if bound > 0 else "whether a layer is nearer is not known"
+    reason = f"the nearest layer found is at relative distance {distance:.2e}; {known}"
     return question.answer("undecided", reason, **found)

@@ -128,7 +128,7 @@ def build_overview() -> typer.Typer:
         return command
 
     for name, (_, summary) in COMMANDS.items():
-        app.command(name, help=summary)(stand_in(name))
+        app.command(name, help=summary, short_help=summary)(stand_in(name))
     return app
 
 

@@ -18,7 +18,7 @@ from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
-from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, file_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import pairs, print_answer, progress, prose, table
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
@@ -73,7 +73,8 @@ def run_command(
 
                 def update(seen: Progress) -> None:
                     left = _clock(seen.seconds_left)
-                    text = f"{seen.tasks_per_second:,.1f}/s, {seen.failures} failed, about {left} left"
+                    failed = f", {seen.failures} failed" if seen.failures else ""
+                    text = f"{seen.tasks_per_second:,.1f}/s{failed}, about {left} left"
                     bar.update(line, completed=seen.done, total=seen.total, description=text)
 
                 report = run_sweep(wanted, opened, executor, count, retry_failed, progress=update)
@@ -215,18 +216,17 @@ def summary_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Sum the facts up in tables, Markdown or JSON.
+    """Sum the facts up in tables; files are Markdown.
 
     Dimensions by kind, ideals by degree, completeness.
     """
     with FactStore(store, read_only=True) as opened:
         tables = summary_tables(opened)
-    text = "\n\n".join(found.to_markdown() for found in tables)
     if out is not None:
-        write_atomic(out, text + "\n")
-    if json or out is None:
-        record = {"tables": [found.to_json() for found in tables], "out": None if out is None else str(out)}
-        print_answer(json, record, text)
+        write_atomic(out, "\n\n".join(found.to_markdown() for found in tables) + "\n")
+    record = {"tables": [found.to_json() for found in tables], "out": None if out is None else str(out)}
+    shown = (f"{found.title}\n{table(found.columns, found.rows, left=found.columns[:1])}" for found in tables)
+    print_answer(json, record, "\n\n".join(shown) if out is None else f"written to {out}")
 
 
 @group.command("verify")
@@ -263,7 +263,7 @@ def verify_command(
 def plot_command(
     out: Annotated[Path, typer.Option("--out", help="The folder for the figures.")],
     store: StorePath = Path("atlas.db"),
-    kind: Annotated[str, typer.Option("--format", help="svg or png.")] = "svg",
+    kind: Annotated[str, choice_option("--format", ("svg", "png"), "svg or png.")] = "svg",
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from attngeom.canonical.answer import OBJECTIVES, canonicalize, from_form, teleport
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.restore import GAUGES
-from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, check_choice, file_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array
@@ -37,7 +37,9 @@ def canonicalize_command(
     weights: WeightsPath,
     out: Out,
     compact: Annotated[bool, flag("--compact", "Store the canonical coordinates only.")] = False,
-    gauge: Annotated[str | None, typer.Option("--gauge", help="echelon or balanced (floats; their default).")] = None,
+    gauge: Annotated[
+        str | None, choice_option("--gauge", GAUGES, "echelon or balanced (floats; their default).")
+    ] = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -61,7 +63,8 @@ def teleport_command(
     weights: WeightsPath,
     out: Out,
     objective: Annotated[
-        str, typer.Option("--objective", help="random, norm (smallest weights) or gradient (largest gradient).")
+        str,
+        choice_option("--objective", OBJECTIVES, "random, norm (smallest weights) or gradient (largest gradient)."),
     ] = "random",
     inputs: Annotated[
         Path | None, typer.Option("--inputs", help="Inputs N×d×t for the gradient (.npy, .json).")

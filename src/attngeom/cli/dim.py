@@ -25,7 +25,10 @@ COLUMNS = ("widths", "attention", "tokens", "parameters", "dimension", "proven",
 
 Prove = Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")]
 Method = Annotated[
-    str, typer.Option("--method", help="How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls.")
+    str,
+    options.choice_option(
+        "--method", REQUESTS, "How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls."
+    ),
 ]
 TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
 AsTable = Annotated[bool, options.flag("--table", "One row for each architecture of a grid of ranges.")]

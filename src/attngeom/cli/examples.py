@@ -53,6 +53,7 @@ def add_examples(app: typer.Typer) -> None:
             info.epilog = _epilog(f"{info.name}")
             for command in info.typer_instance.registered_commands:
                 command.epilog = _epilog(f"{info.name} {command.name}")
+                command.short_help = (command.callback.__doc__ or "").partition("\n")[0] if command.callback else None
     for command in app.registered_commands:
         command.epilog = _epilog(f"{command.name}")
 

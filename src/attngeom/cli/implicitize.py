@@ -10,12 +10,23 @@ import typer
 from rich.progress import Progress, TaskID
 
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.options import Causal, Heads, Json, Residual, Seed, ValueWidth, check_choice, file_option, flag
+from attngeom.cli.options import (
+    Causal,
+    Heads,
+    Json,
+    Residual,
+    Seed,
+    ValueWidth,
+    check_choice,
+    choice_option,
+    file_option,
+    flag,
+)
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.equations import Variety
 from attngeom.equations.ideal import CompletenessResult, IdealSummary, Limits, implicitize
 from attngeom.equations.ideal.degrees import Method
-from attngeom.equations.ideal.export import find_system, write_generators
+from attngeom.equations.ideal.export import FORMATS, find_system, write_generators
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
 
@@ -37,9 +48,9 @@ Tokens = Annotated[
 ]
 MaxDegree = Annotated[int, typer.Option("--max-degree", min=1, max=MAX_SIZE, help="Largest degree of the equations.")]
 MethodName = Annotated[
-    str | None, typer.Option("--method", help="weights or highest; by default highest where it applies.")
+    str | None, choice_option("--method", METHODS, "weights or highest; by default highest where it applies.")
 ]
-Generators = Annotated[Path | None, file_option("--generators", "Write the minimal generators; .json, .m2 or .sing.")]
+Generators = Annotated[Path | None, file_option("--generators", f"Write the minimal generators; {', '.join(FORMATS)}.")]
 HighestOnly = Annotated[bool, flag("--highest-only", "With --generators: one highest weight vector for each module.")]
 Seconds = Annotated[float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")]
 Megabytes = Annotated[

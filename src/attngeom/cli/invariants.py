@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, file_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import print_answer, print_json, table
 from attngeom.equations import Family, Variety, families, family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
@@ -23,14 +23,20 @@ MAX_LISTED = 10**5
 """Polynomials that are listed."""
 
 
+def _names() -> list[str]:
+    return [found.name for found in families(Variety(4, 3, tokens=2))]
+
+
 def invariants_command(
     d: Annotated[int, typer.Option("--d", min=1, help="Embedding width d.")],
     a: Annotated[int, typer.Option("--a", min=1, help="Attention width a: the bound on rank A.")],
     tokens: Tokens = 2,
     d_out: Annotated[int, typer.Option("--d-out", min=1, help="Output width.")] = 1,
     targets: Annotated[int | None, typer.Option("--targets", min=1, help="Columns of A, if not d.")] = None,
-    family_name: Annotated[str | None, typer.Option("--family", help="One family only; default: all.")] = None,
-    form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "text",
+    family_name: Annotated[
+        str | None, typer.Option("--family", autocompletion=_names, help="One family only; default: all.")
+    ] = None,
+    form: Annotated[str, choice_option("--format", FORMATS, f"One of {', '.join(FORMATS)}.")] = "text",
     count: Annotated[bool, flag("--count", "Degrees and counts instead of the polynomials.")] = False,
     index: Annotated[int | None, typer.Option("--index", min=0, help="One member of --family by number.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many members per family.")] = None,

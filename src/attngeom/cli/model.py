@@ -17,7 +17,7 @@ from attngeom.cli.adapters import (
     refuse_options,
 )
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, flag
+from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag
 from attngeom.cli.output import pairs, print_answer, progress, prose
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
@@ -25,10 +25,12 @@ from attngeom.files import read_json, write_atomic
 if TYPE_CHECKING:
     from attngeom.models.writing import Written
 
+SCOPES, DTYPES = ("layer", "model"), ("auto", "keep", "float32")
+LEVELS, GAUGES = ("auto", "exact", "rounding"), ("balanced", "rotated", "echelon")
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
-Scope = Annotated[str, typer.Option("--scope", help="layer, or model: the residual stream may be turned as well.")]
-Dtype = Annotated[str, typer.Option("--dtype", help="keep, float32, or auto (float32, wider where stored so).")]
+Scope = Annotated[str, choice_option("--scope", SCOPES, "layer, or model: the residual stream may be turned as well.")]
+Dtype = Annotated[str, choice_option("--dtype", DTYPES, "keep, float32, or auto (float32, wider where stored so).")]
 
 PARTS = "qk,vo,heads,units,norms,biases"
 """The names of :data:`attngeom.models.sampling.PARTS`; nothing of the models is loaded for a help."""
@@ -88,7 +90,7 @@ def inspect_command(
 def compare_command(
     one: Folder,
     other: Folder,
-    level: Annotated[str, typer.Option("--level", help="auto, exact or rounding.")] = "auto",
+    level: Annotated[str, choice_option("--level", LEVELS, "auto, exact or rounding.")] = "auto",
     scope: Scope = "layer",
     tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed misfit of every head.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the recovered symmetry (safetensors).")] = None,
@@ -139,7 +141,7 @@ def canonicalize_command(
     path: Folder,
     out: Out,
     gauge: Annotated[
-        str | None, typer.Option("--gauge", help="balanced (the default), rotated or echelon (with --compact).")
+        str | None, choice_option("--gauge", GAUGES, "balanced (the default), rotated or echelon (with --compact).")
     ] = None,
     scope: Scope = "layer",
     dtype: Dtype = "auto",
@@ -201,7 +203,7 @@ def align_command(
     """
     from attngeom.models import align, open_model, write_model
 
-    check_choice(scope, ("layer", "model"), "scope")
+    check_choice(scope, SCOPES, "scope")
     with _steps("layers") as step:
         aligned = align(open_model(target), open_model(path), scope)
         written = write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
@@ -210,6 +212,12 @@ def align_command(
 
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
-    shown = {name: value for name, value in record.items() if name != "check"}
-    shown["worst misfit to the input"] = f"{record['check']['worst_misfit']:.1e}"
+    shown = {name: _words(value) for name, value in record.items() if name != "check"}
+    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": f"{record['check']['worst_misfit']:.1e}"}
     print_answer(json, record, pairs("written", shown))
+
+
+def _words(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list | tuple) else value

@@ -35,6 +35,11 @@ def file_option(name: str, text: str) -> Any:
     return typer.Option(name, metavar="FILE", callback=_check_file, help=text)
 
 
+def choice_option(name: str, choices: Collection[str], text: str) -> Any:
+    """An option with few values, which the Tab key completes."""
+    return typer.Option(name, autocompletion=lambda: list(choices), help=text)
+
+
 def _check_file(path: Path | None) -> Path | None:
     return None if path is None else check_target(path)
 
@@ -47,10 +52,7 @@ IgnoredSeed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Accepted everywhere; no random choice is made here.")
 ]
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
-Kind = Annotated[
-    str,
-    typer.Option("--kind", autocompletion=lambda: list(KINDS), help=f"The kind of attention: {', '.join(KINDS)}."),
-]
+Kind = Annotated[str, choice_option("--kind", KINDS, f"The kind of attention: {', '.join(KINDS)}.")]
 Temperature = Annotated[str, typer.Option("--temperature", help="Scores are divided by it: a positive rational.")]
 Heads = Annotated[int, typer.Option("--heads", help="Number of heads of each layer.")]
 ValueWidth = Annotated[

@@ -14,9 +14,10 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_NEGATIVE
-from attngeom.cli.options import Json, Seed, flag
+from attngeom.cli.options import Json, Seed, choice_option, flag
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.papers import Claim, Store, Work, find_claims, run_claims
+from attngeom.papers.claims import CLAIMS
 from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
@@ -24,7 +25,10 @@ Quick = Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instea
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes that run claims; by default one for each core.")
 ]
-Names = Annotated[list[str] | None, typer.Option("--claim", help="Only this claim, by id; may be repeated.")]
+Names = Annotated[
+    list[str] | None,
+    choice_option("--claim", [claim.id for claim in CLAIMS], "Only this claim, by id; may be repeated."),
+]
 
 
 def reproduce_command(

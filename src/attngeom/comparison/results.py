@@ -12,7 +12,7 @@ from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.inspection.fibers import VirtualFiber
 from attngeom.network import Symmetry
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
-from attngeom.results import Result
+from attngeom.results import Result, matrix_text
 
 Report = Callable[[str, int, int | None], None]
 """Called with what is done, how much of it is done, and how much there is (None: that is not known before)."""
@@ -144,6 +144,6 @@ class Comparison(Result):
             lines["misfit after alignment"] = f"{self.misfit:.1e}"
         if self.separation is not None:
             record = self.separation.to_json()
-            lines["separating input"] = record["separating_input"]
-            lines["outputs"] = " and ".join(str(output) for output in record["outputs"])
+            lines["separating input"] = matrix_text(record["separating_input"])
+            lines |= {f"output of {name}": matrix_text(found) for name, found in zip("AB", record["outputs"])}
         return lines

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attngeom.exact.domains import Domain
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
-from attngeom.results import Failure, Result
+from attngeom.results import Failure, Result, matrix_text
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
 
@@ -105,5 +105,5 @@ class Recovery(Result):
             lines["field"] = self.domain.label
         for index, point in enumerate(self.to_json().get("points", [])):
             for name in ("A", "V"):
-                lines[f"{name} ({index + 1})"] = "; ".join("  ".join(map(str, row)) for row in point[name])
+                lines[f"{name} ({index + 1})"] = matrix_text(point[name])
         return lines

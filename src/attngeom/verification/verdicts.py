@@ -52,5 +52,5 @@ class Verdict(Result):
         return {"valid": self.valid, "claim": self.claim, "reason": self.reason}
 
     def rows(self) -> Mapping[str, Any]:
-        words = {True: "True", False: "False", None: "undecided"}
+        words = {True: "yes", False: "no", None: "undecided"}
         return {"valid": words[self.valid], "claim": self.claim, "reason": self.reason}

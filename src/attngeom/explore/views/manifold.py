@@ -22,6 +22,7 @@ from attngeom.network import Architecture
 from attngeom.network.weights import weights_from_matrices
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 from attngeom.papers.figures import SLICE_TEXT, slice_coefficients
+from attngeom.results import matrix_text
 
 ARCHITECTURE = Architecture((2, 1), 2, tokens=2)
 CREAM = "#f2efe6"
@@ -113,7 +114,7 @@ def _weights(result: Certification) -> Node:
     """The weights of the point with their stratum and learning coefficient."""
     rows: list[list[Node]] = []
     for point in result.points:
-        shown = ["; ".join(" ".join(map(str, map(point.domain.format, row))) for row in m) for m in (point.V, point.A)]
+        shown = [matrix_text(map(point.domain.format, row) for row in m) for m in (point.V, point.A)]
         if point.domain.written == "Q" and result.verdict == "realizable":
             stratum = layer_stratum(point.A, point.V, 2, 2, QQ)
             weights = weights_from_matrices(ARCHITECTURE, [point.A], [point.V], QQ)
