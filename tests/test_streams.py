@@ -110,3 +110,12 @@ def test_usual_files_are_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyte
     assert made is not None and QQ.equal(read_coefficients(tmp_path / "a.json").cross, layer(3).cross)
     write_certificate(made, tmp_path / "c.json")
     assert verify(tmp_path / "c.json").valid
+
+
+def test_reading_tells_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK", 2**10)
+    (tmp_path / "long.json").write_text(json.dumps({"terms": [{"x": "1" * 100} for _ in range(30_000)]}))
+    seen = []
+    collectors = {"terms": lambda items: sum(map(len, items))}
+    read_long_json(tmp_path / "long.json", collectors, report=lambda *found: seen.append(found))
+    assert seen[0] == (0, 3) and seen[-1] == (3, 3) and (1, 3) in seen and seen == sorted(seen)

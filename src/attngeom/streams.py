@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,9 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 Collector = Callable[[Iterator[list[Any]]], Any]
 """What a long array becomes: it is given all items, some at a time, in their order."""
 
+Report = Callable[[int, int], None]
+"""Told how many megabytes of how many are read."""
+
 
 class Irregular(Exception):
     """A file or an item that only the reader of whole files understands, or that it refuses in its own words."""
@@ -51,7 +55,12 @@ class LongArray(Sequence[Any]):
         """The JSON of some items at a time, without the brackets; canonical: sorted keys, no white space."""
 
 
-def read_long_json(path: str | Path, collectors: Mapping[str, Collector], largest: int = MAX_JSON_BYTES) -> Any:
+def read_long_json(
+    path: str | Path,
+    collectors: Mapping[str, Collector],
+    largest: int = MAX_JSON_BYTES,
+    report: Report | None = None,
+) -> Any:
     """The value of a JSON file; arrays under the keys of ``collectors`` are collected, not held as lists.
 
     As strict as :func:`attngeom.files.read_json`, to which every file goes that is not as expected: it finds the
@@ -60,7 +69,7 @@ def read_long_json(path: str | Path, collectors: Mapping[str, Collector], larges
     path = check_source(path, largest)
     try:
         with path.open(encoding="utf-8", newline="") as stream:
-            return _Reader(stream, JSONDecoder(**strict_hooks(str(path))), collectors).document()
+            return _Reader(stream, JSONDecoder(**strict_hooks(str(path))), collectors, report).document()
     except (Irregular, AttnGeomError, ValueError, RecursionError, OSError):
         return parse_json(read_bytes(path, largest), str(path))
 
@@ -68,8 +77,11 @@ def read_long_json(path: str | Path, collectors: Mapping[str, Collector], larges
 class _Reader:
     """Objects are read key by key, collected arrays some items at a time, everything else at once."""
 
-    def __init__(self, stream: TextIO, decoder: JSONDecoder, collectors: Mapping[str, Collector]) -> None:
-        self.stream, self.collectors = stream, collectors
+    def __init__(
+        self, stream: TextIO, decoder: JSONDecoder, collectors: Mapping[str, Collector], report: Report | None
+    ) -> None:
+        self.stream, self.collectors, self.report = stream, collectors, report
+        self.megabytes = os.fstat(stream.fileno()).st_size // 10**6
         self.scan = decoder.scan_once  # type: ignore[attr-defined]  # the stubs lack it
         self.text, self.place = "", 0
         self.is_complete = self.is_mixed = False
@@ -85,6 +97,8 @@ class _Reader:
         rest = self.text[self.place :]
         chunk = self.stream.read(max(CHUNK, len(rest)))
         self.text, self.place = rest + chunk, 0
+        if self.report is not None:
+            self.report(self.stream.buffer.tell() // 10**6, self.megabytes)
         self.is_complete, self.is_mixed = not chunk, False
         if ESCAPED_SURROGATE.search(self.text, max(0, len(rest) - 6)):
             raise Irregular

@@ -73,11 +73,15 @@ def test_run_show_export_verify_plot(finished, tmp_path, capsys):
     capsys.readouterr()
 
     assert run_program(["atlas", "summary", "--store", str(store), "--out", str(tmp_path / "summary.md")]) == 0
+    assert capsys.readouterr().out == f"written to {tmp_path / 'summary.md'}\n"
     summary = (tmp_path / "summary.md").read_text()
     answers = [fact["answer"] for fact in facts if fact["question"] == "dimension"]
     share = sum(answer["dimension"] / answer["num_parameters"] for answer in answers) / len(answers)
     assert f"| lightning | 6 | 6 | 6 of 6 | {share:.2f} |" in summary
     assert "| ≥ 2 | 1 | 2 | 2 | 2 | 0 | 0 | 1 |" in summary
+    assert run_program(["atlas", "summary", "--store", str(store)]) == 0
+    shown = capsys.readouterr().out
+    assert "Dimensions by kind of network\nnetwork" in shown and "|" not in shown
 
     assert run_program(["atlas", "verify", "--store", str(store), "--workers", "1", "--recompute", "2", "--json"]) == 0
     verdict = json.loads(capsys.readouterr().out)

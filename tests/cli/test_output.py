@@ -48,3 +48,14 @@ def test_a_column_of_text_breaks_between_words(monkeypatch):
     monkeypatch.setattr(output, "_terminal_width", lambda: 40)
     found = output.table(("no", "from"), [(1, "Lie flattening of split cubics, [I] Proposition 17")], left=("from",))
     assert found == "no  from\n 1  Lie flattening of split cubics, [I]\n    Proposition 17"
+
+
+def test_a_bar_counts_what_is_known(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with output.working("reading") as report:
+        assert "/?" not in capsys.readouterr().err
+        report("reading, MB", 1, 3)
+        report("deciding", 0, None)
+        report("heads", 2, 4)
+    assert "2" in capsys.readouterr().err.split("heads")[-1]

@@ -6,6 +6,7 @@ import os
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, file_option, flag
-from attngeom.cli.output import pairs, print_answer, progress, prose, table
+from attngeom.cli.output import pairs, print_answer, progress, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -246,12 +247,8 @@ def verify_command(
 
     Exit code 0: everything holds; 1: something is wrong; 3: proven facts are left that nothing could recheck.
     """
-    with FactStore(store, read_only=True) as opened, progress() as bar:
-        line = bar.add_task("rechecking", total=None)
-
-        def update(done: int, total: int) -> None:
-            bar.update(line, completed=done, total=total, description="rechecking certificates")
-
+    with FactStore(store, read_only=True) as opened, working("rechecking") as report:
+        update = partial(report, "rechecking certificates")
         found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update)
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
     lines = (prose(f"{fact}: {why}") for fact, why in (*found.problems, *found.unchecked)[:SHOWN])

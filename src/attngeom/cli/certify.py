@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import pairs, print_answer, prose
+from attngeom.cli.output import READING, pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
 from attngeom.layer.tolerances import DECIDED
@@ -40,14 +41,16 @@ def certify_command(
 
     With --heads the layer is a sum of heads with rank A ≤ --attention and rank V ≤ --value each (exact input only).
     """
-    given = read_coefficients(coefficients)
+    if heads is None and value is not None:
+        raise InputError("--value given without --heads; give the number of heads, 1 for one head")
     result: Certification | HeadsCertification
-    if heads is None:
-        if value is not None:
-            raise InputError("--value given without --heads; give the number of heads, 1 for one head")
-        result = certify(given, attention, seed, tolerance)
-    else:
-        result = certify(given, attention, seed, heads=heads, value=value)
+    with working("reading") as report:
+        given = read_coefficients(coefficients, partial(report, READING))
+        report("deciding", 0, None)
+        if heads is None:
+            result = certify(given, attention, seed, tolerance)
+        else:
+            result = certify(given, attention, seed, heads=heads, value=value)
     # What is printed is made before the file: an error leaves no certificate behind.
     record = {**result.to_json(), "seed": seed}
     if out is not None:

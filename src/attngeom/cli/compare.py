@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import print_answer, progress, prose, titled
+from attngeom.cli.output import print_answer, prose, titled, working
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
@@ -32,17 +32,8 @@ def compare_command(
     """
     if out is not None and out.suffix != ".json":
         raise InputError(f"--out {out} given; symmetries are written as .json")
-    with progress() as bar:
-        task = bar.add_task("reading", total=2)
-        weights = []
-        for source in (first, second):
-            weights.append(read_weights(source))
-            bar.advance(task)
-
-        def report(what: str, done: int, total: int | None) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
-        result = compare(weights[0], weights[1], tolerance, seed, report)
+    with working("reading") as report:
+        result = compare(read_weights(first), read_weights(second), tolerance, seed, report)
     if out is not None and result.symmetry is not None:
         write_atomic(out, to_json(symmetry_to_json(result.symmetry)) + "\n")
     dropped = {str(path): found for path in (first, second) if (found := read_dropped(path))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.output import pairs, print_answer, progress
+from attngeom.cli.output import pairs, print_answer, working
 from attngeom.cli.output import table as table_of
 from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.lower.search import REQUESTS, Request
@@ -122,14 +123,13 @@ def dim_command(
     wanted = prove or certificate is not None
 
     def answer_for(architecture: Architecture, how: Request) -> Dimension:
-        with progress() as bar:
-            task = bar.add_task("products", total=None)
+        with working("products") as report:
             return dimension(
                 architecture,
                 prove=wanted,
                 method=how,
                 seed=seed,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                progress=partial(report, "products"),
                 workers=workers,
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
-from attngeom.cli.output import print_answer, titled
+from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
 from attngeom.heads.finding import find_heads
 from attngeom.heads.generic import generic_heads
@@ -21,7 +22,7 @@ from attngeom.layer.files import FORMAT, coefficients_from_json
 from attngeom.layer.terms import collect_terms
 from attngeom.network import Architecture, Weights
 from attngeom.results import Result
-from attngeom.streams import read_long_json
+from attngeom.streams import Report, read_long_json
 
 
 def heads_command(
@@ -47,19 +48,23 @@ def heads_command(
         return _report(_generic(widths, attention, heads, value_width, tokens, prove, seed), json)
     if prove or widths is not None or attention is not None or value_width is not None:
         raise InputError(f"{source} given with sizes of generic layers; give either a file, or --prove with sizes")
-    given = _read(source)
-    if isinstance(given, Coefficients):
-        return _report(find_heads(given, heads, noise=noise, seed=seed), json)
-    if heads is not None:
-        raise InputError("--heads given with weights, which have their own heads; leave it out")
-    return _report(heads_unique(given), json)
+    with working("reading") as report:
+        given = _read(source, partial(report, READING))
+        report("deciding", 0, None)
+        if isinstance(given, Coefficients):
+            found: Result = find_heads(given, heads, noise=noise, seed=seed)
+        elif heads is not None:
+            raise InputError("--heads given with weights, which have their own heads; leave it out")
+        else:
+            found = heads_unique(given)
+    return _report(found, json)
 
 
-def _read(source: Path) -> Weights | Coefficients:
+def _read(source: Path, report: Report) -> Weights | Coefficients:
     """Weights or coefficients, told apart by the format that the file names."""
     if source.suffix != ".json":
         return read_weights(source)
-    record = read_long_json(source, {"terms": collect_terms})
+    record = read_long_json(source, {"terms": collect_terms}, report=report)
     if isinstance(record, dict) and record.get("format") == FORMAT:
         return coefficients_from_json(record, str(source))
     return weights_from_json(record, str(source))

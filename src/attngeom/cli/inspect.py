@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import Json, Seed, WeightsPath
-from attngeom.cli.output import pairs, print_answer
+from attngeom.cli.output import pairs, print_answer, working
 from attngeom.inspection.geometry import inspect
 from attngeom.interop import read_weights
 
@@ -19,6 +19,7 @@ def inspect_command(
     seed: Seed = 0,
 ) -> None:
     """Describe a point of weight space: its stratum, its fiber, and which hypotheses of the theorems hold."""
-    found = inspect(read_weights(weights), noise, seed)
+    with working("inspecting"):
+        found = inspect(read_weights(weights), noise, seed)
     title = "exact" if found.weights.domain.is_exact else "in floats"
     print_answer(json, {**found.to_json(), "seed": seed}, pairs(title, found.rows()))

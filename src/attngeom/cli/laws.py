@@ -6,7 +6,7 @@ from typing import Annotated
 
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.output import pairs, print_answer
+from attngeom.cli.output import pairs, print_answer, working
 from attngeom.errors import InputError
 from attngeom.learning.laws import conserved_quantities
 from attngeom.verification import write_certificate
@@ -27,7 +27,8 @@ def laws_command(
     if certificate is not None:
         options.check_stored_seed(seed)
     wanted = prove or certificate is not None
-    found = conserved_quantities(architecture, prove=True if wanted else None, seed=seed)
+    with working("brackets"):
+        found = conserved_quantities(architecture, prove=True if wanted else None, seed=seed)
     if certificate is not None:
         if found.certificate is None:
             raise InputError(f"no certificate was written: {found.reason}")

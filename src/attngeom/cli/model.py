@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from attngeom.cli.adapters import (
 )
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag
-from attngeom.cli.output import pairs, print_answer, progress, prose
+from attngeom.cli.output import pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 
@@ -42,9 +43,8 @@ group = typer.Typer(help="The same questions for real transformers.", no_args_is
 @contextmanager
 def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar over layers."""
-    with progress() as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with working(text) as report:
+        yield partial(report, text)
 
 
 @group.command("inspect")

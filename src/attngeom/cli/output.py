@@ -9,15 +9,19 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from attngeom.files import to_json
 
+READING = "reading, MB"
+"""What is said of a long file."""
 ROOM = 24
 """Columns that text needs beside labels; with less it goes below them."""
 
@@ -116,14 +120,35 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequen
     return "\n".join(lines)
 
 
+class _Count(MofNCompleteColumn):
+    """How much of how much, where that is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
+
+
 def progress() -> Progress:
     """A progress bar on stderr, silent when stderr is not a terminal."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        _Count(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
         transient=True,
     )
+
+
+@contextmanager
+def working(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """A progress bar for one thing after the other: it runs to and fro until somebody says how much there is."""
+    with progress() as bar:
+        bar.add_task(text, total=None)
+        (task,) = bar.tasks
+
+        def report(what: str, done: int, total: int | None) -> None:
+            task.total = total
+            bar.update(task.id, description=what, completed=done)
+
+        yield report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from attngeom.cli.app import EXIT_UNDECIDED, VERDICTS
 from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
-from attngeom.cli.output import print_answer, titled
+from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
@@ -54,21 +55,23 @@ def recover_command(
         )
         _report_plan(plan_queries(architecture, seed), out, json)
         return 0
-    record = read_long_json(source, {"terms": collect_terms})
-    if isinstance(record, dict) and record.get("format") == "attngeom/queries":
-        found = continue_queries(table_from_json(record, str(source)), tolerance)
-        if isinstance(found, QueryTable):
-            if not plan or out is None:
-                raise InputError(f"{source}: another round of queries is needed; run again with --plan and --out")
-            _report_plan(found, out, json)
-            return EXIT_UNDECIDED
-    else:
-        coefficients = coefficients_from_json(record, str(source))
-        chosen = None
-        if attention is not None:
-            sizes = (coefficients.d, coefficients.d_out)
-            chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
-        found = recover(coefficients, chosen, seed, tolerance, causal)
+    with working("reading") as report:
+        record = read_long_json(source, {"terms": collect_terms}, report=partial(report, READING))
+        report("recovering", 0, None)
+        if isinstance(record, dict) and record.get("format") == "attngeom/queries":
+            found = continue_queries(table_from_json(record, str(source)), tolerance)
+        else:
+            coefficients = coefficients_from_json(record, str(source))
+            chosen = None
+            if attention is not None:
+                sizes = (coefficients.d, coefficients.d_out)
+                chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
+            found = recover(coefficients, chosen, seed, tolerance, causal)
+    if isinstance(found, QueryTable):
+        if not plan or out is None:
+            raise InputError(f"{source}: another round of queries is needed; run again with --plan and --out")
+        _report_plan(found, out, json)
+        return EXIT_UNDECIDED
     _report(found, out, json)
     return VERDICTS[found.is_positive]
 

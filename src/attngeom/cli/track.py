@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.options import Json, Seed, file_option
-from attngeom.cli.output import pairs, print_answer, table
+from attngeom.cli.output import pairs, print_answer, table, working
 from attngeom.interop import read_weights
 from attngeom.learning.track import Snapshot, Track, track
 
@@ -26,7 +26,8 @@ def track_command(
 ) -> None:
     """Ranks with gaps, the nearest singular stratum and its (λ, m), and how far conserved quantities drifted."""
     draw = None if plot is None else _drawing(plot)
-    found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
+    with working("tracking"):
+        found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
     if draw is not None:
         draw(found)
     columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
@@ -50,7 +51,7 @@ def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:
     return [
         Path(snapshot.name).name,
         f"{snapshot.norm:.3g}",
-        snapshot.stratum if len(snapshot.stratum) <= 60 else snapshot.stratum[:59] + "…",
+        snapshot.stratum,
         place,
         "–" if near is None else f"{near.distance:.1e}",
         "unknown" if snapshot.pair is None else str(snapshot.pair),

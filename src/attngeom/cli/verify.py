@@ -9,7 +9,7 @@ import typer
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json
-from attngeom.cli.output import pairs, print_answer
+from attngeom.cli.output import pairs, print_answer, working
 from attngeom.verification import verify
 
 
@@ -24,6 +24,7 @@ def verify_command(
     Exit code 0: it proves its claim, up to the error that a reason which begins with "probabilistic" states; 1: it does
     not; 3: the recheck needs more than the budget, as the reason says.
     """
-    verdict = verify(certificate, budget)
+    with working("rechecking"):
+        verdict = verify(certificate, budget)
     print_answer(json, verdict.to_json(), pairs("verify", verdict.rows()))
     return VERDICTS[verdict.is_positive]

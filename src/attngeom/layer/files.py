@@ -13,7 +13,7 @@ from attngeom.exact.domains import QQ, RR, as_fmpq
 from attngeom.files import check_header, replacing
 from attngeom.layer.coefficients import Coefficients, check_size
 from attngeom.layer.terms import PIECE, LayerTerms, Placement, Terms, collect_terms
-from attngeom.streams import as_plain, iterate_json, read_long_json
+from attngeom.streams import Report, as_plain, iterate_json, read_long_json
 
 FORMAT = "attngeom/coefficients"
 
@@ -110,9 +110,9 @@ def coefficients_to_json(coefficients: Coefficients) -> dict[str, Any]:
     return dict(as_plain(coefficients_record(coefficients)))
 
 
-def read_coefficients(path: str | Path) -> Coefficients:
-    """The coefficients in a JSON file."""
-    return coefficients_from_json(read_long_json(path, {"terms": collect_terms}), str(path))
+def read_coefficients(path: str | Path, report: Report | None = None) -> Coefficients:
+    """The coefficients in a JSON file; ``report`` is told how much of it is read."""
+    return coefficients_from_json(read_long_json(path, {"terms": collect_terms}, report=report), str(path))
 
 
 def write_coefficients(coefficients: Coefficients, path: str | Path) -> None:
