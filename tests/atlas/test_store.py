@@ -128,6 +128,17 @@ def test_two_processes_write_one_store_at_once(path):
         store.check()
 
 
+def test_opening_waits_for_a_process_that_makes_the_tables(path):
+    """SQLite refuses at once to change the journal while another connection is about to write."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.1, other.execute, ("ROLLBACK",))
+        release.start()
+        with FactStore(path) as store:
+            assert store.count() == 0
+        release.join()
+
+
 def test_threads_that_open_a_new_store_at_once_agree_on_its_tables(path):
     errors = []
 

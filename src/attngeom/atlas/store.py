@@ -8,6 +8,7 @@ harmless. Every row carries a digest of its content, so that altered rows are se
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -228,8 +229,7 @@ class FactStore:
         database = self._database
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables and not read_only:
-            (mode,) = database.execute("PRAGMA journal_mode = WAL").fetchone()
-            if mode != "wal":
+            if self._choose_log() != "wal":
                 raise InputError(f"store {self.path}: no write-ahead log there; put the store on a local disk")
             with self._transaction():
                 # Another process may have made the tables while we waited for the lock.
@@ -251,6 +251,17 @@ class FactStore:
         if not read_only:
             database.execute("PRAGMA synchronous = FULL")
             self._refuse_damage("PRAGMA quick_check(1)")
+
+    def _choose_log(self) -> str:
+        """Ask for a write-ahead log. SQLite does not wait for a process that is making the tables: we do."""
+        ends = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return str(self._database.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > ends:
+                    raise
+                time.sleep(0.02)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
