@@ -1,10 +1,12 @@
 """Shared settings: derandomised hypothesis, so that a failure on one machine fails on every machine."""
 
+import gc
 import os
 
 # Tests run in one process for each core: more threads would only wait for each other. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import examples
@@ -18,3 +20,14 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("attngeom")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What collection makes lives until the end: the garbage collector need not look at it, now or in any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()

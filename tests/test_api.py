@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import attngeom
-from tests.sources import SOURCE, statements
+from tests.sources import SOURCE
+
+CLASS = re.compile(r"^\s*class ([A-Za-z]\w*)[(:]", re.MULTILINE)
 
 
 def test_every_public_name_exists():
@@ -70,7 +73,7 @@ def test_type_checkers_see_the_names_that_are_loaded():
 def test_a_class_name_means_one_thing():
     homes = defaultdict(list)
     for path in SOURCE.rglob("*.py"):
-        for node in statements(path):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(f"{path.parent.name}/{path.name}")
+        for name in CLASS.findall(path.read_text(encoding="utf-8")):
+            homes[name].append(f"{path.parent.name}/{path.name}")
+    assert len(homes) > 100
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}

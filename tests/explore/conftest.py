@@ -42,9 +42,16 @@ def browser():
     except ImportError:
         _absent("playwright is not installed (extra dev)")
     with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=quiet)
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def context(browser):
+    """What all windows share: nothing but the cache of the files of the page, for the page stores nothing."""
+    return browser.new_context(viewport={"width": 1280, "height": 900})
 
 
 @pytest.fixture
@@ -56,9 +63,9 @@ def assert_that(browser):
 
 
 @pytest.fixture
-def window(browser, server):
+def window(context, server):
     """A window of its own; whatever the console complains of, or is fetched from elsewhere, fails the test."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
     page.set_default_timeout(1000 * SECONDS)
     complaints = []
     page.on(

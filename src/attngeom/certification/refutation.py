@@ -24,7 +24,7 @@ from attngeom.errors import InputError
 from attngeom.exact.combinations import multiset_at
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
-from attngeom.exact.multisets import pair_index, pairs
+from attngeom.exact.multisets import pair_index, pair_rows, pairs
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.exact.tableaux import two_row_tableau
@@ -134,7 +134,7 @@ def _find_segre(table: Table, rng: np.random.Generator) -> Violation | None:
     if table.exact.shape[0] < 2 or d < 2:
         return None
     z = field.random((d,), rng)
-    k, l = np.triu_indices(d)
+    k, l = pair_rows(d)
     weights = field.reduce(field.reduce(z[k] * z[l]) * np.where(k == l, 1, 2))
     values = field.matmul(weights[None, None, :], table.residues)[:, 0, :]
     found = _nonzero_minor(values, 2, field.p)

@@ -11,7 +11,7 @@ from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.equations.families.single_column import lie_matrix
 from attngeom.exact.domains import QQ, Array, CubicField
 from attngeom.exact.modular import echelon_mod_p
-from attngeom.exact.multisets import pair_orbits
+from attngeom.exact.multisets import pair_orbits, pair_rows
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.cubic_splitting import (
@@ -88,7 +88,7 @@ def _factored_point(splitting: Splitting) -> LayerMatrices:
     """A = k vᵀ with the two real linear factors of an indefinite form of rank 2, over Q or Q(√D)."""
     d = splitting.B.shape[0]
     table = QQ.zeros((1, d, d * (d + 1) // 2))
-    table[0, 0] = splitting.B[np.triu_indices(d)] * pair_orbits(d)
+    table[0, 0] = splitting.B[pair_rows(d)] * pair_orbits(d)
     found = split_layer(table, QQ)
     point, domain = found.points[0], found.domain
     A = domain.matmul(point.A[:, :1], point.V)

@@ -8,6 +8,7 @@ import numpy as np
 
 from attngeom.equations.family import TableFamily
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.multisets import pair_rows
 from attngeom.exact.tableaux import Column, two_row_tableau
 
 
@@ -18,7 +19,7 @@ def restriction_matrix(lines: Array) -> Array:
     [[1, 0, 0], [1, 1, 0], [1, 2, 1]]
     """
     p, r = lines[..., 0, :], lines[..., 1, :]
-    k, l = np.triu_indices(lines.shape[-1])
+    k, l = pair_rows(lines.shape[-1])
     off = (k != l).astype(np.int64)
     rows = [p[..., k] * p[..., l] * (1 + off), p[..., k] * r[..., l] + off * p[..., l] * r[..., k]]
     return np.stack([*rows, r[..., k] * r[..., l] * (1 + off)], axis=-2)

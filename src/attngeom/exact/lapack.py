@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ def moderate(a: Array) -> tuple[Array, int]:
     >>> moderate(np.array([2.0**900])), moderate(np.array([3.0]))
     ((array([0.5]), 901), (array([3.]), 0))
     """
-    largest = float(np.max(np.abs(a), initial=0.0))
-    if not np.isfinite(largest):
+    largest = float(np.abs(a).max(initial=0.0))
+    if not isfinite(largest):
         raise RangeError("numbers left the range of floats; give weights and inputs of moderate size, or exact ones")
     if largest == 0 or 1 / MODERATE <= largest <= MODERATE:
         return a, 0
@@ -215,7 +216,7 @@ def det(a: Array) -> Any:
 
 
 def _finite(solution: Array, a: Array) -> Array:
-    if not np.all(np.isfinite(solution)):
+    if not np.isfinite(solution).all():
         raise _singular(a)
     return solution
 

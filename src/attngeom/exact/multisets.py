@@ -5,7 +5,7 @@ They label the monomials of degree two and three. Multisets are sorted tuples in
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Any
@@ -50,6 +50,19 @@ def pair_index(d: int) -> Array:
         table[k, l] = table[l, k] = place
     table.setflags(write=False)
     return table
+
+
+@lru_cache(maxsize=32)
+def pair_rows(d: int) -> tuple[Array, Array]:
+    """Arrays (k, l) of the first and of the second row of all pairs.
+
+    >>> [rows.tolist() for rows in pair_rows(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    k, l = np.triu_indices(d)
+    for rows in (k, l):
+        rows.setflags(write=False)
+    return k, l
 
 
 def triple_index(rows: tuple[int, int, int], d: int) -> int:

@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
+import numpy as np
 from flint import fmpq, fmpq_mpoly
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import QQ, Domain
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.numbers import as_fmpq
 
 # FLINT's types over Q and GF(p) have the same methods but no common base class.
 FlintPolynomial: TypeAlias = Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
+
+
+def exponents(f: FlintPolynomial) -> Array:
+    """The exponents of a FLINT polynomial: terms × variables.
+
+    >>> exponents(QQ.polynomials(("x", "y")).from_dict({(2, 1): 3, (0, 1): 1})).tolist()
+    [[2, 1], [0, 1]]
+    """
+    width = f.context().nvars()
+    return np.fromiter(chain.from_iterable(f.monoms()), np.int64, len(f) * width).reshape(-1, width)
 
 
 @dataclass(frozen=True)

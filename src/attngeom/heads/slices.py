@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from attngeom.exact.domains import Array
+from attngeom.exact.multisets import pair_rows
 from attngeom.network import Weights
 
 
@@ -34,7 +35,7 @@ class TableSlices:
     def __init__(self, table: Array) -> None:
         self.table = table
         self.d_out, self.d, _ = table.shape
-        self.upper = np.triu_indices(self.d)
+        self.upper = pair_rows(self.d)
 
     def contract(self, Z: Array) -> Array:
         values: Array = np.einsum("oms,ks->kom", self.table, Z[:, self.upper[0], self.upper[1]])

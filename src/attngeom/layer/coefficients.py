@@ -10,7 +10,16 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index, pair_orbits, pairs, splits, triple_index, triple_orbits, triples
+from attngeom.exact.multisets import (
+    pair_index,
+    pair_orbits,
+    pair_rows,
+    pairs,
+    splits,
+    triple_index,
+    triple_orbits,
+    triples,
+)
 from attngeom.network import Weights
 from attngeom.network.attention.rule import swap
 
@@ -222,7 +231,7 @@ def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
     >>> multiply_forms(QQ.convert([1, 2]), QQ.convert([3, 4]), QQ).tolist()
     [3, 10, 8]
     """
-    k, l = np.triu_indices(a.shape[-1])
+    k, l = pair_rows(a.shape[-1])
     off_diagonal = (k != l).astype(np.int64)
     swapped = domain.reduce(domain.reduce(a[..., l] * b[..., k]) * off_diagonal)
     return domain.reduce(domain.reduce(a[..., k] * b[..., l]) + swapped)
@@ -231,9 +240,8 @@ def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
 def symmetrize(cross: Array, d: int, domain: Domain) -> Array:
     """c(R) = Σ c(S, m) over R = S ⊎ {m}, along the last two axes (S, m) of ``cross``."""
     rows, parts, ends = splits(d)
-    single = domain.zeros((*cross.shape[:-2], len(triples(d))))
-    np.add.at(single, (..., rows), cross[..., parts, ends])  # type: ignore[arg-type]  # stubs lack the ellipsis
-    return domain.reduce(single)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    return domain.reduce(np.add.reduceat(cross[..., parts, ends], starts, axis=-1))
 
 
 def coefficients(weights: Weights) -> Coefficients:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.multisets import pair_index, pair_orbits, triples
+from attngeom.exact.multisets import pair_index, pair_orbits, pair_rows, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 
 SAMPLES = 64
@@ -158,7 +158,7 @@ def conjugate_pair_distance(coefficients: Coefficients) -> float:
     if d < 2 or roots[order[0]] * roots[order[1]] <= 0:
         return float("inf")
     kept = (vectors[:, order[:2]] * roots[order[:2]]) @ vectors[:, order[:2]].T
-    quadric = kept[np.triu_indices(d)] * pair_orbits(d)
+    quadric = kept[pair_rows(d)] * pair_orbits(d)
     near = values[0] * weight[0] * np.einsum("n,m,s->nsm", h[:, 0], q[0], quadric)
     single = symmetrize(near, d, RR)
     difference = np.sum((coefficients.cross - near[:, None, None]) ** 2)

@@ -6,6 +6,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.multisets import pair_rows
 from attngeom.exact.precise import null_vector
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.matrices import LayerMatrices
@@ -71,7 +72,7 @@ def _normalised(A: Array, V: Array) -> LayerMatrices:
 
 def _outer_products(table: Array, y: Array) -> Array:
     """G(y) of shape (N, d_out, d) for points y of shape (N, d)."""
-    k, l = np.triu_indices(table.shape[1])
+    k, l = pair_rows(table.shape[1])
     products: Array = np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
     return products
 

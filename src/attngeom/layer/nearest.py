@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
-from attngeom.layer.coefficients import Coefficients, quadric_table
+from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.attention.rule import swap
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 STARTS = 12
 ITERATIONS = 60
 ALTERNATIONS = 50
 MAX_DENSE = 2 * 10**6
 UNIT_ROUNDOFF = 2.0**-53
-
-
-@lru_cache(maxsize=16)
-def _symmetrization(d: int) -> csr_array:
-    """The matrix that sends c(S, m) to c(R) = Σ c(S, m), from the right."""
-    from scipy.sparse import csr_array  # slow to load, and few commands need it
-
-    rows, parts, ends = splits(d)
-    return csr_array((np.ones(len(rows)), (parts * d + ends, rows)), shape=(d * d * (d + 1) // 2, rows.max() + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +46,10 @@ class Problem:
     def bilinear(self, A: Array, V: Array) -> Array:
         """The weighted coefficients of (A, V) as one vector, over broadcast leading axes."""
         cross = swap(quadric_table(A, V, RR))
-        flat = cross.reshape(*cross.shape[:-2], -1)
-        single = (flat.reshape(-1, flat.shape[-1]) @ _symmetrization(self.d)).reshape(*flat.shape[:-1], -1)
         batch = cross.shape[:-3]
-        parts = [np.sqrt(self.single_weight) * single.reshape(*batch, -1)]
+        parts = [np.sqrt(self.single_weight) * symmetrize(cross, self.d, RR).reshape(*batch, -1)]
         if self.cross_weight:
-            parts.append(np.sqrt(self.cross_weight) * flat.reshape(*batch, -1))
+            parts.append(np.sqrt(self.cross_weight) * cross.reshape(*batch, -1))
         return np.concatenate(parts, axis=-1)
 
     @property

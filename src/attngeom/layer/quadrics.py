@@ -13,7 +13,7 @@ import numpy as np
 from flint import fmpz
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index
+from attngeom.exact.multisets import pair_index, pair_rows
 from attngeom.layer.coefficients import multiply_forms
 from attngeom.network.attention.rule import swap
 
@@ -53,7 +53,7 @@ def symmetric_matrix(quadrics: Array, d: int, domain: Domain) -> Array:
 
 def polar_points(d: int) -> Array:
     """The integer points e_k and e_k + e_l, k < l, in the order of the coefficients: values there give a quadric."""
-    k, l = np.triu_indices(d)
+    k, l = pair_rows(d)
     unit = np.eye(d, dtype=np.int64)
     return np.asarray(np.where((k == l)[:, None], unit[k], unit[k] + unit[l]))
 
@@ -65,7 +65,7 @@ def polarize(values: Array, domain: Domain) -> Array:
     >>> polarize(QQ.convert([1, 6, 2]), QQ).tolist()
     [1, 3, 2]
     """
-    k, l = np.triu_indices((isqrt(8 * values.shape[-1] + 1) - 1) // 2)
+    k, l = pair_rows((isqrt(8 * values.shape[-1] + 1) - 1) // 2)
     place = np.flatnonzero(k == l)
     return np.asarray(np.where(k == l, values, domain.reduce(values - values[..., place[k]] - values[..., place[l]])))
 
@@ -75,7 +75,7 @@ def context_products(X: Array, causal: bool, domain: Domain) -> Array:
 
     Outputs of a layer are these rows times its table of quadrics: token i of row n is Σ T[n, m, kl] x_i^(m) (…).
     """
-    k, l = np.triu_indices(X.shape[-2])
+    k, l = pair_rows(X.shape[-2])
     sums = np.cumsum(domain.times(X[..., k, :], X[..., l, :]), axis=-1)
     context = domain.reduce(sums if causal else np.broadcast_to(sums[..., -1:], sums.shape))
     products = domain.times(swap(X)[..., :, None], swap(context)[..., None, :])
@@ -147,7 +147,7 @@ def _square_part(B: Array, index: int, domain: Domain) -> tuple[Any, Array]:
 def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | None:
     """A form without diagonal terms is of rank 2 only if it is a product of two forms over the field."""
     d = B.shape[0]
-    k, l = np.triu_indices(d)
+    k, l = pair_rows(d)
     position = first_nonzero(quadric)
     row, column = int(k[position]), int(l[position])
     scale = quadric[position]
@@ -173,7 +173,7 @@ def discriminant(quadric: Array, d: int) -> int:
     entries = [int(x * denominator) for x in quadric]
     content = gcd(*entries)
     q = np.array([x // content for x in entries], dtype=object)[pair_index(d)]
-    k, l = np.triu_indices(d)
+    k, l = pair_rows(d)
     values = [x for x in (q[k, l] ** 2 - 4 * q[k, k] * q[l, l])[k != l] if x]
     D = gcd(*values) * (1 if values[0] > 0 else -1)
     for prime, exponent in fmpz(abs(D)).factor_smooth(15) if abs(D) >= 2**63 else fmpz(abs(D)).factor():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from attngeom.errors import InputError, SizeError, check_positive
@@ -156,7 +157,7 @@ class Architecture:
             value_width = d_out // self.heads
         return LayerShape(self.widths[index], d_out, self.attention[index], self.heads, value_width)
 
-    @property
+    @cached_property
     def layers(self) -> tuple[LayerShape, ...]:
         return tuple(self.layer(index) for index in range(self.num_layers))
 

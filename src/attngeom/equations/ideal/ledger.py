@@ -27,6 +27,7 @@ from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
+from attngeom.exact.polynomials import exponents
 from attngeom.exact.primes import WORD_PRIME
 
 if TYPE_CHECKING:
@@ -132,12 +133,11 @@ class Quotient:
         rows, codes, values = [], [], []
         for row, member in enumerate(members):
             f = family.flint_polynomial(member)
-            names = f.context().names()
-            exponents = np.array(f.monoms(), dtype=np.int64).reshape(-1, len(names))
-            term, variable = np.nonzero(exponents)
-            factors = np.array([position[name] for name in names])[variable]
-            codes.append(np.repeat(factors, exponents[term, variable]).reshape(len(exponents), family.degree))
-            rows += [row] * len(exponents)
+            powers = exponents(f)
+            term, variable = np.nonzero(powers)
+            factors = np.array([position[name] for name in f.context().names()])[variable]
+            codes.append(np.repeat(factors, powers[term, variable]).reshape(len(powers), family.degree))
+            rows += [row] * len(powers)
             values += GF(self.prime).convert(np.array(f.coeffs(), dtype=object)).tolist()
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 OPERATIONS_PER_SECOND = 2e9
 """Multiplications mod p in one second of elimination: a third of what is measured for matrices of size 500 to 2000."""
 SLACK = 2**24
 """Growth of the process that is not counted: imports and small tables."""
+STATM = Path("/proc/self/statm")
 
 
 class OverBudget(Exception):
@@ -27,12 +29,14 @@ class OverBudget(Exception):
 def resident_bytes() -> int:
     """The memory that this process holds, 0 where the system does not tell."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        with STATM.open("rb", buffering=0) as file:
+            pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@cache
 def machine_bytes() -> int:
     """The memory of the machine, 2^34 where the system does not tell."""
     try:
