@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from attngeom.errors import InputError
+from attngeom.interop import export_state
 from attngeom.models import align, canonicalize, compare, open_model, teleport, write_model
 from attngeom.models import writing as module
 from attngeom.models.rewriting import Teleported
@@ -107,3 +108,16 @@ def test_overflow_is_refused() -> None:
 def test_align_needs_the_same_kind() -> None:
     with pytest.raises(InputError, match="kinds"):
         align(reference("llama"), reference("mistral"))
+
+
+def test_states_come_back_in_their_types_and_a_copy_of_the_tied_embedding_stays_one() -> None:
+    raw = {name: np.asarray(reference("gpt2").tensors.raw(name)) for name in reference("gpt2").tensors}
+    state = {**raw, "lm_head.weight": raw["transformer.wte.weight"].copy(), "masked": np.array(-np.inf)}
+    model = open_model(state, reference("gpt2").config)
+    back = export_state(canonicalize(model, scope="model"), state)
+    assert {name: (x.dtype, x.shape) for name, x in back.items()} == {n: (x.dtype, x.shape) for n, x in state.items()}
+    assert not np.array_equal(back["lm_head.weight"], state["lm_head.weight"])
+    assert np.array_equal(back["lm_head.weight"], back["transformer.wte.weight"])
+    assert relative(outputs("gpt2", open_model(back, model.config)), expected("gpt2")) < 1e-2
+    with pytest.raises(InputError, match="a state without"):
+        export_state(teleport(model, 3), {})

@@ -52,6 +52,10 @@ class CheckpointImport:
     blocks: tuple[str, ...]
     unmodelled: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        left = f", {len(self.unmodelled)} parts not modelled" if self.unmodelled else ""
+        return f"CheckpointImport({self.weights!r}{left})"
+
 
 def import_state(
     state: Any,
@@ -108,7 +112,7 @@ def import_state(
         name, reason = next(iter(unmodelled.items()))
         raise InputError(
             f"{name[:60]} ({reason}) and {len(unmodelled) - 1} more are not modelled; use attngeom model for the whole"
-            " model, or --idealised for its attention weights alone"
+            " model, or --idealised (idealised=True) for its attention weights alone"
         )
     names = tuple(found[index].prefix for index in chosen)
     return CheckpointImport(Weights(architecture, RR, layers), names, unmodelled)
@@ -127,7 +131,10 @@ def state_of(state: Any) -> Mapping[str, Any]:
     """The state dict of a module, or the mapping itself."""
     found = state.state_dict() if hasattr(state, "state_dict") else state
     if not isinstance(found, Mapping):
-        raise InputError(f"{type(state).__name__} given; a state dict or a module with one is required")
+        raise InputError(
+            f"{type(state).__name__} given; a state dict or a module with one is required (files: import_checkpoint,"
+            " folders: models.open_model)"
+        )
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,17 +15,26 @@ from attngeom.interop.layouts import Projections, attention_blocks
 from attngeom.interop.tensors import as_float64
 from attngeom.network import Weights
 
+if TYPE_CHECKING:
+    from attngeom.models.rewriting import Rewrite
+
 
 def export_state(
-    weights: Weights, state: Any, key_value_heads: int | None = None, blocks: Sequence[int] | None = None
+    weights: Weights | Rewrite, state: Any, key_value_heads: int | None = None, blocks: Sequence[int] | None = None
 ) -> dict[str, Any]:
     """The state dict with the attention projections of these weights: the inverse of :func:`import_state`.
 
     Names, shapes and types are those of ``state``, whose other tensors are passed on as they are. ``blocks`` and
-    ``key_value_heads`` as for the import. Heads that share keys and values must have equal ones.
+    ``key_value_heads`` as for the import. Heads that share keys and values must have equal ones. A whole model that
+    was moved, put into canonical form or aligned (:mod:`attngeom.models`) takes the place of weights.
     """
-    architecture = weights.architecture
     tensors = state_of(state)
+    if not isinstance(weights, Weights):
+        moved = weights.changes()
+        if missing := sorted(set(moved) - set(tensors)):
+            raise InputError(f"a state without {missing[0][:60]} given; the state of the model itself is required")
+        return {name: _like(x, moved[name], name) if name in moved else x for name, x in tensors.items()}
+    architecture = weights.architecture
     found = attention_blocks(tensors)
     chosen = list(range(len(found)) if blocks is None else blocks)
     if len(chosen) != architecture.num_layers or any(not 0 <= index < len(found) for index in chosen):

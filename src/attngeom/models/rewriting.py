@@ -54,14 +54,19 @@ class Rewrite(ABC):
         return {self.model.stored(name): tensor for name, tensor in tensors.items()}
 
     def outside_tensors(self) -> dict[str, Array]:
-        return {self.model.stored(name): tensor for name, tensor in self.outside().items()}
+        """The new tensors outside the layers, by their names in the checkpoint; a copy of a tied embedding stays one."""
+        found = {self.model.stored(name): tensor for name, tensor in self.outside().items()}
+        head, tokens = (self.model.stored(name) for name in (self.model.places.head, self.model.places.tokens))
+        return found | ({head: found[tokens]} if tokens in found and head in self.model.unread() else {})
 
     def state(self) -> dict[str, Array]:
         """All tensors in memory, float64 where they were moved."""
-        tensors = {name: np.asarray(self.model.tensors.raw(name)) for name in self.model.tensors}
-        for layer in range(self.model.layers):
-            tensors |= self.layer_tensors(layer)
-        return {**tensors, **self.outside_tensors()}
+        return {name: np.asarray(self.model.tensors.raw(name)) for name in self.model.tensors} | self.changes()
+
+    def changes(self) -> dict[str, Array]:
+        """The tensors that were moved, float64."""
+        layers = (self.layer_tensors(layer) for layer in range(self.model.layers))
+        return {name: tensor for part in (*layers, self.outside_tensors()) for name, tensor in part.items()}
 
     def moved(self) -> Model:
         """The rewritten model in memory."""
