@@ -54,7 +54,7 @@ class Rewrite(ABC):
         return {self.model.stored(name): tensor for name, tensor in tensors.items()}
 
     def outside_tensors(self) -> dict[str, Array]:
-        """The new tensors outside the layers, by their names in the checkpoint; a copy of a tied embedding stays one."""
+        """New tensors outside the layers, by their names in the checkpoint; a copy of a tied embedding stays one."""
         found = {self.model.stored(name): tensor for name, tensor in self.outside().items()}
         head, tokens = (self.model.stored(name) for name in (self.model.places.head, self.model.places.tokens))
         return found | ({head: found[tokens]} if tokens in found and head in self.model.unread() else {})
