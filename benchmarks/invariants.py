@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attngeom.equations import Family, Points, Variety, families, family, random_points
+from attngeom.equations import Family, Points, Variety, families, find_family, random_points
 from attngeom.equations.families.resultants import SylvesterResultants
 from attngeom.exact import GF, RR, WORD_PRIME, Polynomial
 from attngeom.exact.domains import Array, Domain
@@ -129,7 +129,7 @@ out = flatten for K in subsets({d},2) list (
 
 
 def resultant_program(d: int, lines: int) -> str:
-    f = family(Variety(d, d), "sylvester-resultant")
+    f = find_family(Variety(d, d), "sylvester-resultant")
     assert isinstance(f, SylvesterResultants)
     written = ",".join(
         "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in f.line(k).tolist()) + "}" for k in range(lines)
@@ -184,8 +184,8 @@ def table_of_generations(sizes: list[int], limit: int) -> None:
     ]
     for d in sizes:
         for name, variety, program in programs:
-            _compare(family(variety(d), name), None, macaulay2_ring(d) + program(d), limit)
-        f = family(Variety(d, d), "sylvester-resultant")
+            _compare(find_family(variety(d), name), None, macaulay2_ring(d) + program(d), limit)
+        f = find_family(Variety(d, d), "sylvester-resultant")
         lines = {3: 15, 4: 20, 5: 20}[d]
         members = lines * schur_dimension((2, 2), d)
         _compare(f, members, macaulay2_ring(d) + resultant_program(d, lines), limit)

@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from attngeom.exact import RR
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, forward, random_weights
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover import recover
 from contract import emit
 

@@ -35,12 +35,12 @@ def _():
 
 @app.cell
 def _(variety):
-    from attngeom.equations import family
+    from attngeom.equations import find_family
 
-    quartic = family(variety, "sylvester-resultant").polynomial(0)
+    quartic = find_family(variety, "sylvester-resultant").polynomial(0)
     assert quartic.degree == 4
     quartic
-    return (quartic,)
+    return find_family, quartic
 
 
 @app.cell
@@ -52,11 +52,10 @@ def _(mo):
 
 
 @app.cell
-def _(variety):
-    from attngeom.equations import family as named
+def _(find_family, variety):
     from attngeom.equations.family import vanishes_identically
 
-    assert vanishes_identically(named(variety, "slice-pencil"), 0)
+    assert vanishes_identically(find_family(variety, "slice-pencil"), 0)
     return
 
 

@@ -14,7 +14,7 @@ import pytest
 import sympy
 from sympy.polys.rings import PolyRing
 
-from attngeom.equations import Variety, families, family
+from attngeom.equations import Variety, families, find_family
 from attngeom.equations.export import export, up_to_factor
 from attngeom.errors import InputError
 from attngeom.exact import Polynomial
@@ -62,14 +62,14 @@ def test_singular_confirms_that_the_parametrization_kills_the_export(variety: Va
 
 
 def test_sympy_export_is_the_same_polynomial() -> None:
-    f = family(Variety(3, 2), "slice-pencil")
+    f = find_family(Variety(3, 2), "slice-pencil")
     line = next(iter(export([f], "sympy", 1)))
     expression = sympy.sympify(line.split("#")[0])
     assert sympy.expand(expression - as_sympy(f[0].polynomial())) == 0
 
 
 def test_json_export_has_one_object_per_member() -> None:
-    f = family(Variety(3, 2), "attention-rank")
+    f = find_family(Variety(3, 2), "attention-rank")
     lines = [json.loads(line) for line in export([f], "json")]
     assert len(lines) == f.count
     written = lines[7]["polynomial"]
@@ -78,7 +78,7 @@ def test_json_export_has_one_object_per_member() -> None:
 
 
 def test_latex_export_has_one_display_per_member() -> None:
-    lines = list(export([family(Variety(3, 2), "slice-pencil")], "latex"))
+    lines = list(export([find_family(Variety(3, 2), "slice-pencil")], "latex"))
     assert len(lines) == 10
     assert all("\\[" in line and "y_{" in line for line in lines)
 
@@ -124,7 +124,7 @@ def test_oscar_and_sage_programs_parse_and_vanish(variety: Variety, form: str, o
 
 def test_programs_list_each_polynomial_once() -> None:
     """The minors (I, J) and (J, I) of the pencil agree, and the three Veronese matrices share quartics up to sign."""
-    f = family(Variety(4, 2), "slice-pencil")
+    f = find_family(Variety(4, 2), "slice-pencil")
     assert sum("slice-pencil" in line for line in export([f], "m2")) == 10 * f.count // 16
     chosen = [f for f in families(Variety(3, 3)) if f.name.startswith("veronese") and f.degree == 4]
     polynomials = {up_to_factor(x.polynomial()) for f in chosen for x in f}
@@ -136,5 +136,5 @@ def test_programs_list_each_polynomial_once() -> None:
 
 
 def test_latex_names_of_several_letters_are_upright() -> None:
-    line = next(iter(export([family(Variety(2, 1, tokens=2), "sequence-copy")], "latex", 1)))
+    line = next(iter(export([find_family(Variety(2, 1, tokens=2), "sequence-copy")], "latex", 1)))
     assert "\\mathrm{sc}_{1,0,0,0}" in line and "s_{0,0,0}" in line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy
 
-from attngeom.equations import Family, Points, Variety, families, family, random_points
+from attngeom.equations import Family, Points, Variety, families, find_family, random_points
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
@@ -99,12 +99,12 @@ def test_members_written_out_by_hand() -> None:
         return sympy.Symbol(f"y_{min(k, l)}_{max(k, l)}_{m}")
 
     def same(name: str, index: int, expected: sympy.Expr, variety: Variety) -> bool:
-        return sympy.expand(as_sympy(family(variety, name)[index].polynomial()) - expected) == 0
+        return sympy.expand(as_sympy(find_family(variety, name)[index].polynomial()) - expected) == 0
 
     square = Variety(3, 3)
     c = sympy.symbols("c0:3")
     pencil = sympy.Matrix(3, 3, lambda k, l: sum(c[m] * y(k, l, m) for m in range(3))).det()
-    multiset = family(square, "slice-pencil")[4].label.split("K=")[1]
+    multiset = find_family(square, "slice-pencil")[4].label.split("K=")[1]
     power = c[0] ** multiset.count("0") * c[1] ** multiset.count("1") * c[2] ** multiset.count("2")
     assert same("slice-pencil", 4, sympy.Poly(pencil, *c).coeff_monomial(power), square)
     pairs = [(0, 0), (0, 1), (0, 2)]
@@ -132,7 +132,7 @@ SMALL = [(v, f.name) for v in VARIETIES for f in families(v) if f.span is not No
 
 @pytest.mark.parametrize(("variety", "name"), SMALL, ids=str)
 def test_listed_span_is_the_rank_of_the_values(variety: Variety, name: str) -> None:
-    f, rng = family(variety, name), np.random.default_rng(4)
+    f, rng = find_family(variety, name), np.random.default_rng(4)
     assert f.span is not None
     points = [random_ambient(variety, FIELD, rng) for _ in range(f.span + 5)]
     values = np.concatenate([f.evaluate(p) for p in points])
@@ -177,19 +177,19 @@ def test_late_members_are_reached_directly() -> None:
 @pytest.mark.parametrize("index", [-1, 10])
 def test_member_out_of_range_is_an_input_error(index: int) -> None:
     with pytest.raises(InputError, match="numbered from 0"):
-        family(Variety(3, 3), "slice-pencil")[index]
+        find_family(Variety(3, 3), "slice-pencil")[index]
 
 
 def test_unknown_family_is_an_input_error() -> None:
     with pytest.raises(InputError, match="slice-pencil"):
-        family(Variety(3, 3), "nonsense")
+        find_family(Variety(3, 3), "nonsense")
 
 
 def test_a_polynomial_in_very_many_coordinates_is_refused_and_a_minor_is_not() -> None:
     large = Variety(40, 2)
     with pytest.raises(SizeError, match="evaluate it instead"):
-        family(large, "slice-pencil")[5].polynomial()
-    f = family(large, "attention-rank")
+        find_family(large, "slice-pencil")[5].polynomial()
+    f = find_family(large, "attention-rank")
     assert len(f[f.count // 3].polynomial().terms) == 6
 
 

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from attngeom.equations import Points, Variety, family
+from attngeom.equations import Points, Variety, find_family
 from attngeom.equations.families.pluecker import form_values, quadratic_form
 from attngeom.equations.families.resultants import resultant_values
 from attngeom.equations.families.single_column import lie_matrix, lie_rank
@@ -67,7 +67,7 @@ def test_separating_lines_are_unisolvent_on_each_support(k: int, size: int) -> N
 
 @pytest.mark.parametrize(("d", "m"), [(3, 2), (3, 3), (4, 2)])
 def test_resultants_on_separating_lines_span_those_of_random_lines(d: int, m: int) -> None:
-    f = family(Variety(d, d, targets=None if m == d else m), "sylvester-resultant")
+    f = find_family(Variety(d, d, targets=None if m == d else m), "sylvester-resultant")
     rng = np.random.default_rng(0)
     y = FIELD.random((f.count + 20, comb(d + 1, 2), m), rng)
     chosen = f.evaluate(Points.of_cross(y, FIELD))

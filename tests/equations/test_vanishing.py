@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attngeom.equations import Variety, families, family
+from attngeom.equations import Variety, families, find_family
 from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 
@@ -17,13 +17,13 @@ LARGE = [Variety(5, 4, tokens=2), Variety(6, 2, tokens=3, d_out=2), Variety(4, 4
     ("variety", "name"), [(v, f.name) for v in SMALL for f in families(v) if f.degree <= 6], ids=str
 )
 def test_members_vanish_as_polynomials_in_the_weights(variety: Variety, name: str) -> None:
-    f = family(variety, name)
+    f = find_family(variety, name)
     assert vanishes_identically(f, 0, min(f.count, 6)) and vanishes_identically(f, f.count - 1)
 
 
 @pytest.mark.parametrize(("variety", "name"), [(v, f.name) for v in LARGE for f in families(v)], ids=str)
 def test_members_vanish_at_random_weights(variety: Variety, name: str) -> None:
-    zero, error = vanishes_at_random(family(variety, name), seed=1, most=3)
+    zero, error = vanishes_at_random(find_family(variety, name), seed=1, most=3)
     assert zero and error < 2**-50
 
 

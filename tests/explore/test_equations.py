@@ -7,7 +7,7 @@ import pytest
 
 import attngeom
 from attngeom.cli.app import run
-from attngeom.equations import Variety, families, family
+from attngeom.equations import Variety, families, find_family
 from attngeom.equations.ideal import complete, implicitize
 from attngeom.errors import AttnGeomError
 from attngeom.exact import QQ
@@ -43,7 +43,7 @@ def test_values_at_cubic_maps_are_those_of_the_polynomial():
 
 def test_formula_command_and_python_agree(capsys):
     state = state_of({"d": "2", "a": "2", "family": "sylvester-resultant"})
-    polynomial = family(Variety(2, 2, 2, 1), "sylvester-resultant").polynomial(0)
+    polynomial = find_family(Variety(2, 2, 2, 1), "sylvester-resultant").polynomial(0)
     assert show_polynomial(polynomial) in VIEW.show(state)
     assert run(VIEW.command(state).split()[1:]) == 0
     exec(VIEW.python(state), {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import flint
 
 from attngeom.exact.domains import Array, Balls, Domain
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Weights, forward
-from attngeom.recovery.blackbox import BlackBox
 
 
 def weights_box(weights: Weights, domain: Domain) -> BlackBox:

@@ -14,11 +14,11 @@ from attngeom.exact import GF, QQ, RR
 from attngeom.exact.domains import Balls, QuadraticField
 from attngeom.files import read_json
 from attngeom.interop import read_weights
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.polish import polish, relative_error
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
@@ -312,7 +312,7 @@ def test_unanswered_and_damaged_tables_are_refused(tmp_path):
 
 
 def test_box_with_answers_of_wrong_shape_is_refused():
-    with pytest.raises(InputError, match="answer of shape"):
+    with pytest.raises(InputError, match="answered with shape"):
         BlackBox(lambda X: X[:, 0])(np.zeros((2, 3, 3)))
 
 

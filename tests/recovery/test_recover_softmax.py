@@ -6,8 +6,8 @@ import pytest
 from attngeom.cli.app import run
 from attngeom.errors import DomainError
 from attngeom.exact import QQ, RR
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery

@@ -12,7 +12,7 @@ import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import print_answer, print_json, table
-from attngeom.equations import Family, Variety, families, family
+from attngeom.equations import Family, Variety, families, find_family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
 from attngeom.errors import InputError, SizeError
 from attngeom.files import write_atomic
@@ -51,7 +51,7 @@ def invariants_command(
             f"width {str(largest)[:40]} given; equations are counted and listed for widths up to {MAX_WIDTH}"
         )
     variety = Variety(d, a, tokens, d_out, targets)
-    chosen = families(variety) if family_name is None else (family(variety, family_name),)
+    chosen = families(variety) if family_name is None else (find_family(variety, family_name),)
     check_choice(form, FORMATS, "format")
     if index is not None and family_name is None:
         raise InputError("--index given without --family; name the family")

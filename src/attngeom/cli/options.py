@@ -83,18 +83,6 @@ def parse_list(text: str, name: str) -> list[int]:
         raise InputError(f"--{name} {text[:40]!r} given; comma separated integers such as 3,3,2 are required") from None
 
 
-def default_attention(widths: list[int], heads: int) -> list[int]:
-    """Attention widths d_{i-1} / heads, as in standard transformers.
-
-    >>> default_attention([768, 768], 12)
-    [64]
-    """
-    for width in widths[:-1]:
-        if width % heads:
-            raise InputError(f"{heads} heads given for width {width}; give --attention, or a width that heads divides")
-    return [width // heads for width in widths[:-1]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ArchitectureOptions:
     """The options that describe an architecture; a command with other defaults has a subclass."""
@@ -111,7 +99,7 @@ class ArchitectureOptions:
 
     def make(self, widths: list[int], attention: list[int] | None, tokens: int) -> Architecture:
         """The architecture with these sizes, otherwise as the options say."""
-        from attngeom.network import Architecture
+        from attngeom.network import Architecture, default_attention
 
         attention = default_attention(widths, self.heads) if attention is None else attention
         variant = (self.kind, self.heads, self.value_width, self.residual, self.causal, self.temperature)

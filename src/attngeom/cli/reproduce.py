@@ -18,7 +18,7 @@ from attngeom.cli.options import Json, Seed, choice_option, flag
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.claims import CLAIMS
-from attngeom.papers.reports import Report, library_versions, summary_rows, write_report
+from attngeom.papers.reports import Report, summary_rows, versions, write_report
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
 Quick = Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instead of up to thirty.")]
@@ -53,7 +53,7 @@ def reproduce_command(
         count = min(os.cpu_count() or 1, len(chosen)) if workers is None else workers
         records = run_claims(chosen, work, out, show, count)
         bar.update(task, completed=len(chosen), description="figures and report")
-        report = Report(records, draw_figures(Store(out, work)), quick, seed, library_versions())
+        report = Report(records, draw_figures(Store(out, work)), quick, seed, versions())
         page, text = write_report(report, out)
     answer = {
         "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],

@@ -2,7 +2,7 @@
 
 from attngeom.equations.family import Family, Invariant
 from attngeom.equations.points import Points, random_points
-from attngeom.equations.registry import families, family, invariants
+from attngeom.equations.registry import families, find_family, invariants
 from attngeom.equations.variety import Variety
 
-__all__ = ["Family", "Invariant", "Points", "Variety", "families", "family", "invariants", "random_points"]
+__all__ = ["Family", "Invariant", "Points", "Variety", "families", "find_family", "invariants", "random_points"]

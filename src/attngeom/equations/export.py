@@ -32,8 +32,8 @@ def export(families: Iterable[Family], form: str, stop: int | None = None) -> It
     JSON has one object per line. Programs for computer algebra systems define the ring, the ideal I, and the ring map
     phi of the parametrization, whose image of I is zero; members that repeat others up to a factor are listed once.
 
-    >>> from attngeom.equations.registry import family
-    >>> list(export([family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:56]
+    >>> from attngeom.equations.registry import find_family
+    >>> list(export([find_family(Variety(2, 1), "sylvester-resultant")], "text"))[0][:56]
     'sylvester-resultant p=(1, 0) r=(0, 1) targets=(0,1)(0,1)'
     """
     listed = list(families)

@@ -236,8 +236,8 @@ def index_digits(start: int, stop: int, *sizes: int) -> list[Array]:
 def vanishes_identically(family: Family, start: int = 0, stop: int | None = None) -> bool:
     """Whether members start … stop−1 vanish on generic weights, as polynomials over Q: a proof for this size.
 
-    >>> from attngeom.equations.registry import family
-    >>> vanishes_identically(family(Variety(2, 1), "sylvester-resultant"))
+    >>> from attngeom.equations.registry import find_family
+    >>> vanishes_identically(find_family(Variety(2, 1), "sylvester-resultant"))
     True
     """
     point, ring = generic_point(family.variety)
@@ -250,8 +250,8 @@ def vanishes_at_random(family: Family, seed: int, most: int = 2000) -> tuple[boo
     A member of degree n has at most degree 3n in the weights; if it is not zero on the variety it vanishes there with
     probability at most 3n/p (Schwartz and Zippel).
 
-    >>> from attngeom.equations.registry import family
-    >>> vanishes_at_random(family(Variety(4, 4), "pluecker-quartic"), seed=0, most=10)[0]
+    >>> from attngeom.equations.registry import find_family
+    >>> vanishes_at_random(find_family(Variety(4, 4), "pluecker-quartic"), seed=0, most=10)[0]
     True
     """
     field = GF(BIG_PRIME)

@@ -61,7 +61,7 @@ def families(variety: Variety) -> tuple[Family, ...]:
     return tuple(sorted(found, key=lambda family: family.number))
 
 
-def family(variety: Variety, name: str) -> Family:
+def find_family(variety: Variety, name: str) -> Family:
     """The family of this name; InputError if there is none."""
     known = families(variety)
     for candidate in known:

@@ -10,6 +10,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triples
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.network.attention.rule import swap
@@ -51,7 +52,7 @@ def interpolate(
     check_size(d, d_out, t)
     if domain.encloses or domain.characteristic in (2, 3):
         raise DomainError("interpolation over balls or in characteristic 2 or 3; use Q, floats or a larger prime")
-    ask = _Asker(box, d, d_out, t, domain)
+    ask = _Queries(BlackBox(box, domain, d_out), (d, t))
     single_shape, cross_shape = array_shapes(d, d_out, t)
     single, cross = domain.zeros(single_shape), domain.zeros(cross_shape)
     for j in range(t):
@@ -63,26 +64,19 @@ def interpolate(
     shape = (CHECKS, d, t)
     inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
     misfit = _check(ask, found, inputs, tolerance)
-    return Interpolation(found, ask.queries, misfit)
+    return Interpolation(found, ask.box.queries, misfit)
 
 
-class _Asker:
-    """Calls the box in batches, checks the shape of its answers and counts the queries."""
+@dataclass(frozen=True)
+class _Queries:
+    """The answers of a box to inputs of one shape (d, t), asked in batches."""
 
-    def __init__(self, box: Callable[[Array], Array], d: int, d_out: int, t: int, domain: Domain) -> None:
-        self.box, self.shape, self.d_out, self.domain, self.queries = box, (d, t), d_out, domain, 0
+    box: BlackBox
+    shape: tuple[int, int]
 
     def __call__(self, inputs: Array) -> Array:
-        parts = []
-        for start in range(0, len(inputs), BATCH):
-            batch = inputs[start : start + BATCH]
-            answer = np.asarray(self.box(batch))
-            expected = (len(batch), self.d_out, self.shape[1])
-            if answer.shape != expected:
-                raise InputError(f"the black box answered with shape {answer.shape}; shape {expected} is required")
-            parts.append(self.domain.convert(answer))
-            self.queries += len(batch)
-        return np.concatenate(parts)
+        batches = (inputs[start : start + BATCH] for start in range(0, len(inputs), BATCH))
+        return np.concatenate([self.box.domain.convert(self.box(batch)) for batch in batches])
 
     def columns(self, vectors: dict[int, Array], target: int) -> Array:
         """Column ``target`` of the answers when the given columns of X hold the rows of integer arrays."""
@@ -90,10 +84,10 @@ class _Asker:
         inputs = np.zeros((count, *self.shape), dtype=np.int64)
         for column, rows in vectors.items():
             inputs[:, :, column] = rows
-        return self(self.domain.convert(inputs))[:, :, target]
+        return self(self.box.domain.convert(inputs))[:, :, target]
 
 
-def _interpolate_single(ask: _Asker, j: int, domain: Domain) -> Array:
+def _interpolate_single(ask: _Queries, j: int, domain: Domain) -> Array:
     """The cubic form in column j: an array (d_out, C(d+2, 3))."""
     d = ask.shape[0]
     unit = np.eye(d, dtype=np.int64)
@@ -122,7 +116,7 @@ def _interpolate_single(ask: _Asker, j: int, domain: Domain) -> Array:
     return np.stack([coefficient[rows] for rows in triples(d)], axis=-1)
 
 
-def _interpolate_cross(ask: _Asker, j: int, n: int, domain: Domain) -> Array:
+def _interpolate_cross(ask: _Queries, j: int, n: int, domain: Domain) -> Array:
     """The part linear in column j and quadratic in column n: an array (d_out, C(d+1, 2), d)."""
     d = ask.shape[0]
     unit = np.eye(d, dtype=np.int64)
@@ -133,7 +127,7 @@ def _interpolate_cross(ask: _Asker, j: int, n: int, domain: Domain) -> Array:
     return swap(polarize(np.transpose(quadrics, (2, 0, 1)), domain))
 
 
-def _check(ask: _Asker, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
+def _check(ask: _Queries, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
     """Compare the polynomial with the box; name the first input where they differ."""
     given, predicted = ask(inputs), found.evaluate(inputs)
     worst = 0.0

@@ -247,6 +247,20 @@ def _sizes(name: str, values: Any, largest: int, least: int) -> tuple[int, ...]:
     return tuple(_size(f"{name}[{index}]", value, largest) for index, value in enumerate(values))
 
 
+def default_attention(widths: Sequence[int], heads: int) -> list[int]:
+    """Attention widths d_{i-1} / heads, as in standard transformers.
+
+    >>> default_attention([768, 768], 12)
+    [64]
+    """
+    for width in widths[:-1]:
+        if width % heads:
+            raise InputError(
+                f"{heads} heads given for width {width}; give attention widths, or a width that heads divides"
+            )
+    return [width // heads for width in widths[:-1]]
+
+
 def _temperature(value: Any, kind: type[Attention]) -> Fraction:
     """The temperature that a number or a string such as "1/2" states, exactly; polynomial kinds have 1 only.
 

@@ -11,7 +11,7 @@ from attngeom.certification import certify
 from attngeom.dimensions import dimension
 from attngeom.dimensions.formulas import deep_lightning
 from attngeom.dimensions.theorems import free_network
-from attngeom.equations import Points, Variety, family
+from attngeom.equations import Points, Variety, find_family
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR, lapack
 from attngeom.exact.domains import Array, PolynomialDomain
@@ -43,7 +43,7 @@ def slice_weights(x: Any, b: Any) -> tuple[Array, Array]:
 
 def quartic_at(cross: Any, ring: PolynomialDomain) -> Any:
     """The quartic D₂₀ D₀₂ − D₁₁² of d = 2 at scaled cross-column coordinates (3×2)."""
-    quartics = family(Variety(2, 2), "veronese-catalecticant-2")
+    quartics = find_family(Variety(2, 2), "veronese-catalecticant-2")
     return quartics.evaluate(Points.of_cross(ring.convert(cross)[None], ring))[0, 0]
 
 

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from attngeom.equations import Variety, family
+from attngeom.equations import Variety, find_family
 from attngeom.equations.family import vanishes_identically
 from attngeom.equations.ideal import IdealSummary, implicitize
 from attngeom.equations.ideal.completeness import complete
@@ -71,7 +71,7 @@ def run_hypersurface(work: Work) -> Checks:
     linear, size = count_linear(2, 2, work.seed), cone_dimension(2, 2, 2)
     yield Check(f"{linear} linear relations in one output coordinate", linear == 4)
     yield Check(f"modulo them the variety has dimension {size} in 6 coordinates: a hypersurface", size == 5)
-    quartics = family(Variety(2, 2), "veronese-catalecticant-2")
+    quartics = find_family(Variety(2, 2), "veronese-catalecticant-2")
     yield Check("the quartic D₂₀ D₀₂ − D₁₁² vanishes in Q[v, A]", vanishes_identically(quartics))
     quartic = quartics[0].polynomial()
     _, factors = quartic.to_flint().factor()
@@ -114,7 +114,7 @@ def run_rank_one_ideal(work: Work) -> Checks:
 def run_full_rank_ideal(work: Work) -> Checks:
     """[I] Example 36: d = a = 3, t = 2: 10 linear, 10 + 10 cubics, 90 quartics: 9 + 9 Veronese, 72 from resultants."""
     found = yield from _small_ideal(3, {"3": 20, "4": 90}, FULL_RANK_SOURCES, work)
-    sextics = family(Variety(3, 3), "veronese-catalecticant-3")
+    sextics = find_family(Variety(3, 3), "veronese-catalecticant-3")
     statement = f"r = 3: the {sextics.count} sextic minors of the 3×6 catalecticant vanish in Q[v, A]"
     yield Check(statement, vanishes_identically(sextics))
     quartics = "9 from Theorem 30, 9 more from Corollary 33, 72 more from resultants"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import attngeom
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
 from attngeom.papers import PAPERS, Record, count_outcomes
+from attngeom.version import __version__, library_versions
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
 MARKS = {
@@ -55,15 +54,10 @@ class Report:
         return [record for record in self.records if not record.as_expected]
 
 
-def library_versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Versions of attngeom, Python and the libraries that the numbers rest on."""
-    found = {"attngeom": attngeom.__version__, "python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    libraries = {name: version or "not installed" for name, version in library_versions(LIBRARIES).items()}
+    return {"attngeom": __version__, "python": platform.python_version(), **libraries}
 
 
 def write_report(report: Report, folder: str | Path) -> tuple[Path, Path]:
@@ -138,7 +132,7 @@ def provenance(report: Report) -> list[tuple[str, str]]:
         {prime for record in report.records for prime in record.primes} | {BLAS_PRIME, WORD_PRIME, BIG_PRIME}
     )
     return [
-        *((report.versions or library_versions()).items()),
+        *((report.versions or versions()).items()),
         ("seed", str(report.seed)),
         ("size", "quick" if report.quick else "full"),
         ("primes", ", ".join(map(str, primes))),

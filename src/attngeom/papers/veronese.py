@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.equations import Points, Variety, family
+from attngeom.equations import Points, Variety, find_family
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.families.veronese import exponents
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
@@ -60,7 +60,7 @@ def run_veronese(work: Work) -> Checks:
         yield Check(f"d = {d}, r = {r}: all {count} determinants equal v_K^α det A_KL in Q[v, A]", same)
     error = 0.0
     for d, r in work.choose(((4, 3),), ((4, 3), (5, 3), (4, 4))):
-        found = family(Variety(d, d), f"veronese-catalecticant-{r}")
+        found = find_family(Variety(d, d), f"veronese-catalecticant-{r}")
         zero, error = vanishes_at_random(found, work.seed)
         label = f"d = {d}, r = {r}: catalecticant minors of degree {found.degree} vanish at a random point mod 2⁶¹ − 1"
         yield Check(label, zero)
@@ -88,11 +88,11 @@ def run_quartic(work: Work) -> Checks:
 
 
 def _veronese_family(kind: str, work: Work) -> Checks:
-    found = family(Variety(3, 3), f"veronese-{kind}-2")
+    found = find_family(Variety(3, 3), f"veronese-{kind}-2")
     yield Check(f"d = 3, r = 2: all {found.count} minors vanish in Q[v, A]", vanishes_identically(found))
     error = 0.0
     for d, r in work.choose(((4, 2), (4, 3)), ((4, 2), (4, 3), (5, 3))):
-        other = family(Variety(d, d), f"veronese-{kind}-{r}")
+        other = find_family(Variety(d, d), f"veronese-{kind}-{r}")
         zero, error = vanishes_at_random(other, work.seed)
         label = f"d = {d}, r = {r}: {min(other.count, 2000)} of {other.count} minors of degree {other.degree} vanish"
         yield Check(f"{label} at a random point mod 2⁶¹ − 1", zero)

@@ -15,13 +15,14 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import context_products
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
-from attngeom.recovery.blackbox import BlackBox, Probe
 from attngeom.recovery.layer_inverse import invert_layer, refine_inverse
+from attngeom.recovery.probe import Probe
 from attngeom.recovery.results import layer_failure, undetermined
 from attngeom.results import Failure
 

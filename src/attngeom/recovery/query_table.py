@@ -15,10 +15,10 @@ import numpy as np
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.files import check_header, to_json, write_atomic
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover import recover
 from attngeom.recovery.recover_deep import check_identifiable
 from attngeom.recovery.results import Recovery

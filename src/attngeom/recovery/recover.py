@@ -10,6 +10,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, scale_to_one
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
@@ -18,7 +19,6 @@ from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual

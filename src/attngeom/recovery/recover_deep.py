@@ -11,11 +11,11 @@ from flint import fmpq
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.peeling import Peeled, Peeler, held_out_error
 from attngeom.recovery.polish import largest_error, polish
 from attngeom.recovery.recover_field import recover_field

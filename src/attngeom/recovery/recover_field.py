@@ -13,13 +13,14 @@ from flint import nmod_poly
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, PrimeField
+from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import context_products
 from attngeom.layer.splitting import split_layer
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
-from attngeom.recovery.blackbox import BlackBox, Probe
+from attngeom.recovery.probe import Probe
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure

@@ -13,8 +13,8 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.recovery.blackbox import BlackBox
 from attngeom.recovery.polish import damped_step, largest_error
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers

@@ -44,8 +44,8 @@ def translation_matrix(g: Array, targets: Array, p: int) -> Array:
 class FamilyIdeal:
     """The GL × GL-stable ideal that the given families generate; a lower bound, since few members of each are used.
 
-    >>> from attngeom.equations import family
-    >>> FamilyIdeal(Variety(3, 3), [family(Variety(3, 3), "slice-pencil")]).dimension(3)
+    >>> from attngeom.equations import find_family
+    >>> FamilyIdeal(Variety(3, 3), [find_family(Variety(3, 3), "slice-pencil")]).dimension(3)
     10
     """
 

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from attngeom.equations import Variety, families, family
+from attngeom.equations import Variety, families, find_family
 from attngeom.equations.ideal import IdealSummary, implicitize
 from attngeom.equations.ideal.formulas import generator_modules
 from attngeom.equations.ideal.ledger import Quotient, ledger, ledger_row, with_families
@@ -56,8 +56,8 @@ def test_products_have_no_image_among_the_minimal_generators() -> None:
     quartics = [v for v in ideal(model, 4).vectors if v.degree == 4]
     quotient = Quotient(model, quartics)
     variety = Variety(4, 4)
-    assert quotient.images(family(variety, "determinantal-syzygy"), range(20)).nnz == 0
-    assert quotient.images(family(variety, "sylvester-resultant"), range(3)).nnz > 0
+    assert quotient.images(find_family(variety, "determinantal-syzygy"), range(20)).nnz == 0
+    assert quotient.images(find_family(variety, "sylvester-resultant"), range(3)).nnz > 0
 
 
 def test_a_module_without_a_family_is_named() -> None:

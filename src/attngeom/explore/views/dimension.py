@@ -14,7 +14,7 @@ from attngeom.explore.view import Progress, View
 from attngeom.files import to_json
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
-from attngeom.network import Architecture
+from attngeom.network import Architecture, default_attention
 from attngeom.network.attention import KINDS
 
 MAX_WIDTH = 65536
@@ -43,10 +43,8 @@ def architecture_of(state: State) -> Architecture:
     heads = state["heads"]
     if state["attention"]:
         attention = parse_integers(state["attention"], "attention widths", MAX_LAYERS)
-    elif any(width % heads for width in widths[:-1]):
-        raise InputError(f"{heads} heads do not divide the widths {state['widths'][:40]}; give attention widths")
     else:
-        attention = [width // heads for width in widths[:-1]]
+        attention = default_attention(widths, heads)
     value = parse_integers(state["value_width"], "value width", 1)[0] if state["value_width"] else None
     sizes = attention[0] if len(attention) == 1 else attention
     return Architecture(

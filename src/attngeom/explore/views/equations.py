@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from attngeom.equations import Family, Points, Variety, families, family, random_points
+from attngeom.equations import Family, Points, Variety, families, find_family, random_points
 from attngeom.equations.export import FORMATS, export
 from attngeom.equations.ideal import Limits, complete, implicitize
 from attngeom.errors import FormatError, InputError, SizeError
@@ -45,7 +45,7 @@ def chosen(state: State) -> Family:
     known = families(variety_of(state))
     if not known:
         raise InputError("no equations: every cubic map of this kind is a layer; choose a larger d or a smaller a")
-    return family(variety_of(state), state["family"]) if state["family"] else known[0]
+    return find_family(variety_of(state), state["family"]) if state["family"] else known[0]
 
 
 @lru_cache(maxsize=8)
@@ -207,8 +207,8 @@ class EquationsView(View):
     def python(self, state: State) -> str:
         sizes = f"{state['d']}, {state['a']}, 2, {state['d_out']}"
         return (
-            "from attngeom.equations import Variety, family; "
-            f"print(family(Variety({sizes}), {chosen(state).name!r})[{state['index']}].polynomial())"
+            "from attngeom.equations import Variety, find_family; "
+            f"print(find_family(Variety({sizes}), {chosen(state).name!r})[{state['index']}].polynomial())"
         )
 
 

@@ -1,35 +1,15 @@
-"""Black boxes: functions that can only be evaluated, over floats, balls of any precision, or an exact field; probes."""
+"""Probes: inputs with two nonzero tokens, sent through the layers that are known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
-from attngeom.errors import InputError
-from attngeom.exact.domains import RR, Array, Domain
+from attngeom.exact.domains import Array, Domain
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture
 from attngeom.network.virtual import virtual_layer
-
-
-@dataclass(eq=False)
-class BlackBox:
-    """A function of X, asked in batches: ``evaluate`` maps arrays (N, d, t) over ``domain`` to arrays (N, d_out, t).
-
-    A domain of balls stands for a box that can answer to any precision: it is asked for arrays of balls.
-    """
-
-    evaluate: Callable[[Array], Array]
-    domain: Domain = RR
-    queries: int = field(default=0)
-
-    def __call__(self, X: Array) -> Array:
-        self.queries += len(X)
-        Y = np.asarray(self.evaluate(X))
-        if Y.ndim != 3 or Y.shape[0] != X.shape[0] or Y.shape[2] != X.shape[2]:
-            raise InputError(f"answer of shape {Y.shape} given to inputs of shape {X.shape}; (N, d_out, t) is required")
-        return Y
 
 
 class Probe:
