@@ -35,7 +35,7 @@ ARCHITECTURES = {
 
 def equal_pair(architecture: Architecture, seed: int) -> tuple[Weights, Weights]:
     first = random_weights(architecture, RR, seed)
-    vector = first.act(random_symmetry(architecture, RR, seed + 1000)).vector()
+    vector = random_symmetry(architecture, RR, seed + 1000).apply(first).vector()
     errors = 1e-10 * np.random.default_rng(seed).standard_normal(len(vector))
     return first, Weights.from_vector(architecture, vector * (1 + errors), RR)
 

@@ -83,7 +83,7 @@ def exact_pairs(
         rng = np.random.default_rng(seed)
         architecture = architecture_of(rng)
         first = draw_weights(architecture, seed)
-        second = first.act(draw(architecture, QQ, seed + 10**6))
+        second = draw(architecture, QQ, seed + 10**6).apply(first)
         vector = second.vector()
         bits = max(bits, max(x.height_bits() for x in vector))
         vector[int(rng.integers(len(vector)))] += BILLIONTH
@@ -135,7 +135,7 @@ def exact_peer(width: int, layers: int) -> None:
     """Finding the symmetry, against the canonical forms of both networks over Q."""
     architecture = Architecture((width,) * (layers + 1), width)
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_unimodular_symmetry(architecture, QQ, 1))
+    second = random_unimodular_symmetry(architecture, QQ, 1).apply(first)
     start = time.process_time()
     compare(first, second)
     middle = time.process_time()
@@ -157,7 +157,7 @@ def float_pairs(count: int, max_width: int, max_layers: int) -> None:
             rng = np.random.default_rng(seed)
             architecture = random_architecture(rng, max_width, max_layers)
             first = random_weights(architecture, RR, seed)
-            vector = first.act(random_symmetry(architecture, RR, seed + 10**6)).vector()
+            vector = random_symmetry(architecture, RR, seed + 10**6).apply(first).vector()
             noisy = vector * (1 + noise * rng.standard_normal(len(vector)))
             changed = noisy * (1 + 1e5 * noise * rng.standard_normal(len(vector)))
             for name, other, truth in (("equal", noisy, True), ("different", changed, False)):

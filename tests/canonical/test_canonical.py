@@ -37,7 +37,7 @@ GENERIC = [
 @given(architecture=architectures(max_width=3, kinds=("lightning",)), seed=st.integers(0, 1000))
 def test_exact_form_is_invariant_idempotent_and_has_the_same_function(architecture, seed):
     weights = random_weights(architecture, QQ, seed)
-    moved = weights.act(random_symmetry(architecture, QQ, seed + 1))
+    moved = random_symmetry(architecture, QQ, seed + 1).apply(weights)
     found = canonicalize(weights).weights
     assert found.equals(canonicalize(found).weights)
     X = QQ.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
@@ -60,7 +60,7 @@ def test_float_form_is_invariant_to_rounding(architecture, gauge):
     for seed in range(choose(1, 2)):
         weights = random_weights(architecture, RR, seed)
         found = canonicalize(weights, gauge).weights
-        moved = weights.act(random_symmetry(architecture, RR, seed + 100))
+        moved = random_symmetry(architecture, RR, seed + 100).apply(weights)
         assert relative_distance(found, canonicalize(moved, gauge).weights) < 1e-10
         assert relative_distance(found, canonicalize(found, gauge).weights) < 1e-10
         assert compare(weights, found, tolerance=1e-10).same_function is True

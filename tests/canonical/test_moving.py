@@ -51,8 +51,8 @@ def test_gradient_matches_a_difference_quotient(architecture):
 @pytest.mark.parametrize("architecture", NETWORKS, ids=str)
 def test_least_norm_does_not_depend_on_the_start_and_keeps_the_function(architecture):
     weights = random_weights(architecture, RR, 0)
-    found = least_norm(weights.act(random_symmetry(architecture, RR, 1)))
-    again = least_norm(weights.act(random_symmetry(architecture, RR, 2)))
+    found = least_norm(random_symmetry(architecture, RR, 1).apply(weights))
+    again = least_norm(random_symmetry(architecture, RR, 2).apply(weights))
     norms = [np.linalg.norm(x.weights.vector()) for x in (found, again)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-9)
     assert norms[0] <= np.linalg.norm(weights.vector()) * (1 + 1e-9)

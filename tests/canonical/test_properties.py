@@ -49,7 +49,7 @@ def test_exact_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
     weights = make(architecture, QQ, seed)
     found = canonicalize(weights)
     assert found.is_canonical and found.standing == "proven"
-    assert canonicalize(weights.act(random_symmetry(architecture, QQ, seed + 1))).weights.equals(found.weights)
+    assert canonicalize(random_symmetry(architecture, QQ, seed + 1).apply(weights)).weights.equals(found.weights)
     assert canonicalize(found.weights).weights.equals(found.weights)
     if architecture.rule.is_polynomial:
         X = QQ.random((architecture.widths[0], max(2, architecture.tokens)), np.random.default_rng(seed))
@@ -64,7 +64,7 @@ def test_forms_over_a_finite_field_are_constant_on_orbits(architecture, seed):
     field = GF(5)
     weights = random_weights(architecture, field, seed)
     found = canonicalize(weights).weights
-    assert canonicalize(weights.act(random_symmetry(architecture, field, seed + 1))).weights.equals(found)
+    assert canonicalize(random_symmetry(architecture, field, seed + 1).apply(weights)).weights.equals(found)
     X = field.random((architecture.widths[0], 2), np.random.default_rng(seed))
     assert field.equal(forward(found, X), forward(weights, X))
 
@@ -78,7 +78,7 @@ def test_float_forms_are_constant_on_orbits_idempotent_and_faithful(architecture
     if not found.is_canonical:
         return
     assert distance(canonicalize(found.weights, gauge).weights, found.weights) < 1e-7
-    moved = weights.act(gentle_symmetry(architecture, seed + 1))
+    moved = gentle_symmetry(architecture, seed + 1).apply(weights)
     try:
         other = canonicalize(moved, gauge)
     except InputError:

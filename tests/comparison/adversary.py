@@ -91,7 +91,7 @@ def orbit(rng: np.random.Generator, kind: str) -> Pair:
     first = random_weights(architecture, QQ, int(rng.integers(10**6)))
     if rng.integers(2):
         first = degenerate(first, rng)
-    return Pair("orbit", first, first.act(random_symmetry(architecture, QQ, int(rng.integers(10**6)))), True)
+    return Pair("orbit", first, random_symmetry(architecture, QQ, int(rng.integers(10**6))).apply(first), True)
 
 
 def changed(rng: np.random.Generator, kind: str) -> Pair:
@@ -139,7 +139,7 @@ def after_blind(rng: np.random.Generator, kind: str) -> Pair:
     tensors = {f"layers_{blind}_K": QQ.eye(width), f"layers_{blind}_Q": skew}
     first = change(first, **tensors)
     later = {f"layers_{layers - 1}_Q": QQ.convert(rng.integers(-3, 4, size=(width, width)))}
-    second = change(first, **later).act(random_symmetry(architecture, QQ, int(rng.integers(10**6))))
+    second = random_symmetry(architecture, QQ, int(rng.integers(10**6))).apply(change(first, **later))
     return Pair("after a blind layer", first, second, True)
 
 

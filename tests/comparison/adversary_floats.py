@@ -61,7 +61,7 @@ def exact_symmetry(architecture: Architecture, rng: np.random.Generator, decades
 
 def move(weights: Weights, rng: np.random.Generator, decades: float) -> Weights:
     """g · w computed exactly, then rounded."""
-    return weights.to(QQ).act(exact_symmetry(weights.architecture, rng, decades)).to(RR)
+    return exact_symmetry(weights.architecture, rng, decades).apply(weights.to(QQ)).to(RR)
 
 
 def noisy(weights: Weights, size: float, rng: np.random.Generator) -> Weights:
@@ -85,7 +85,7 @@ def float_orbit(rng: np.random.Generator) -> Pair:
     """w and g · w computed in floats."""
     first = float_weights(random_architecture(rng, draw_kind(rng)), rng)
     g = random_symmetry(first.architecture, RR, seed_of(rng))
-    return Pair("orbit in floats", first, first.act(g), True)
+    return Pair("orbit in floats", first, g.apply(first), True)
 
 
 def noisy_orbit(rng: np.random.Generator) -> Pair:
@@ -240,7 +240,7 @@ def rounded_exact(rng: np.random.Generator) -> Pair:
     pair = makers[int(rng.integers(len(makers)))](rng, draw_kind(rng))
     second = pair.second
     if rng.integers(2):
-        second = second.act(exact_symmetry(second.architecture, rng, 1))
+        second = exact_symmetry(second.architecture, rng, 1).apply(second)
     return Pair(f"rounded: {pair.name}", pair.first.to(RR), second.to(RR), True)
 
 

@@ -10,7 +10,7 @@ from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import write_array
 from attngeom.network import Architecture, forward, random_symmetry, random_weights
-from attngeom.network.symmetry.files import symmetry_from_json
+from tests.network.symmetry.reading import read_symmetry
 
 ARCHITECTURE = Architecture((3, 2, 3), 2)
 
@@ -20,7 +20,7 @@ def folder(tmp_path):
     for domain, suffix in ((QQ, "json"), (RR, "safetensors")):
         weights = random_weights(ARCHITECTURE, domain, 0)
         write_weights(weights, tmp_path / f"a.{suffix}")
-        write_weights(weights.act(random_symmetry(ARCHITECTURE, domain, 1)), tmp_path / f"b.{suffix}")
+        write_weights(random_symmetry(ARCHITECTURE, domain, 1).apply(weights), tmp_path / f"b.{suffix}")
         write_weights(random_weights(ARCHITECTURE, domain, 9), tmp_path / f"c.{suffix}")
     return tmp_path
 
@@ -35,7 +35,7 @@ def test_compare_writes_the_symmetry(folder, capsys, suffix):
     out = folder / "g.json"
     code, record = answer(capsys, "compare", folder / f"a.{suffix}", folder / f"b.{suffix}", "--out", out)
     assert code == 0 and record["same_function"] is True and record["separating_input"] is None
-    g = symmetry_from_json(json.loads(out.read_text()))
+    g = read_symmetry(json.loads(out.read_text()))
     first, second = read_weights(folder / f"a.{suffix}"), read_weights(folder / f"b.{suffix}")
     moved = g.apply(first)
     assert moved.equals(second) if suffix == "json" else np.allclose(moved.vector(), second.vector())

@@ -21,10 +21,11 @@ from attngeom.network import (
     random_weights,
     weights_from_matrices,
 )
-from attngeom.network.symmetry.files import symmetry_from_json, symmetry_to_json
+from attngeom.network.symmetry.files import symmetry_to_json
 from attngeom.results import Failure
 from tests.effort import examples
 from tests.network.strategies import architectures
+from tests.network.symmetry.reading import read_symmetry
 
 BILLIONTH = fmpq(1, 10**9)
 
@@ -52,7 +53,7 @@ IDENTIFIABLE = [
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_exact_symmetry_is_found_and_carries_the_weights(architecture):
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_symmetry(architecture, QQ, 50))
+    second = random_symmetry(architecture, QQ, 50).apply(first)
     found = compare(first, second)
     assert found.same_function is True and found.is_proven
     assert found.symmetry is not None
@@ -64,7 +65,7 @@ def test_one_entry_changed_by_a_billionth_is_separated(architecture):
     rng = np.random.default_rng(7)
     for seed in range(1):
         first = random_weights(architecture, QQ, seed)
-        second = first.act(random_symmetry(architecture, QQ, seed + 50))
+        second = random_symmetry(architecture, QQ, seed + 50).apply(first)
         place = int(rng.integers(architecture.num_parameters))
         found = compare(first, perturbed(second, place), seed=seed)
         assert found.same_function is False and found.is_proven
@@ -79,7 +80,7 @@ def test_one_entry_changed_by_a_billionth_is_separated(architecture):
 def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architecture):
     for seed in range(1):
         first = random_weights(architecture, QQ, seed)
-        second = first.act(random_unimodular_symmetry(architecture, QQ, seed + 50))
+        second = random_unimodular_symmetry(architecture, QQ, seed + 50).apply(first)
         found = compare(first, second, seed=seed)
         assert found.same_function is True and found.is_proven
         assert found.symmetry.apply(first).equals(second)
@@ -99,7 +100,7 @@ def test_unimodular_symmetry_is_found_and_a_changed_entry_is_separated(architect
 @pytest.mark.parametrize("draw", [random_symmetry, random_unimodular_symmetry])
 def test_wide_networks_are_aligned_exactly(architecture, draw):
     first = random_weights(architecture, QQ, 0)
-    second = first.act(draw(architecture, QQ, 1))
+    second = draw(architecture, QQ, 1).apply(first)
     found = compare(first, second)
     assert found.same_function is True and found.is_proven
     assert found.symmetry.apply(first).equals(second)
@@ -165,7 +166,7 @@ def test_verdict_is_right_where_ranks_drop(case, draw):
     architecture, changes, has_symmetry = DEFICIENT[case]
     for seed in range(2):
         first = with_tensors(random_weights(architecture, QQ, seed), **changes)
-        second = first.act(draw(architecture, QQ, seed + 50))
+        second = draw(architecture, QQ, seed + 50).apply(first)
         found = compare(first, second, seed=seed)
         assert found.same_function is True
         assert found.is_proven or found.error_probability < 1e-9
@@ -178,7 +179,7 @@ def test_completed_gauge_of_large_height_is_found():
     # a > d leaves a part of C free, and the denominators are longer than a machine word.
     architecture = Architecture((2, 2), 4)
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_symmetry(architecture, QQ, 1))
+    second = random_symmetry(architecture, QQ, 1).apply(first)
     tiny = fmpq(1, 10**40 + 1)
     scaled = with_tensors(
         second,
@@ -193,7 +194,7 @@ def test_completed_gauge_of_large_height_is_found():
 @pytest.mark.parametrize("architecture", IDENTIFIABLE, ids=str)
 def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_symmetry(architecture, QQ, 1))
+    second = random_symmetry(architecture, QQ, 1).apply(first)
     for place in range(0, architecture.num_parameters, 3):
         changed = perturbed(second, place)
         found = match_rational(clear(first), clear(changed))
@@ -205,7 +206,7 @@ def test_no_symmetry_is_claimed_after_a_change_of_any_entry(architecture):
 def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     # Heads are told apart by A u for one u; here A changes, but A u does not.
     first = random_weights(Architecture((3, 3), attention), QQ, 0)
-    second = first.act(random_symmetry(first.architecture, QQ, 1))
+    second = random_symmetry(first.architecture, QQ, 1).apply(first)
     u = matching._random_matrix(3, 1).to_array()
     head = second.layers[0][0]
     seen = u if name == "Q" else QQ.matmul(head.Q, u)
@@ -223,7 +224,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
 def test_change_outside_the_solved_columns_is_found():
     # C is solved from K' R for a random 3×2 matrix R; here K' changes, but neither K' R nor A u does.
     first = random_weights(Architecture((3, 3), 2), QQ, 0)
-    second = first.act(random_symmetry(first.architecture, QQ, 1))
+    second = random_symmetry(first.architecture, QQ, 1).apply(first)
     head = second.layers[0][0]
     normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).to_array().T))
     seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).to_array())[:, 0]
@@ -261,7 +262,7 @@ def test_unrelated_weights_have_no_symmetry():
 @given(architecture=architectures(max_layers=3, max_width=3), seed=st.integers(0, 1000))
 def test_exact_verdict_is_right_for_every_architecture(architecture, seed):
     first = random_weights(architecture, QQ, seed)
-    second = first.act(random_symmetry(architecture, QQ, seed + 1))
+    second = random_symmetry(architecture, QQ, seed + 1).apply(first)
     found = compare(first, second)
     assert found.same_function is True
     assert found.is_proven or found.error_probability < 1e-9
@@ -342,7 +343,7 @@ def test_skew_first_layer_is_outside_the_hypotheses():
 def test_deep_networks_are_separated_by_residues():
     architecture = Architecture((3,) * 13, 3)
     first = random_weights(architecture, QQ, 0)
-    second = first.act(random_symmetry(architecture, QQ, 1))
+    second = random_symmetry(architecture, QQ, 1).apply(first)
     assert compare(first, second).same_function is True
     found = compare(first, perturbed(second, 5))
     assert found.same_function is False and isinstance(found.separation.domain, PrimeField)
@@ -362,7 +363,7 @@ def test_symmetry_survives_json():
     for domain in (QQ, RR):
         weights = random_weights(architecture, domain, 0)
         g = random_symmetry(architecture, domain, 1)
-        assert symmetry_from_json(symmetry_to_json(g)).apply(weights).equals(g.apply(weights))
+        assert read_symmetry(symmetry_to_json(g)).apply(weights).equals(g.apply(weights))
 
 
 def test_different_architectures_are_refused():

@@ -182,7 +182,7 @@ def test_values_of_low_rank_between_the_layers_are_no_obstacle(kind):
         for i, h in enumerate(layers[0])
     ]
     first = with_layers(weights, layers)
-    second = first.act(random_symmetry(architecture, QQ, 3))
+    second = random_symmetry(architecture, QQ, 3).apply(first)
     found = compare(first, second)
     assert found.same_function is True and found.is_proven
 

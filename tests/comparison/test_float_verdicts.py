@@ -166,13 +166,13 @@ def test_equal_outputs_decide_where_errors_of_the_weights_would_change_them():
     for head in "01":
         tensors[f"layers.1.heads.{head}.Q"] = tensors[f"layers.1.heads.{head}.Q"] + [[1e5, 0.0]]
     second = Weights.from_tensors(architecture, tensors, RR)
-    assert verdict(first, second.act(random_symmetry(architecture, RR, 1))) is True
+    assert verdict(first, random_symmetry(architecture, RR, 1).apply(second)) is True
 
 
 def test_wide_layers_with_small_errors_are_the_same():
     architecture = Architecture((choose(32, 64),) * 5, 16)
     first = random_weights(architecture, RR, 0)
-    vector = first.act(random_symmetry(architecture, RR, 1000)).vector()
+    vector = random_symmetry(architecture, RR, 1000).apply(first).vector()
     errors = 1e-10 * np.random.default_rng(0).standard_normal(len(vector))
     assert compare(first, Weights.from_vector(architecture, vector * (1 + errors), RR)).same_function is True
 
@@ -242,7 +242,7 @@ def test_heads_that_cancel_hide_nothing():
 def test_float_verdicts_are_right_within_and_beyond_the_tolerance(architecture):
     rng = np.random.default_rng(0)
     first = random_weights(architecture, RR, 0)
-    second = first.act(random_symmetry(architecture, RR, 50))
+    second = random_symmetry(architecture, RR, 50).apply(first)
     for noise in (1e-12, 1e-6):
         vector = second.vector()
         noisy = Weights.from_vector(architecture, vector * (1 + noise * rng.standard_normal(len(vector))), RR)
@@ -262,7 +262,7 @@ def test_float_difference_near_the_tolerance_is_not_told():
 def test_deep_unrelated_float_networks_are_not_called_equal():
     architecture = Architecture((choose(6, 8),) * 10, 4)
     first, other = (random_weights(architecture, RR, seed) for seed in (0, 100))
-    moved = other.act(random_symmetry(architecture, RR, 0))
+    moved = random_symmetry(architecture, RR, 0).apply(other)
     for tolerance in (1e-9, 1e-5):
         assert compare(first, moved, tolerance=tolerance).same_function is not True
     assert compare(other, moved, tolerance=1e-9).same_function is True

@@ -36,7 +36,7 @@ def noisy(weights, noise, seed):
 
 def equal_pair(architecture, noise, seed):
     first = random_weights(architecture, RR, seed)
-    return first, noisy(first.act(random_symmetry(architecture, RR, seed + 1000)), noise, seed)
+    return first, noisy(random_symmetry(architecture, RR, seed + 1000).apply(first), noise, seed)
 
 
 @pytest.mark.parametrize("layers", [2, 5, *thorough(10)])
@@ -109,7 +109,7 @@ def test_derivative_of_the_action_is_that_of_the_group_and_its_transpose_is_adjo
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 def test_gauge_of_least_norm_does_not_depend_on_the_given_gauge(architecture):
     weights = random_weights(architecture, RR, 1)
-    moved = weights.act(random_symmetry(architecture, RR, 2))
+    moved = random_symmetry(architecture, RR, 2).apply(weights)
     sizes = []
     for point in (weights, moved):
         balanced = rough_gauge(point).apply(point)
@@ -124,7 +124,7 @@ def test_weights_without_a_gauge_of_least_norm_are_still_matched():
     tensors = dict(random_weights(architecture, RR, 0).tensors())
     tensors["layers.0.K"] = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     first = Weights.from_tensors(architecture, tensors, RR)
-    second = first.act(random_symmetry(architecture, RR, 1))
+    second = random_symmetry(architecture, RR, 1).apply(first)
     assert least_norm(first).symmetry is None and rough_gauge(first) is None
     assert match_floats(first, second).misfit < 1e-10
     assert compare(first, second).same_function is True
@@ -153,6 +153,6 @@ def test_heads_are_matched_where_their_attention_matrices_leave_the_range_of_flo
     vector = random_weights(architecture, RR, seed=0).vector()
     first = Weights.from_vector(architecture, vector * size, RR)
     g = random_symmetry(architecture, RR, seed=1)
-    found = match_floats(first, first.act(g))
+    found = match_floats(first, g.apply(first))
     assert isinstance(found, FloatMatch) and found.misfit < 1e-10
     assert found.symmetry.orders == g.orders

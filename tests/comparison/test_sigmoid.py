@@ -91,14 +91,14 @@ def test_symmetries_are_recognised(domain):
         options = dict(options)
         architecture = Architecture(options.pop("widths", (3, 2, 3)), 2, 3, "sigmoid", **options)
         weights = random_weights(architecture, domain, 0)
-        assert compare(weights, weights.act(random_symmetry(architecture, domain, 1))).same_function is True
+        assert compare(weights, random_symmetry(architecture, domain, 1).apply(weights)).same_function is True
         assert compare(weights, random_weights(architecture, domain, 2)).same_function is False
 
 
 def test_temperature_takes_part_in_the_comparison():
     for kind in ("softmax", "sigmoid"):
         weights = random_weights(Architecture((3, 2, 3), 2, 2, kind, temperature="2/3"), QQ, 0)
-        moved = weights.act(random_symmetry(weights.architecture, QQ, 1))
+        moved = random_symmetry(weights.architecture, QQ, 1).apply(weights)
         assert compare(weights, moved).same_function is True
         assert compare(weights, random_weights(weights.architecture, QQ, 3)).same_function is False
 

@@ -83,7 +83,7 @@ def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalizati
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
-    >>> canonicalize(w).weights.equals(canonicalize(w.act(random_symmetry(w.architecture, QQ, seed=1))).weights)
+    >>> canonicalize(w).weights.equals(canonicalize(random_symmetry(w.architecture, QQ, seed=1).apply(w)).weights)
     True
     """
     return from_form(canonical_form(weights), gauge, weights)
@@ -164,7 +164,7 @@ def teleport(
     measured: dict[str, float] = {}
     standing: Literal["proven", "estimate"] = "estimate"
     if objective == "random":
-        moved = weights.act(random_symmetry(weights.architecture, weights.domain, seed))
+        moved = random_symmetry(weights.architecture, weights.domain, seed).apply(weights)
         reason = "a random element of the symmetry group was applied"
         standing = "proven" if weights.domain.is_exact else "estimate"
     elif objective == "norm":

@@ -26,7 +26,7 @@ def compare(
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
-    >>> found = compare(w, w.act(random_symmetry(w.architecture, QQ, seed=1)))
+    >>> found = compare(w, random_symmetry(w.architecture, QQ, seed=1).apply(w))
     >>> found.same_function, found.standing
     (True, 'proven')
     """

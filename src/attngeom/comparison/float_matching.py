@@ -66,7 +66,7 @@ def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) ->
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
-    >>> moved = w.act(random_symmetry(w.architecture, RR, seed=1))
+    >>> moved = random_symmetry(w.architecture, RR, seed=1).apply(w)
     >>> match_points(GaugedWeights(w), GaugedWeights(moved), ROUNDING).misfit < 1e-12
     True
     """

@@ -37,7 +37,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
     >>> w = random_weights(Architecture((2, 2, 2), 2), RR, seed=0)
     >>> g = random_symmetry(w.architecture, RR, seed=1)
     >>> near = retraction({x: np.ones((x.size, x.size)) for x in linear_factors(w.architecture)}, 0.01, w.architecture)
-    >>> bool(np.allclose(refine(near.compose(g), w, w.act(g)).between[0], g.between[0]))
+    >>> bool(np.allclose(refine(near.compose(g), w, g.apply(w)).between[0], g.between[0]))
     True
     """
     architecture = first.architecture

@@ -90,7 +90,7 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
-    >>> moved = w.act(random_symmetry(w.architecture, QQ, seed=1))
+    >>> moved = random_symmetry(w.architecture, QQ, seed=1).apply(w)
     >>> match_rational(clear(w), clear(moved)).between[0].tolist()
     [[7, -1], [-4, 6]]
     """

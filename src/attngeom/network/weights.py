@@ -16,7 +16,6 @@ from attngeom.network.factorization import factor_attention
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
-    from attngeom.network.symmetry import Symmetry
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +118,6 @@ class Weights:
     def to(self, domain: Domain) -> Weights:
         """The same weights over another domain: exact from Q or floats to Q and GF(p), enclosed over balls."""
         return Weights.from_tensors(self.architecture, dict(self.tensors()), domain)
-
-    def act(self, symmetry: Symmetry) -> Weights:
-        """The weights moved along the fiber by a group element: the function stays the same."""
-        return symmetry.apply(self)
 
     def attention_matrices(self) -> tuple[tuple[Array, ...], ...]:
         """A = Kᵀ Q for each layer and head."""

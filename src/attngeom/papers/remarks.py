@@ -123,7 +123,7 @@ def run_skip(work: Work) -> Checks:
     field, net = GF(WORD_PRIME), Architecture((2, 2, 2), 2, tokens=3, residual=True)
     weights = random_weights(net, field, work.seed)
     inputs = field.random((4, 2, 3), np.random.default_rng(work.seed))
-    moved = weights.act(random_symmetry(net, field, work.seed))
+    moved = random_symmetry(net, field, work.seed).apply(weights)
     same = field.equal(forward(weights, inputs), forward(moved, inputs))
     yield Check("the scalings (λ_i A_i, V_i/λ_i) of every layer leave the function unchanged", same, "correction")
 

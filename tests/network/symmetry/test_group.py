@@ -27,7 +27,7 @@ EXACT = [QQ, GF(101), GF(WORD_PRIME)]
 @given(architectures(max_layers=2, max_width=3), st.sampled_from(EXACT), st.integers(0, 10**6))
 def test_action_leaves_the_function_unchanged_exactly(architecture, domain, seed):
     weights = random_weights(architecture, domain, seed)
-    moved = weights.act(random_symmetry(architecture, domain, seed + 1))
+    moved = random_symmetry(architecture, domain, seed + 1).apply(weights)
     X = domain.random((architecture.widths[0], architecture.tokens), np.random.default_rng(seed))
     assert domain.equal(forward(moved, X), forward(weights, X))
 
@@ -44,7 +44,7 @@ def test_softmax_action_leaves_the_function_unchanged_to_rounding(architecture, 
 
     try:
         elements = {x: e if isinstance(x, HeadOrder) else to_float(e) for x, e in g.elements.items()}
-        moved = weights.act(Symmetry(architecture, RR, elements))
+        moved = Symmetry(architecture, RR, elements).apply(weights)
     except ArithmeticError:
         return  # invertible mod 3 need not be invertible over the reals
     X = np.random.default_rng(seed).standard_normal((architecture.widths[0], architecture.tokens))
@@ -57,10 +57,10 @@ def test_symmetries_form_a_group(architecture, seed):
     field = GF(WORD_PRIME)
     weights = random_weights(architecture, field, seed)
     g, h = (random_symmetry(architecture, field, seed + k) for k in (1, 2))
-    assert weights.act(h.compose(g)).equals(weights.act(g).act(h))
-    assert weights.act(g).act(g.inverse()).equals(weights)
-    assert weights.act(g.inverse().compose(g)).equals(weights)
-    assert weights.act(identity_symmetry(architecture, field)).equals(weights)
+    assert h.compose(g).apply(weights).equals(h.apply(g.apply(weights)))
+    assert g.inverse().apply(g.apply(weights)).equals(weights)
+    assert g.inverse().compose(g).apply(weights).equals(weights)
+    assert identity_symmetry(architecture, field).apply(weights).equals(weights)
 
 
 @examples(25)
@@ -97,7 +97,7 @@ def test_unimodular_elements_and_their_inverses_are_small_integers(architecture,
     for element in (g, g.inverse()):
         matrices = [e for x, e in element.elements.items() if not isinstance(x, HeadOrder)]
         assert all(x.q == 1 and abs(x) <= 64 for matrix in matrices for x in matrix.ravel())
-    assert all(x.q == 1 for x in random_weights(architecture, QQ, seed).act(g).vector())
+    assert all(x.q == 1 for x in g.apply(random_weights(architecture, QQ, seed)).vector())
 
 
 def test_scaling_is_refused_for_softmax():
@@ -109,7 +109,7 @@ def test_scaling_is_refused_for_softmax():
 def test_symmetry_of_another_architecture_is_refused():
     weights = random_weights(Architecture((2, 2), 1), QQ, 0)
     with pytest.raises(InputError, match="another architecture"):
-        weights.act(random_symmetry(Architecture((2, 2), 2), QQ, 0))
+        random_symmetry(Architecture((2, 2), 2), QQ, 0).apply(weights)
 
 
 def test_residual_networks_have_no_symmetry_between_layers():

@@ -141,7 +141,7 @@ def _plain(value: Any) -> str:
 
 def head_misfits(one: Weights, other: Weights, symmetry: Symmetry) -> list[list[float]]:
     """For each layer and head, the largest relative difference of a tensor after the symmetry was applied."""
-    moved = one.to(symmetry.domain).act(symmetry)
+    moved = symmetry.apply(one.to(symmetry.domain))
     found = []
     for heads, others in zip(moved.layers, other.to(symmetry.domain).layers, strict=True):
         row = []

@@ -136,7 +136,7 @@ def walk(state: State) -> Walk:
     key = (state["network"], state["seed"], state["file"])
     given = _start(*key)
     architecture = given.architecture
-    here = _representative(*key, state["base"]).act(symmetry_of(state, architecture))
+    here = symmetry_of(state, architecture).apply(_representative(*key, state["base"]))
     rng = np.random.default_rng(state["seed"])
     X = QQ.convert(rng.integers(-2, 3, (architecture.widths[0], min(architecture.tokens, 3))))
     domain = QQ if architecture.rule.is_polynomial else RR
