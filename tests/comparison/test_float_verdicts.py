@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attngeom.comparison import compare
+from attngeom.comparison import compare, float_decision
+from attngeom.comparison.float_outputs import draw_inputs
 from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.exact import RR
 from attngeom.interop import read_weights
@@ -14,6 +15,7 @@ from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 from tests.comparison.adversary_more import MORE
 from tests.comparison.test_decision import IDENTIFIABLE
+from tests.comparison.test_floats import equal_pair
 from tests.effort import choose
 
 DATA = Path(__file__).parent / "data"
@@ -175,6 +177,32 @@ def test_wide_layers_with_small_errors_are_the_same():
     vector = random_symmetry(architecture, RR, 1000).apply(first).vector()
     errors = 1e-10 * np.random.default_rng(0).standard_normal(len(vector))
     assert compare(first, Weights.from_vector(architecture, vector * (1 + errors), RR)).same_function is True
+
+
+def test_answer_is_a_function_of_both_networks_and_the_seed(monkeypatch):
+    """Nothing is drawn from the entropy of the run, and the order plays no part."""
+    monkeypatch.setattr("attngeom.results.randbits", lambda bits: pytest.fail("the run was asked for random bits"))
+    first, second = equal_pair(Architecture((2, 2, 2, 2), 2, kind="softmax", heads=2, value_width=1), 1e-9, 3)
+    found = [compare(*pair).to_json() for pair in ((first, second), (second, first))]
+    one, swapped = ([record[key] for key in ("same_function", "difference", "noise")] for record in found)
+    assert one == swapped and one[0] is True
+
+
+def test_who_alters_a_file_alters_the_inputs(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(float_decision, "draw_inputs", lambda *x: seeds.append(x[2]) or draw_inputs(*x))
+    architecture = Architecture((2, 2), 1)
+    first, *others = (random_weights(architecture, RR, seed) for seed in range(3))
+    for second, seed in ((others[0], 0), (others[1], 0), (others[0], 1)):
+        compare(first, second, seed=seed)
+    assert len(set(seeds)) == 3
+
+
+def test_input_that_separates_extreme_weights_beyond_the_range_of_floats_is_not_shown():
+    zero = layers(SCALAR, ([[1e-250]], [[1e-250]], [[0]]), ([[1e-250]], [[1e-250]], [[1e-250]]))
+    small = layers(SCALAR, *([([[1e-250]], [[1e-250]], [[1e-250]])] * 2))
+    assert verdict(zero, small) is False
+    assert compare(zero, small).separation is None
 
 
 def test_quiet_inputs_are_read_by_the_scores():

@@ -71,6 +71,14 @@ def test_change_that_amplified_errors_would_explain_is_not_called_equal(layers):
     assert compare(first, changed, tolerance=3e-7).same_function is not True
 
 
+def test_refinement_goes_on_while_errors_of_the_weights_nearly_explain_what_is_missed():
+    first, second = equal_pair(Architecture((16,) * 5, 4), 1e-10, 9)
+    found = compare(first, second)
+    assert found.same_function is True and "up to 3.5e-10" in found.reason
+    assert found.difference > 1e-5, "errors of 1e-10 are magnified: the outputs alone do not decide"
+    assert compare(first, noisy(second, 1e-6, 0)).same_function is False
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
 def test_refinement_reaches_the_symmetry_from_nearby(architecture):
     first = random_weights(architecture, RR, 3)

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from attngeom.canonical.least_norm import rough_gauge
-from attngeom.comparison.float_refinement import refine
+from attngeom.comparison.float_refinement import is_explained, refine
 from attngeom.comparison.matching import UNDETERMINED, no_match
+from attngeom.comparison.samples import NEAR, error_sizes
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
-from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
-from attngeom.network.symmetry.factor import GroupFactor
+from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput, tensors_of
+from attngeom.network.symmetry.factor import GroupFactor, Tensors
 from attngeom.results import Failure
 
 RANK_CUT = 1e-13
@@ -31,10 +32,26 @@ LARGEST = 1e60
 
 @dataclass(frozen=True, eq=False)
 class FloatMatch:
-    """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor."""
+    """A group element g, and how far g · first misses second: max |difference| / max |entry|, the worst tensor.
+
+    ``is_explained`` says that errors of the weights may be the cause, ``is_met`` that no entry is off by 4 errors.
+    """
 
     symmetry: Symmetry
     misfit: float
+    is_explained: bool
+    is_met: bool
+
+    @classmethod
+    def of(cls, symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors) -> FloatMatch:
+        """What is missed by a given group element, against the errors of the second weights."""
+        moved = symmetry.apply(first)
+        missed = {place: tensors_of(moved)[place] - a for place, a in tensors_of(second).items()}
+        is_met = all(bool(np.all(np.abs(missed[place]) <= NEAR * a)) for place, a in errors.items())
+        # Zero rows and columns have no errors, but what is computed has rounding errors there.
+        floors = {place: ROUNDING * np.max(np.abs(a), initial=0.0) for place, a in tensors_of(second).items()}
+        rounded = {place: np.maximum(a, floors[place]) for place, a in errors.items()}
+        return cls(symmetry, relative_distance(moved, second), is_met or is_explained(missed, rounded), is_met)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +73,10 @@ class GaugedWeights:
         return self.gauge or identity_symmetry(self.weights.architecture, RR)
 
 
-def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) -> FloatMatch | Failure:
+def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float) -> FloatMatch | Failure:
     """The g for which g · source is close to target: layer by layer, as in the exact matching, then all layers at once.
 
-    What misses by no more than ``enough`` is taken as soon as it is found.
+    What misses by no more than errors of weights known to the tolerance explain is taken as soon as it is found.
     Solving D_i V_i = λ V'_i D_{i-1} for one D_i after another is cheap, but multiplies errors by the condition of every
     V_i. In the gauge of least norm the D_i are orthogonal, and the orthogonal solution does not magnify the error of
     D_{i-1}: this is tried next.
@@ -72,8 +89,9 @@ def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) ->
     """
     first, second = source.weights, target.weights
     with np.errstate(all="ignore"):
-        direct = _match_directly(first, second)
-        if direct is not None and direct.misfit <= enough:
+        errors = errors_of(second, tolerance)
+        direct = _match_directly(first, second, errors)
+        if direct is not None and direct.is_explained:
             return direct
         try:
             one, two = source.balanced, target.balanced
@@ -86,26 +104,28 @@ def match_points(source: GaugedWeights, target: GaugedWeights, enough: float) ->
             symmetry = two.inverse().compose(found).compose(one)
             if misfit < LARGE_MISFIT:
                 # Errors of the weights are of equal size in the gauge in which they were given.
-                symmetry = refine(symmetry, first, second)
-            misfit = relative_distance(symmetry.apply(first), second)
+                symmetry = refine(symmetry, first, second, errors)
+            return FloatMatch.of(symmetry, first, second, errors)
         except (SingularError, RangeError):
             return no_match(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
-    return FloatMatch(symmetry, misfit)
 
 
-def _match_directly(first: Weights, second: Weights) -> FloatMatch | None:
+def errors_of(weights: Weights, tolerance: float) -> Tensors:
+    """The root mean square errors of all entries of weights known to a tolerance."""
+    return {place: error_sizes(a, tolerance) for place, a in tensors_of(weights).items()}
+
+
+def _match_directly(first: Weights, second: Weights, errors: Tensors) -> FloatMatch | None:
     """What is found in the gauges in which the weights are given, refined if that is worth it."""
     try:
         found = _match(first, second, is_balanced=False)
         if isinstance(found, Failure):
             return None
-        misfit = relative_distance(found.apply(first), second)
-        if ROUNDING < misfit < SMALL_MISFIT:
+        if ROUNDING < relative_distance(found.apply(first), second) < SMALL_MISFIT:
             found = refine(found, first, second)
-            misfit = relative_distance(found.apply(first), second)
+        return FloatMatch.of(found, first, second, errors)
     except (SingularError, RangeError):
         return None
-    return FloatMatch(found, misfit)
 
 
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Failure:

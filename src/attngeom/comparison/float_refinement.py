@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.comparison.samples import FAR
 from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
@@ -19,7 +20,7 @@ from attngeom.network.symmetry.algebra import Derivative, Direction, inner, retr
 from attngeom.network.symmetry.factor import Place, Tensors
 
 MAX_STEPS = 10
-MAX_ITERATIONS = 300
+MAX_ITERATIONS, MANY_ITERATIONS = 300, 1500
 PATIENCE = 20
 WORTHWHILE = 0.95
 ROUNDING = 1e-15
@@ -30,8 +31,11 @@ ROUGH = 1e-2
 Scales = dict[Place, float]
 
 
-def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
+def refine(symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors | None = None) -> Symmetry:
     """A group element near the given one at which g · first misses second least, tensors relative to their size.
+
+    If the errors of the entries of second are given and nearly explain what is missed, the search is patient until they
+    do, for the misfit may rest for long before it falls.
 
     >>> from attngeom.network import random_symmetry, random_weights
     >>> w = random_weights(Architecture((2, 2, 2), 2), RR, seed=0)
@@ -46,15 +50,17 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
         for place, array in tensors_of(second).items()
     }
     target = _scaled(second, scales)
+    goal = {} if errors is None else {place: np.where(a > 0, scales[place] * a, np.inf) for place, a in errors.items()}
     entries = np.sqrt(sum(array.size for array in target.values()))
     moved, error = _misfit(symmetry, first, target, scales)
     for _ in range(MAX_STEPS):
         if moved is None:
             break
         size = _norm(error)
+        is_in_sight = _is_in_sight(error, goal)
         # A step that is far from the end need not be exact.
         accuracy = min(ROUGH, size / entries)
-        direction = _solve(_scaled(moved, scales), error, architecture, accuracy)
+        direction = _solve(_scaled(moved, scales), error, goal, architecture, accuracy)
         rate = 1.0
         while rate > 0.05:
             trial = retraction(direction, rate, architecture).compose(symmetry)
@@ -65,7 +71,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights) -> Symmetry:
         else:
             break
         symmetry, moved, error = trial, trial_moved, trial_error
-        if rate == 1.0 and _norm(error) > 0.8 * size:
+        if rate == 1.0 and (_norm(error) > 0.8 * size or is_in_sight):
             break
     return symmetry
 
@@ -82,6 +88,24 @@ def _misfit(g: Symmetry, first: Weights, target: Tensors, scales: Scales) -> tup
         return None, {}
     error = {place: target[place] - array for place, array in _scaled(moved, scales).items()}
     return (moved if np.isfinite(_norm(error)) else None), error
+
+
+def is_explained(missed: Tensors, errors: Tensors, within: float = 1.0) -> bool:
+    """Whether root mean squares of missed / errors are at most 1, tensor by tensor, and single entries at most FAR.
+
+    >>> x = {(0, 0, "Q"): np.ones(2)}
+    >>> is_explained({(0, 0, "Q"): np.array([0.5, 1.0])}, x), is_explained({(0, 0, "Q"): np.array([0.5, 2.0])}, x)
+    (True, False)
+    """
+    ratios = [
+        np.divide(x, a, out=np.zeros_like(x), where=x != 0) for place, a in errors.items() if (x := missed[place]).size
+    ]
+    return all(bool(np.mean(a**2) <= within**2 and np.max(np.abs(a)) <= FAR * within) for a in ratios)
+
+
+def _is_in_sight(missed: Tensors, errors: Tensors) -> bool:
+    """Whether the errors do not explain what is missed, but would if they were FAR times larger."""
+    return bool(errors) and is_explained(missed, errors, FAR) and not is_explained(missed, errors)
 
 
 def _norm(arrays: Tensors) -> float:
@@ -108,7 +132,7 @@ class _Sylvester:
         return np.asarray(self.W @ ((self.W.T @ R @ self.U) / self.denominators) @ self.U.T)
 
 
-def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accuracy: float) -> Direction:
+def _solve(tensors: Tensors, error: Tensors, goal: Tensors, architecture: Architecture, accuracy: float) -> Direction:
     """The direction whose push is closest to the error up to ``accuracy``, by preconditioned conjugate gradients."""
     derivative = Derivative(tensors, architecture)
     blocks = {factor: _Sylvester.of(*factor.grams(tensors, RR)) for factor in linear_factors(architecture)}
@@ -122,7 +146,9 @@ def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accurac
     slope = inner(gradient, direction)
     last = _norm(error)
     enough = max((ROUNDING * last) ** 2, accuracy**2 * slope)
-    for iteration in range(1, MAX_ITERATIONS + 1):
+    unknowns = sum(matrix.size for matrix in gradient.values())
+    most = max(MAX_ITERATIONS, min(MANY_ITERATIONS, 2 * unknowns)) if goal else MAX_ITERATIONS
+    for iteration in range(1, most + 1):
         if not slope > enough:
             break
         image = derivative.push(direction)
@@ -134,7 +160,7 @@ def _solve(tensors: Tensors, error: Tensors, architecture: Architecture, accurac
         previous, slope = slope, inner(gradient, step)
         direction = {factor: matrix + slope / previous * direction[factor] for factor, matrix in step.items()}
         if iteration % PATIENCE == 0:
-            if _norm(error) > WORTHWHILE * last:
+            if _norm(error) > WORTHWHILE * last and not _is_in_sight(error, goal):
                 break
             last = _norm(error)
     return solution
