@@ -1,7 +1,10 @@
 """What CONTRIBUTING.md says of the tree is true."""
 
 import re
+import tomllib
 from pathlib import Path
+
+from attngeom.papers import PAPERS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -43,3 +46,15 @@ def test_every_room_is_on_the_map():
     rooms = {path.name for path in (ROOT / "src" / "attngeom").iterdir() if path.is_dir() and path.name[0] not in "_."}
     table = PAGE[PAGE.index("| room |") : PAGE.index("`tests/` mirrors")]
     assert rooms <= set(re.findall(r"`(\w+)/`", table))
+
+
+def test_the_papers_are_named_alike_everywhere():
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert re.findall(r'url: "(.*)"', cited) == list(urls.values())
+    names = [paper.partition(":")[0].split(", ") for paper in PAPERS.values()]
+    assert re.findall(r"family-names: (.*)", cited) == [name for group in names for name in group]
+    for url, paper in zip(urls.values(), PAPERS.values(), strict=True):
+        title = paper.partition(": ")[2].rpartition(" (")[0]
+        assert f'title: "{title}"' in cited
+        assert url in (ROOT / "README.md").read_text(encoding="utf-8")

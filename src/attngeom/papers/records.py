@@ -28,7 +28,7 @@ PAGE = "docs/reference/papers.md"
 """Where the proofs at all sizes stand that are not on a page of their own."""
 PAPERS: Mapping[Paper, str] = {
     "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025)",
-    "I": "Alexandr, Montúfar et al.: Algebraic Invariants of Lightning Self-Attention (2026)",
+    "I": "Alexandr, Duan, Montúfar: Algebraic Invariants of Lightning Self-Attention (2026)",
 }
 
 
