@@ -73,7 +73,7 @@ def _(attngeom, first, second):
 @app.cell
 def _(mo):
     mo.md(r"""
-    A Hugging Face folder, without torch: which tensor is wrong?
+    A Hugging Face folder, without torch: the same function in other weights.
     """)
     return
 
@@ -82,9 +82,33 @@ def _(mo):
 def _(folder):
     from attngeom.models import compare, open_model
 
-    model = compare(open_model(folder / "model"), open_model(folder / "model-moved"))
-    assert model.same_function is True
-    print(model)
+    same = compare(open_model(folder / "model"), open_model(folder / "model-moved"))
+    assert same.same_function is True
+    same
+    return compare, open_model
+
+
+@app.cell
+def _(mo):
+    mo.md(r"""
+    One tensor is one percent too large. Which?
+    """)
+    return
+
+
+@app.cell
+def _(compare, folder, open_model):
+    import json
+
+    from safetensors.numpy import load_file
+
+    state = load_file(folder / "model-moved" / "model.safetensors")
+    name = "model.layers.1.self_attn.o_proj.weight"
+    state[name] = state[name] * state[name].dtype.type(1.01)
+    config = json.loads((folder / "model" / "config.json").read_text())
+    wrong = compare(open_model(folder / "model"), open_model(state, config))
+    assert wrong.same_function is False and name in wrong.reason
+    wrong
     return
 
 

@@ -131,3 +131,21 @@ def test_tables_of_an_atlas_draw_their_numbers():
     axes = table.plot().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["softmax", "lightning"]
     assert sorted(bar.get_height() for bar in axes.patches) == [0, 8, 512, 1024]
+    assert "<td" in table._repr_html_() and "| softmax |" in repr(table)
+
+
+def test_tables_of_an_atlas_are_named_by_what_differs():
+    from attngeom.atlas.summary import SummaryTable
+
+    table = SummaryTable("generators", ["t", "d", "a", "n = 2"], [["≥ 2", 2, 1, "3"], ["≥ 2", 2, 2, "0"]], labels=3)
+    axes = table.plot().axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
+    assert axes.get_xlabel() == "a (t ≥ 2, d 2)" and [bar.get_height() for bar in axes.patches] == [3, 0]
+
+
+def test_spectra_leave_out_what_the_widths_make_zero():
+    from attngeom.network.showing import head_spectra
+
+    spectra = head_spectra(attngeom.random_weights(attngeom.Architecture((4, 4), 2, heads=2), attngeom.RR, seed=0))
+    assert {name: len(values) for name, values in spectra.items()} == {"A 1.1": 2, "A 1.2": 2, "V 1.1": 2, "V 1.2": 2}
+    assert min(map(min, spectra.values())) > 1e-9

@@ -9,10 +9,10 @@ from attngeom.drawing import Picture
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 SHOWN = {
-    "engineer": {"Comparison", "Picture", "float"},
+    "engineer": {"Comparison", "ModelComparison", "Picture", "float"},
     "first_layer": {"Weights", "Certification", "Picture"},
     "geometer": {"Dimension", "IdealSummary", "Picture"},
-    "ideal": {"Polynomial", "Picture", "dict"},
+    "ideal": {"Polynomial", "Picture", "dict", "bool"},
     "learning": {"LearningCoefficient", "Laws", "Picture"},
 }
 """What the cells of each notebook must end in, beside text."""

@@ -92,7 +92,7 @@ def draw_stacks(title: str, xlabel: str, stacks: Mapping[str, Mapping[str, int]]
     axes.set_xticks(range(len(places)), places)
     axes.set_xlabel(xlabel)
     axes.set_yscale("symlog" if scale == "log" else scale)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     return picture
 
 

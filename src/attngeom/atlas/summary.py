@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from attngeom.atlas.records import Fact
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import markdown_table
+from attngeom.results import CELL
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 """The columns and the rows of a table."""
@@ -23,11 +26,26 @@ MAX_BARS, MAX_DRAWN = 4, 12
 
 @dataclass(frozen=True)
 class SummaryTable:
-    """A table of texts with its title; a star behind a number marks what is not proven."""
+    """A table of texts with its title; a star behind a number marks what is not proven.
+
+    ``labels``: how many columns at the left name a row.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
+    labels: int = 1
+
+    def __repr__(self) -> str:
+        return self.to_markdown()
+
+    def _repr_html_(self) -> str:
+        lines = [("th", self.columns), *(("td", row) for row in self.rows)]
+        body = "".join(
+            "<tr>" + "".join(f"<{tag} style='{CELL}'>{html.escape(str(x))}</{tag}>" for x in line) + "</tr>"
+            for tag, line in lines
+        )
+        return f"<b>{html.escape(self.title)}</b><table style='border-collapse:collapse'>{body}</table>"
 
     def to_markdown(self) -> str:
         """The table in Markdown, under its title."""
@@ -42,19 +60,21 @@ class SummaryTable:
         return {"title": self.title, "columns": [*self.columns], "rows": [[_cell(x) for x in row] for row in self.rows]}
 
     def plot(self) -> Picture:
-        """The columns of numbers as bars, one group for each row, named by what stands before them."""
+        """The columns of numbers as bars, one group for each row, named by what tells it from the others."""
         from attngeom.drawing import draw_stacks
 
-        cells = [[_cell(x) for x in row] for row in self.rows]
-        numbers = [k for k, _ in enumerate(self.columns) if any(isinstance(row[k], int) for row in cells)]
-        words = [k for k, _ in enumerate(self.columns) if k not in numbers] or numbers[:1]
-        drawn = [k for k in numbers if k not in words][:MAX_BARS]
-        names = [", ".join(str(self.rows[r][k]) for k in words) for r in range(min(len(self.rows), MAX_DRAWN))]
+        drawn = list(zip(*self.rows[:MAX_DRAWN]))
+        words = [k for k in range(self.labels) if len(set(drawn[k])) > 1] or [0]
+        common = [f"{self.columns[k]} {drawn[k][0]}" for k in range(self.labels) if k not in words]
+        names = [", ".join(map(str, parts)) for parts in zip(*(drawn[k] for k in words))]
+        columns = ([_cell(x) for x in column] for column in drawn[self.labels :])
         stacks = {
-            self.columns[k]: {name: cell for name, row in zip(names, cells) if isinstance(cell := row[k], int)}
-            for k in drawn
+            title: {name: cell for name, cell in zip(names, column) if isinstance(cell, int)}
+            for title, column in zip(self.columns[self.labels :], columns)
+            if any(isinstance(cell, int) for cell in column)
         }
-        return draw_stacks(self.title, ", ".join(self.columns[k] for k in words), stacks, scale="log")
+        label = ", ".join(self.columns[k] for k in words) + (f" ({', '.join(common)})" if common else "")
+        return draw_stacks(self.title, label, dict(islice(stacks.items(), MAX_BARS)), scale="log")
 
 
 def _cell(value: object) -> object:
@@ -65,13 +85,13 @@ def _cell(value: object) -> object:
 def summary_tables(store: FactStore) -> list[SummaryTable]:
     """All tables for which the store has facts."""
     tables = (
-        ("Dimensions by kind of network", dimension_rows(store.facts("dimension"))),
-        ("Dimension and the number of tokens", token_rows(store.facts("dimension"))),
-        ("Hilbert functions", ideal_rows(store.facts("ideal"), "hilbert_function")),
-        ("Minimal generators by degree", ideal_rows(store.facts("ideal"), "minimal_generators")),
-        ("Generators that known families of invariants explain", completeness_rows(store.facts("completeness"))),
+        ("Dimensions by kind of network", dimension_rows(store.facts("dimension")), 1),
+        ("Dimension and the number of tokens", token_rows(store.facts("dimension")), 1),
+        ("Hilbert functions", ideal_rows(store.facts("ideal"), "hilbert_function"), 5),
+        ("Minimal generators by degree", ideal_rows(store.facts("ideal"), "minimal_generators"), 5),
+        ("Generators that known families of invariants explain", completeness_rows(store.facts("completeness")), 4),
     )
-    return [SummaryTable(title, columns, rows) for title, (columns, rows) in tables if rows]
+    return [SummaryTable(title, columns, rows, labels) for title, (columns, rows), labels in tables if rows]
 
 
 def kind_name(fact: Fact) -> str:

@@ -58,17 +58,18 @@ def weights_latex(weights: Weights) -> str:
 
 
 def head_spectra(weights: Weights) -> dict[str, list[float]]:
-    """The singular values of A and of the value map of every head, in floats.
+    """The singular values of A and of the value map of every head, in floats, those that the widths make zero left out.
 
     >>> from attngeom.network import Architecture
     >>> head_spectra(Weights.from_vector(Architecture((1, 1), 1), RR.convert([2, 3, 4]), RR))
     {'A 1': [6.0], 'V 1': [4.0]}
     """
-    floats = weights.to(RR)
+    floats, shapes = weights.to(RR), weights.architecture.layers
     found = {}
     for letter, layers in (("A", floats.attention_matrices()), ("V", floats.value_matrices())):
         for layer, heads in enumerate(layers):
+            rank = shapes[layer].attention if letter == "A" else shapes[layer].value_rank
             for head, matrix in enumerate(heads):
                 name = f"{letter} {layer + 1}" + (f".{head + 1}" if len(heads) > 1 else "")
-                found[name] = [float(x) for x in lapack.svdvals(matrix)]
+                found[name] = [float(x) for x in lapack.svdvals(matrix)[:rank]]
     return found
