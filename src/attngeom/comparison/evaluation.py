@@ -10,9 +10,10 @@ import numpy as np
 from attngeom.comparison.matching import ClearedNetwork, clear
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
+from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.primes import primes_from
-from attngeom.network import Architecture, Weights, forward
+from attngeom.network import Architecture, forward
 from attngeom.results import draw_entropy
 
 EXACT_OUTPUT_BITS = 5_000
@@ -43,6 +44,34 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
+def evaluate_mod_p(network: ClearedNetwork, X: Array, field: PrimeField) -> Array:
+    """φ_W(X) mod p for a lightning network and integers X, inside FLINT: entries of weights never leave it.
+
+    InputError if p divides a denominator.
+
+    >>> from attngeom.network import random_weights
+    >>> w = random_weights(Architecture((2, 2), 1), QQ, seed=0)
+    >>> X = np.array([[1, 2], [3, 4]])
+    >>> evaluate_mod_p(clear(w), X, GF(101)).tolist() == forward(w.to(GF(101)), X).tolist()
+    True
+    """
+    p, architecture = field.p, network.architecture
+    value = field.to_flint(field.convert(X))
+    for heads in network.layers:
+        total = value if architecture.residual else None
+        for head in heads:
+            q, k, v = (tensor.residues(p) * value for tensor in (head.Q, head.K, head.V))
+            if architecture.causal:
+                rows = (field.convert(from_flint(x.transpose(), int)) for x in (q, k, v))
+                part = field.to_flint(architecture.rule.mix(*rows, field).T)
+            else:
+                part = (v * k.transpose()) * q
+            part = part if head.O is None else head.O.residues(p) * part
+            total = part if total is None else total + part
+        value = total
+    return field.convert(from_flint(value, int))
+
+
 def denominator_bits(network: ClearedNetwork) -> float:
     """The bits of the largest common denominator of a tensor."""
     return float(max(tensor.denominator.bit_length() for tensor in network.tensors()))
@@ -58,9 +87,9 @@ def weight_bits(network: ClearedNetwork) -> float:
     return bits
 
 
-def function_degree(weights: Weights) -> int:
+def function_degree(architecture: Architecture) -> int:
     """A bound for the degree of a lightning network in its input: 3^l."""
-    return int(3**weights.architecture.num_layers)
+    return int(3**architecture.num_layers)
 
 
 def output_bits(architecture: Architecture, bits: float) -> float:
@@ -72,7 +101,7 @@ def output_bits(architecture: Architecture, bits: float) -> float:
 
 
 def separate_exact(
-    first: Weights, second: Weights, entropy: int | None = None, report: Report = ignore
+    first: ClearedNetwork, second: ClearedNetwork, entropy: int | None = None, report: Report = ignore
 ) -> Separation | Agreement:
     """An input that separates two rational lightning networks, or agreement mod p with its error probability.
 
@@ -90,20 +119,19 @@ def separate_exact(
         report("evaluating modulo primes", len(primes), MAX_PRIMES)
         p = random_prime(rng)
         field = GF(p)
-        try:
-            one, two = first.to(field), second.to(field)
-        except InputError:
-            continue
         for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
-            point = field.convert(X)
-            outputs = forward(one, point), forward(two, point)
+            try:
+                outputs = evaluate_mod_p(first, X, field), evaluate_mod_p(second, X, field)
+            except InputError:
+                break
             if not field.equal(*outputs):
-                return present_separation(clear(first), clear(second), QQ.convert(X), outputs, field)
-        primes.append(p)
-        bits = bits or output_bits(architecture, max(weight_bits(clear(w)) for w in (first, second)))
-        # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
-        # each of them is drawn with probability below 2^-49.
-        probability *= min(1.0, function_degree(first) / p + 2 * bits / 60 / 2**49)
+                return present_separation(first, second, QQ.convert(X), outputs, field)
+        else:
+            primes.append(p)
+            bits = bits or output_bits(architecture, max(map(weight_bits, (first, second))))
+            # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
+            # each of them is drawn with probability below 2^-49.
+            probability *= min(1.0, function_degree(architecture) / p + 2 * bits / 60 / 2**49)
     return Agreement(probability, tuple(primes), 2 * len(primes), entropy)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.comparison.evaluation import NEGLIGIBLE, present_separation, separate_exact
+from attngeom.comparison.evaluation import NEGLIGIBLE, evaluate_mod_p, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
@@ -20,7 +20,7 @@ from attngeom.exact.domains import GF, QQ
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.fibers import virtual_fiber
 from attngeom.inspection.hypotheses import check_hypotheses, failed
-from attngeom.network import Symmetry, Weights, forward
+from attngeom.network import Symmetry, Weights
 
 SCREEN_TOKENS = 8
 CARRIED = "a symmetry carries the first weights to the second"
@@ -46,7 +46,7 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
         reason = f"the layers have equal coefficients up to a change of basis; {why}"
         mixings = equality.mixings if any(G is not None and len(G) > 1 for G in equality.mixings) else ()
         return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses, mixings=mixings)
-    result = separate_exact(first, second, report=report)
+    result = separate_exact(one, two, report=report)
     if isinstance(result, Separation):
         return _differ(result, seed)
     if first.architecture.num_layers == 1 and fits_table(first):
@@ -84,7 +84,7 @@ def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separati
     X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
     field = GF(WORD_PRIME)
     try:
-        one, two = (forward(network.weights.to(field), field.convert(X[:, :visible])) for network in (first, second))
+        one, two = (evaluate_mod_p(network, X[:, :visible], field) for network in (first, second))
     except InputError:
         return None
     if field.equal(one, two):

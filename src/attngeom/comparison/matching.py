@@ -8,7 +8,7 @@ integers over one denominator for each tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import islice, permutations, product
@@ -30,7 +30,7 @@ from attngeom.results import Failure
 MAX_ORDERS = 120
 UNDETERMINED = "the stacked value maps lack full row rank, so the basis after the layer is not determined"
 
-Mark = tuple[fmpq, ...]
+Mark = tuple[fmpz, ...]
 Found = tuple[dict[GroupFactor, Any], ClearedMatrix | None]
 """The elements of the head symmetries of one layer, and the change of basis after it."""
 
@@ -100,8 +100,7 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
     for index, (heads, moved) in enumerate(zip(first.layers, second.layers)):
         moved = tuple(_pull_back(head, before) for head in moved)
         u = _random_matrix(architecture.widths[index], 1)
-        vectors, moved_vectors = ([_attend(head, u) for head in side] for side in (heads, moved))
-        marks, moved_marks = ([_normalised(vector) for vector in side] for side in (vectors, moved_vectors))
+        (sizes, marks), (moved_sizes, moved_marks) = (zip(*(_attend(head, u) for head in x)) for x in (heads, moved))
         if () in marks:
             return no_match(index, "an attention matrix is zero")
         free = not architecture.residual and index < architecture.num_layers - 1
@@ -110,7 +109,7 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
         )
         for order in _orders(marks, moved_marks):
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
-            scales = [_ratio(vectors[place], moved_vectors[order[place]]) for place in range(len(heads))]
+            scales = [moved_sizes[order[place]] / size for place, size in enumerate(sizes)]
             if not architecture.rule.has_scale and any(scale != 1 for scale in scales):
                 found = no_match(index, "the attention matrices differ by a scale")
             else:
@@ -131,7 +130,7 @@ def _pull_back(head: ClearedHead, D: ClearedMatrix | None) -> ClearedHead:
     """The head of layer i in the coordinates D^{-1} X of its input: Q D, K D, V D."""
     if D is None:
         return head
-    return ClearedHead(head.Q * D, (head.K * D).reduced(), (head.V * D).reduced(), head.O)
+    return ClearedHead((head.Q * D).reduced(), (head.K * D).reduced(), (head.V * D).reduced(), head.O)
 
 
 @lru_cache(maxsize=64)
@@ -140,23 +139,18 @@ def _random_matrix(rows: int, columns: int, seed: int = 0) -> ClearedMatrix:
     return ClearedMatrix(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
 
 
-def _attend(head: ClearedHead, u: ClearedMatrix) -> list[fmpq]:
-    """The vector A u: proportional attention matrices have proportional vectors."""
-    return list((head.K.transpose() * (head.Q * u)).rationals().entries())
+def _attend(head: ClearedHead, u: ClearedMatrix) -> tuple[fmpq, Mark]:
+    """The vector A u as c m, m primitive with a positive lead; proportional attention matrices have one mark m."""
+    vector = head.K.transpose() * (head.Q * u)
+    entries = vector.matrix.entries()
+    lead = next((x for x in entries if x), None)
+    if lead is None:
+        return fmpq(0), ()
+    content = reduce(fmpz.gcd, entries) * (1 if lead > 0 else -1)
+    return fmpq(content, vector.denominator), tuple((vector.matrix / content).entries())
 
 
-def _normalised(vector: list[fmpq]) -> Mark:
-    """The multiple of the vector whose first nonzero entry is 1; empty for the zero vector."""
-    lead = next((x for x in vector if x), None)
-    return () if lead is None else tuple(x / lead for x in vector)
-
-
-def _ratio(vector: list[fmpq], moved: list[fmpq]) -> fmpq:
-    """The scale between two proportional vectors."""
-    return next(y / x for x, y in zip(vector, moved) if x)
-
-
-def _orders(first: list[Mark], second: list[Mark]) -> Iterator[tuple[int, ...]]:
+def _orders(first: Sequence[Mark], second: Sequence[Mark]) -> Iterator[tuple[int, ...]]:
     """The orders π such that head h of the first list looks like head π(h) of the second."""
     distinct = [mark for place, mark in enumerate(first) if mark not in first[:place]]
     groups = [[[place for place, x in enumerate(side) if x == mark] for side in (first, second)] for mark in distinct]

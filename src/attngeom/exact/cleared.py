@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, nmod_mat
+from flint.utils.flint_exceptions import DomainError as NotExactError
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array, from_flint
@@ -49,8 +50,19 @@ class ClearedMatrix:
         return matrix if self.denominator == 1 else matrix / self.denominator
 
     def reduced(self) -> ClearedMatrix:
-        """The same matrix over its least denominator."""
-        return self if self.denominator == 1 else ClearedMatrix(*self.rationals().numer_denom())
+        """The same matrix over its least denominator.
+
+        What cancels divides every combination of the rows; one of them mostly tells, and division says whether it did.
+        """
+        common, rows = self.denominator, self.matrix.nrows()
+        for part in (fmpz_mat(1, rows, range(1, rows + 1)) * self.matrix, self.matrix):
+            for x in part.entries() if common != 1 else ():
+                common = common.gcd(x)
+            try:
+                return self if common == 1 else ClearedMatrix(self.matrix / common, self.denominator // common)
+            except NotExactError:
+                continue
+        raise AssertionError("a common divisor divides")
 
     def to_array(self) -> Array:
         """The matrix over QQ."""
