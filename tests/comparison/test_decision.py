@@ -6,8 +6,9 @@ from flint import fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attngeom.comparison import compare, matching
+from attngeom.comparison import compare
 from attngeom.comparison.exact_decision import SCREEN_TOKENS
+from attngeom.comparison.gauges import random_matrix
 from attngeom.comparison.matching import clear, match_rational
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
@@ -207,7 +208,7 @@ def test_change_that_the_order_of_heads_does_not_show_is_found(name, attention):
     # Heads are told apart by A u for one u; here A changes, but A u does not.
     first = random_weights(Architecture((3, 3), attention), QQ, 0)
     second = random_symmetry(first.architecture, QQ, 1).apply(first)
-    u = matching._random_matrix(3, 1).to_array()
+    u = random_matrix(3, 1).to_array()
     head = second.layers[0][0]
     seen = u if name == "Q" else QQ.matmul(head.Q, u)
     hidden = QQ.zeros((len(seen), 1))
@@ -226,8 +227,8 @@ def test_change_outside_the_solved_columns_is_found():
     first = random_weights(Architecture((3, 3), 2), QQ, 0)
     second = random_symmetry(first.architecture, QQ, 1).apply(first)
     head = second.layers[0][0]
-    normal = QQ.convert(np.cross(*matching._random_matrix(3, 2).to_array().T))
-    seen = QQ.matmul(head.Q, matching._random_matrix(3, 1).to_array())[:, 0]
+    normal = QQ.convert(np.cross(*random_matrix(3, 2).to_array().T))
+    seen = QQ.matmul(head.Q, random_matrix(3, 1).to_array())[:, 0]
     changed = with_tensors(second, layers_0_K=head.K + np.outer(QQ.convert([seen[1], -seen[0]]), normal))
     assert isinstance(match_rational(clear(first), clear(changed)), Failure)
     assert compare(first, changed).same_function is False

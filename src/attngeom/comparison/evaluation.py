@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
+from operator import attrgetter
 
 import numpy as np
 
@@ -72,11 +73,6 @@ def evaluate_mod_p(network: ClearedNetwork, X: Array, field: PrimeField) -> Arra
     return field.convert(from_flint(value, int))
 
 
-def denominator_bits(network: ClearedNetwork) -> float:
-    """The bits of the largest common denominator of a tensor."""
-    return float(max(tensor.denominator.bit_length() for tensor in network.tensors()))
-
-
 def weight_bits(network: ClearedNetwork) -> float:
     """log2 of a bound for the integers in a tensor over its common denominator."""
     bits = 1.0
@@ -142,7 +138,7 @@ def present_separation(
     if max(abs(int(x.p)) for x in X.ravel()) > 9:
         return Separation(X, residues, field)
     # The denominators are quick to look at, and almost always decide for large networks.
-    for estimate in (denominator_bits, weight_bits):
+    for estimate in (attrgetter("denominator_bits"), weight_bits):
         if output_bits(first.architecture, max(map(estimate, (first, second)))) > EXACT_OUTPUT_BITS:
             return Separation(X, residues, field)
     return Separation(X, (forward(first.weights, X), forward(second.weights, X)), QQ)

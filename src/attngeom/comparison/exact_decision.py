@@ -11,16 +11,15 @@ import numpy as np
 
 from attngeom.comparison.evaluation import NEGLIGIBLE, evaluate_mod_p, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
-from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
+from attngeom.comparison.matching import ClearedNetwork, Match, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.separation import separate_balls, separate_consensus
 from attngeom.comparison.virtual import compare_virtual, virtual_scales
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.inspection.fibers import virtual_fiber
 from attngeom.inspection.hypotheses import check_hypotheses, failed
-from attngeom.network import Symmetry, Weights
+from attngeom.network import Weights
 
 SCREEN_TOKENS = 8
 CARRIED = "a symmetry carries the first weights to the second"
@@ -34,8 +33,8 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
         return _differ(separation, seed)
     report("aligning", 0, None)
     found = match_rational(one, two)
-    if isinstance(found, Symmetry):
-        return Comparison.proven(True, CARRIED, seed=seed, symmetry=found)
+    if isinstance(found, Match):
+        return Comparison.proven(True, CARRIED, seed=seed, carrier=found.symmetry)
     hypotheses = failed(check_hypotheses(first))
     why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
     if virtual_scales(first, second) is not None:
@@ -108,12 +107,11 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     'proven'
     """
     architecture = first.architecture
-    known: dict[str, Any] = {"seed": seed, "fiber": virtual_fiber(first)}
+    known: dict[str, Any] = {"seed": seed, "virtual": first}
     report("aligning", 0, None)
     found = match_rational(clear(first), clear(second))
-    if isinstance(found, Symmetry):
-        return Comparison.proven(True, CARRIED, symmetry=found, **known)
-    hypotheses = failed(check_hypotheses(first))
+    if isinstance(found, Match):
+        return Comparison.proven(True, CARRIED, carrier=found.symmetry, **known)
     verdict = UNTOLD
     if architecture.has_virtual_weights:
         verdict = compare_virtual(first, second)
@@ -123,7 +121,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
         theorem = architecture.rule.head_theorem
         verdict = Ruling(False, f"the heads differ after those with one A are added up ({theorem})")
     if verdict.same:
-        return Comparison.proven(True, verdict.reason, failed_hypotheses=hypotheses, **known)
+        return Comparison.proven(True, verdict.reason, failed_hypotheses=failed(check_hypotheses(first)), **known)
     separation = separate_balls(first, second, seed, report)
     if separation is not None:
         reason = "the outputs at the separating input differ, enclosed by disjoint balls"
@@ -136,4 +134,5 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
         return Comparison(same_function=False, standing="theorem", reason=verdict.reason, **known)
     reason = verdict.reason or f"no symmetry was found ({found.stage}: {found.reason})"
     reason = f"{reason}; the outputs agree to 256 bits at random inputs"
+    hypotheses = failed(check_hypotheses(first))
     return Comparison(same_function=None, standing="undecided", reason=reason, failed_hypotheses=hypotheses, **known)

@@ -1,78 +1,92 @@
-"""Group elements from equations between matrices over an exact field."""
+"""Group elements from equations between matrices over Q."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
+from flint import fmpz, fmpz_mat
 
 from attngeom.errors import SingularError
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.cleared import ClearedMatrix
+from attngeom.exact.domains import QQ, Array, Domain
 
 COMPLETION_TRIALS = 16
 
 
-def solve_left(S: Array, T: Array, domain: Domain) -> Array | None:
-    """The matrix X with X S = T, from a basis of columns of S; None if S lacks full row rank.
+@lru_cache(maxsize=64)
+def random_matrix(rows: int, columns: int, seed: int = 0) -> ClearedMatrix:
+    """Random integers from 1 to 99."""
+    rng = np.random.default_rng(seed)
+    return ClearedMatrix(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
 
-    Whether X S = T holds on the other columns is left to the caller.
 
-    >>> from attngeom.exact import QQ
-    >>> solve_left(QQ.convert([[0, 1, 1]]), QQ.convert([[0, 3, 3]]), QQ).tolist()
+def solve_left(left: Sequence[ClearedMatrix], right: Sequence[ClearedMatrix]) -> ClearedMatrix | None:
+    """The matrix X with X left_h = right_h for all h, if there is one; None if [left_1 … left_H] lacks full row rank.
+
+    Whether X left_h = right_h holds is left to the caller. Solved is the square system X Σ left_h R_h = Σ right_h R_h
+    with random R_h, or, should it be singular, the one of a basis of columns, which FLINT cannot select.
+
+    >>> solve_left([QQ.clear(QQ.convert([[0, 1, 1]]))], [QQ.clear(QQ.convert([[0, 3, 3]]))]).to_array().tolist()
     [[3]]
     """
-    pivots = domain.rref(S).pivots
-    if len(pivots) < S.shape[0]:
-        return None
-    columns = list(pivots)
-    return domain.matmul(T[:, columns], domain.inverse(S[:, columns]))
+    rows = left[0].matrix.nrows()
+    is_square = len(left) == 1 and left[0].matrix.ncols() == rows
+    S, T = (left[0], right[0]) if is_square else (_mix(left, rows), _mix(right, rows))
+    solved = S.solve_left(T)
+    if solved is not None or is_square:
+        return solved
+    columns, images = (np.concatenate([x.to_array() for x in side], axis=1) for side in (left, right))
+    pivots = list(QQ.rref(columns).pivots)
+    return QQ.clear(columns[:, pivots]).solve_left(QQ.clear(images[:, pivots])) if len(pivots) == rows else None
 
 
-def solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Domain) -> Array | None:
+def _mix(matrices: Sequence[ClearedMatrix], columns: int) -> ClearedMatrix:
+    """Σ M_h R_h, with so many columns."""
+    parts = (M * random_matrix(M.matrix.ncols(), columns, seed) for seed, M in enumerate(matrices))
+    return reduce(add, parts).reduced()
+
+
+def solve_gauge(
+    P: ClearedMatrix, P_moved: ClearedMatrix, R: ClearedMatrix, R_moved: ClearedMatrix
+) -> ClearedMatrix | None:
     """An invertible B with B P = P_moved and R_moved B = R, or None if none was found.
 
     P is b×n and R is m×b. B is unique if P has full row rank or R_moved full column rank; otherwise it is completed by
     small random matrices. The result satisfies both equations.
 
-    >>> from attngeom.exact import QQ
     >>> P, R = QQ.convert([[1], [0]]), QQ.convert([[1, 0]])
-    >>> solve_gauge(P, P * 2, R * 2, R, QQ)[0, 0]
+    >>> solve_gauge(*map(QQ.clear, (P, P * 2, R * 2, R))).to_array()[0, 0]
     2
     """
-    if P.shape[0] == 0:
-        return domain.eye(0)
-    B = solve_left(P, P_moved, domain)
+    B = solve_left([P], [P_moved])
     if B is None:
-        transposed = solve_left(R_moved.T, R.T, domain)
-        B = _complete(P, P_moved, R, R_moved, domain) if transposed is None else transposed.T
-    if B is None or not domain.equal(domain.matmul(B, P), P_moved) or not domain.equal(domain.matmul(R_moved, B), R):
-        return None
-    return B if is_invertible(B, domain) else None
+        transposed = solve_left([R_moved.transpose()], [R.transpose()])
+        B = _complete(*(x.to_array() for x in (P, P_moved, R, R_moved))) if transposed is None else transposed.transpose()
+    is_solution = B is not None and (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible()
+    return B if is_solution else None
 
 
-def is_invertible(B: Array, domain: Domain) -> bool:
-    """Whether a square matrix over a field is invertible."""
-    return bool(domain.rref(B).rank == B.shape[0])
-
-
-def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array, domain: Domain) -> Array | None:
+def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array) -> ClearedMatrix | None:
     """B on the column space of P as given, on a complement so that R_moved B = R, random in what is left."""
     size = P.shape[0]
-    span = list(domain.rref(P).pivots)
-    basis = np.concatenate([P[:, span], domain.eye(size)], axis=1)
-    kept = list(domain.rref(basis).pivots)
-    basis = basis[:, kept]
+    span = list(QQ.rref(P).pivots)
+    basis = np.concatenate([P[:, span], QQ.eye(size)], axis=1)
+    basis = basis[:, list(QQ.rref(basis).pivots)]
     complement = basis[:, len(span) :]
-    images = domain.solve(R_moved, domain.matmul(R, complement))
+    images = QQ.solve(R_moved, QQ.matmul(R, complement))
     if images is None:
         return None
-    kernel = domain.nullspace(R_moved).T
+    kernel = QQ.nullspace(R_moved).T
     rng = np.random.default_rng(0)
     for _ in range(COMPLETION_TRIALS):
-        shift = domain.matmul(kernel, domain.convert(rng.integers(-1, 2, size=(kernel.shape[1], complement.shape[1]))))
-        moved = np.concatenate([P_moved[:, span], domain.reduce(images + shift)], axis=1)
-        if is_invertible(moved, domain):
-            return domain.matmul(moved, domain.inverse(basis))
+        shift = QQ.matmul(kernel, QQ.convert(rng.integers(-1, 2, size=(kernel.shape[1], complement.shape[1]))))
+        moved = np.concatenate([P_moved[:, span], images + shift], axis=1)
+        if QQ.rank(moved) == size:
+            return QQ.clear(QQ.matmul(moved, QQ.inverse(basis)))
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.comparison.gauges import solve_left
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
@@ -108,7 +108,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     mixings: list[Array | None] = []
     for index, (heads, moved) in enumerate(zip(layers, moved_layers)):
         heads, moved = _pull_back(heads, B, domain), _pull_back(moved, B_moved, domain)
-        mixings.append(_mixing(heads, moved, domain))
+        mixings.append(_mixing(heads, moved))
         W, W_moved = _common(heads, moved, first)
         if domain.is_zero(W) and domain.is_zero(W_moved):
             return LayerEquality(())
@@ -141,7 +141,7 @@ def _equal_with_skip(
     if len(sides[0]) != len(sides[1]) or not all(are_equal(domain, a, b) for a, b in zip(*sides)):
         return None
     matched = len(sides[0]) == architecture.num_layers
-    return LayerEquality(tuple(_mixing(a, b, domain) for a, b in zip(layers, moved)) if matched else ())
+    return LayerEquality(tuple(_mixing(a, b) for a, b in zip(layers, moved)) if matched else ())
 
 
 def _pull_back(heads: list[HeadMatrices], B: Array | None, domain: Domain) -> list[HeadMatrices]:
@@ -170,10 +170,10 @@ def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weigh
     return one, two
 
 
-def _mixing(heads: list[HeadMatrices], moved: list[HeadMatrices], domain: Domain) -> Array | None:
+def _mixing(heads: list[HeadMatrices], moved: list[HeadMatrices]) -> Array | None:
     """The G with A'_h = Σ_k G_hk A_k, if the attention matrices are independent and span the same space."""
     if not heads or not moved or heads[0][0].shape != moved[0][0].shape:
         return None
-    A, moved_A = (np.stack([a.ravel() for a, _ in side]) for side in (heads, moved))
-    G = solve_left(A, moved_A, domain)
-    return G if G is not None and domain.equal(domain.matmul(G, A), moved_A) else None
+    A, moved_A = (QQ.clear(np.stack([a.ravel() for a, _ in side])) for side in (heads, moved))
+    G = solve_left([A], [moved_A])
+    return G.to_array() if G is not None and (G * A).equals(moved_A) else None

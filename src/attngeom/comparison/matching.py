@@ -9,16 +9,14 @@ integers over one denominator for each tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice, permutations, product
-from operator import add
 from typing import Any, NamedTuple
 
-import numpy as np
-from flint import fmpq, fmpz, fmpz_mat
+from flint import fmpq, fmpz
 
-from attngeom.comparison.gauges import solve_gauge, solve_left
+from attngeom.comparison.gauges import random_matrix, solve_gauge, solve_left
 from attngeom.errors import DomainError
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
@@ -59,6 +57,11 @@ class ClearedNetwork:
     def architecture(self) -> Architecture:
         return self.weights.architecture
 
+    @property
+    def denominator_bits(self) -> int:
+        """The bits of the largest common denominator of a tensor."""
+        return max(tensor.denominator.bit_length() for tensor in self.tensors())
+
     def tensors(self) -> Iterator[ClearedMatrix]:
         return (tensor for heads in self.layers for head in heads for tensor in head if tensor is not None)
 
@@ -81,25 +84,52 @@ def no_match(layer: int, reason: str) -> Failure:
     return Failure(stage=f"layer {layer}", reason=reason)
 
 
-def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | Failure:
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A group element g that was found and checked, or its inverse; its matrices are written out when asked for.
+
+    Inverting and writing take longer than finding: entries of g^{-1} have d times as many digits as those of g.
+    """
+
+    architecture: Architecture
+    elements: dict[GroupFactor, Any]
+    is_inverse: bool = False
+
+    def symmetry(self) -> Symmetry:
+        """g, with its matrices over QQ."""
+        written = {key: x.to_array() if isinstance(x, ClearedMatrix) else x for key, x in self.elements.items()}
+        found = Symmetry(self.architecture, QQ, written)
+        return found.inverse() if self.is_inverse else found
+
+
+def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Match | Failure:
     """The g with g · first = second over Q, or the reason why the search failed.
 
     It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
     the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
-    compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K.
+    compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K. The network with the shorter
+    denominators is carried to the other one: of g and g^{-1} that is the one with shorter entries.
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
     >>> moved = random_symmetry(w.architecture, QQ, seed=1).apply(w)
-    >>> match_rational(clear(w), clear(moved)).between[0].tolist()
+    >>> match_rational(clear(w), clear(moved)).symmetry().between[0].tolist()
     [[7, -1], [-4, 6]]
     """
+    if second.denominator_bits < first.denominator_bits:
+        found = _carry(second, first)
+        return found if isinstance(found, Failure) else replace(found, is_inverse=True)
+    return _carry(first, second)
+
+
+def _carry(first: ClearedNetwork, second: ClearedNetwork) -> Match | Failure:
+    """The g with g · first = second, layer by layer."""
     architecture = first.architecture
     before: ClearedMatrix | None = None
     elements: dict[GroupFactor, Any] = {}
     for index, (heads, moved) in enumerate(zip(first.layers, second.layers)):
         moved = tuple(_pull_back(head, before) for head in moved)
-        u = _random_matrix(architecture.widths[index], 1)
+        u = random_matrix(architecture.widths[index], 1)
         (sizes, marks), (moved_sizes, moved_marks) = (zip(*(_attend(head, u) for head in x)) for x in (heads, moved))
         if () in marks:
             return no_match(index, "an attention matrix is zero")
@@ -122,8 +152,8 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Symmetry | 
         elements |= parts
         elements[HeadOrder(index, architecture.heads)] = order
         if before is not None:
-            elements[Between(index, architecture.widths[index + 1])] = before.to_array()
-    return Symmetry(architecture, QQ, elements)
+            elements[Between(index, architecture.widths[index + 1])] = before
+    return Match(architecture, elements)
 
 
 def _pull_back(head: ClearedHead, D: ClearedMatrix | None) -> ClearedHead:
@@ -133,12 +163,6 @@ def _pull_back(head: ClearedHead, D: ClearedMatrix | None) -> ClearedHead:
     return ClearedHead((head.Q * D).reduced(), (head.K * D).reduced(), (head.V * D).reduced(), head.O)
 
 
-@lru_cache(maxsize=64)
-def _random_matrix(rows: int, columns: int, seed: int = 0) -> ClearedMatrix:
-    rng = np.random.default_rng(seed)
-    return ClearedMatrix(fmpz_mat(rows, columns, rng.integers(1, 100, size=rows * columns).tolist()), fmpz(1))
-
-
 def _attend(head: ClearedHead, u: ClearedMatrix) -> tuple[fmpq, Mark]:
     """The vector A u as c m, m primitive with a positive lead; proportional attention matrices have one mark m."""
     vector = head.K.transpose() * (head.Q * u)
@@ -146,7 +170,7 @@ def _attend(head: ClearedHead, u: ClearedMatrix) -> tuple[fmpq, Mark]:
     lead = next((x for x in entries if x), None)
     if lead is None:
         return fmpq(0), ()
-    content = reduce(fmpz.gcd, entries) * (1 if lead > 0 else -1)
+    content = reduce(fmpz.gcd, entries, fmpz(0)) * (1 if lead > 0 else -1)
     return fmpq(content, vector.denominator), tuple((vector.matrix / content).entries())
 
 
@@ -172,7 +196,7 @@ def _match_layer(
     moved_values = [moved.values().scaled(scale) for (_, moved), scale in zip(pairs, scales)]
     D = None
     if free:
-        D = _solve_basis(values, moved_values)
+        D = solve_left(values, moved_values)
         if D is None:
             return no_match(index, UNDETERMINED)
         if not D.is_invertible():
@@ -181,54 +205,16 @@ def _match_layer(
         return no_match(index, "the value maps do not fit")
     elements: dict[GroupFactor, Any] = {}
     for place, ((head, moved), scale) in enumerate(zip(pairs, scales)):
-        C = _solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
+        C = solve_gauge(head.K, moved.K, head.Q.scaled(scale).transpose(), moved.Q.transpose())
         B = None
         if head.O is not None and moved.O is not None:
             outputs = head.O if D is None else D * head.O
-            B = _solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
+            B = solve_gauge(head.V, moved.V.scaled(scale), outputs, moved.O)
         if C is None or (head.O is not None and B is None):
             return no_match(index, "the factors of a head are not related by an invertible matrix")
-        elements[QueryKey(index, place, head.K.matrix.nrows())] = C.to_array()
+        elements[QueryKey(index, place, head.K.matrix.nrows())] = C
         if scale != 1:
             elements[Scale(index, place)] = QQ.convert([[scale]])
         if B is not None:
-            elements[ValueOutput(index, place, head.V.matrix.nrows())] = B.to_array()
+            elements[ValueOutput(index, place, head.V.matrix.nrows())] = B
     return elements, D
-
-
-def _solve_basis(values: list[ClearedMatrix], moved: list[ClearedMatrix]) -> ClearedMatrix | None:
-    """The D with D · values = moved, None unless values have full row rank; the caller checks the equation."""
-    D = _solve_left(values, moved)
-    if D is None:
-        stacked = [np.concatenate([x.to_array() for x in side], axis=1) for side in (values, moved)]
-        solved = solve_left(stacked[0], stacked[1], QQ)
-        return None if solved is None else QQ.clear(solved)
-    return D
-
-
-def _solve_gauge(
-    P: ClearedMatrix, P_moved: ClearedMatrix, R: ClearedMatrix, R_moved: ClearedMatrix
-) -> ClearedMatrix | None:
-    """An invertible B with B P = P_moved and R_moved B = R, or None if none was found."""
-    B = _solve_left([P], [P_moved])
-    if B is None:
-        completed = solve_gauge(P.to_array(), P_moved.to_array(), R.to_array(), R_moved.to_array(), QQ)
-        return None if completed is None else QQ.clear(completed)
-    return B if (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible() else None
-
-
-def _solve_left(left: list[ClearedMatrix], right: list[ClearedMatrix]) -> ClearedMatrix | None:
-    """The X with X left_h = right_h for all h, if there is one; None if it is not determined by what is solved.
-
-    Solved are the square systems X Σ left_h R_h = Σ right_h R_h with random R_h: FLINT cannot select columns.
-    """
-    if len(left) == 1 and left[0].matrix.nrows() == left[0].matrix.ncols():
-        return left[0].solve_left(right[0])
-    return _mix(left).solve_left(_mix(right))
-
-
-def _mix(matrices: list[ClearedMatrix]) -> ClearedMatrix:
-    """Σ M_h R_h, with as many columns as rows."""
-    rows, columns = matrices[0].matrix.nrows(), matrices[0].matrix.ncols()
-    parts = [M * _random_matrix(columns, rows, seed) for seed, M in enumerate(matrices)]
-    return reduce(add, parts).reduced()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from attngeom.exact.domains import QQ, Array, Domain
-from attngeom.inspection.fibers import VirtualFiber
-from attngeom.network import Symmetry
+from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
+from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
 from attngeom.results import Result, matrix_text
 
@@ -62,28 +63,39 @@ UNTOLD = Ruling(None)
 class Comparison(Result):
     """The answer to "same function?": True, False or None (cannot be told), and what it rests on.
 
-    ``symmetry`` carries the first weights to the second. ``separation`` is an input with different outputs.
+    ``symmetry`` carries the first weights to the second; over Q it is checked first and written out by ``carrier`` when
+    it is asked for. ``separation`` is an input with different outputs.
     ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``. Inputs and
     primes on which a True rests alone are drawn from ``entropy`` of the run, not from a seed that a file could know.
     ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no symmetry was found.
-    ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber of the first weights in
-    (M, L), where they were compared through them. ``misfit`` is what floats miss after alignment, ``difference`` what
+    ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber in (M, L) of the
+    weights ``virtual``, the first ones, where theorems on these were asked; it is found when it is asked for. ``misfit`` is what floats miss after alignment, ``difference`` what
     the outputs differ by, and ``noise`` what weights known to ``tolerance`` would explain of it.
     """
 
     same_function: bool | None
-    symmetry: Symmetry | None = None
+    carrier: Symmetry | Callable[[], Symmetry] | None = None
     separation: Separation | None = None
     error_probability: float | None = None
     primes: tuple[int, ...] = ()
     entropy: int | None = None
     failed_hypotheses: tuple[str, ...] = ()
     mixings: tuple[Array | None, ...] = ()
-    fiber: VirtualFiber | None = None
+    virtual: Weights | None = None
     misfit: float | None = None
     difference: float | None = None
     noise: float | None = None
     tolerance: float | None = None
+
+    @cached_property
+    def symmetry(self) -> Symmetry | None:
+        """The group element that carries the first weights to the second, or None."""
+        return self.carrier() if callable(self.carrier) else self.carrier
+
+    @cached_property
+    def fiber(self) -> VirtualFiber | None:
+        """The fiber of the first weights in (M, L), or None."""
+        return None if self.virtual is None else virtual_fiber(self.virtual)
 
     @classmethod
     def proven(cls, same: bool, reason: str, **found: Any) -> Comparison:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from math import ceil
 
 import numpy as np
@@ -28,19 +30,26 @@ def separate_balls(first: Weights, second: Weights, seed: int, report: Report = 
     rng = np.random.default_rng(seed)
     shape = (first.architecture.widths[0], first.architecture.tokens)
     work = first.architecture.num_layers * first.architecture.heads * shape[1] * (shape[1] + shape[0])
-    trials = [(0, PRECISIONS[0])] * FIRST_TRIALS
-    for precision in PRECISIONS:
-        trials += [(size, precision) for size in _natural_sizes(first, second)] * TRIALS_AT_A_SIZE
-    trials = trials[: max(1, MAX_WORK // work)]
-    for done, (size, precision) in enumerate(trials):
-        report("evaluating", done, len(trials))
-        domain = Balls(precision)
+    limit = max(1, min(MAX_WORK // work, FIRST_TRIALS + len(PRECISIONS) * MAX_SIZES * TRIALS_AT_A_SIZE))
+    networks: dict[Balls, tuple[Weights, Weights]] = {}
+    for done, (size, domain) in enumerate(islice(_trials(first, second), limit)):
+        report("evaluating", done, limit)
+        if domain not in networks:
+            networks[domain] = first.to(domain), second.to(domain)
         # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
         X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
-        outputs = forward(first.to(domain), domain.convert(X)), forward(second.to(domain), domain.convert(X))
-        if not domain.equal(*outputs):
-            return Separation(X, outputs, domain)
+        one, two = (forward(network, domain.convert(X)) for network in networks[domain])
+        if not domain.equal(one, two):
+            return Separation(X, (one, two), domain)
     return None
+
+
+def _trials(first: Weights, second: Weights) -> Iterator[tuple[int, Balls]]:
+    """Sizes of inputs, as exponents of 2, and precisions at which they are evaluated."""
+    yield from [(0, Balls(PRECISIONS[0]))] * FIRST_TRIALS
+    sizes = _natural_sizes(first, second)
+    for precision in PRECISIONS:
+        yield from [(size, Balls(precision)) for size in sizes] * TRIALS_AT_A_SIZE
 
 
 def _natural_sizes(first: Weights, second: Weights) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import flint
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from attngeom.errors import InputError, SingularError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
@@ -45,6 +45,8 @@ class Balls(Domain):
 
     def convert(self, data: Any) -> Array:
         with self.working():
+            if isinstance(data, np.ndarray) and data.ndim == 2 and set(map(type, data.ravel().tolist())) == {fmpq}:
+                return from_flint(arb_mat(fmpq_mat(*data.shape, data.ravel().tolist())))
             return elementwise(lambda x: x if isinstance(x, arb) else arb(as_fmpq(x)), data)
 
     def to_flint(self, a: Array) -> arb_mat:
