@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import log2
-from operator import attrgetter
+from operator import add, attrgetter
 
 import numpy as np
 
-from attngeom.comparison.matching import ClearedNetwork, clear
+from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
 from attngeom.exact.arrays import from_flint
@@ -59,17 +60,16 @@ def evaluate_mod_p(network: ClearedNetwork, X: Array, field: PrimeField) -> Arra
     p, architecture = field.p, network.architecture
     value = field.to_flint(field.convert(X))
     for heads in network.layers:
-        total = value if architecture.residual else None
+        outputs = [value] if architecture.residual else []
         for head in heads:
             q, k, v = (tensor.residues(p) * value for tensor in (head.Q, head.K, head.V))
             if architecture.causal:
-                rows = (field.convert(from_flint(x.transpose(), int)) for x in (q, k, v))
-                part = field.to_flint(architecture.rule.mix(*rows, field).T)
+                queries, keys, values = (field.convert(from_flint(x.transpose(), int)) for x in (q, k, v))
+                part = field.to_flint(architecture.rule.mix(queries, keys, values, field).T)
             else:
                 part = (v * k.transpose()) * q
-            part = part if head.O is None else head.O.residues(p) * part
-            total = part if total is None else total + part
-        value = total
+            outputs.append(part if head.O is None else head.O.residues(p) * part)
+        value = reduce(add, outputs)
     return field.convert(from_flint(value, int))
 
 

@@ -63,9 +63,10 @@ def solve_gauge(
     2
     """
     B = solve_left([P], [P_moved])
-    if B is None:
-        transposed = solve_left([R_moved.transpose()], [R.transpose()])
-        B = _complete(*(x.to_array() for x in (P, P_moved, R, R_moved))) if transposed is None else transposed.transpose()
+    if B is None and (transposed := solve_left([R_moved.transpose()], [R.transpose()])) is not None:
+        B = transposed.transpose()
+    elif B is None:
+        B = _complete(P.to_array(), P_moved.to_array(), R.to_array(), R_moved.to_array())
     is_solution = B is not None and (B * P).equals(P_moved) and (R_moved * B).equals(R) and B.is_invertible()
     return B if is_solution else None
 

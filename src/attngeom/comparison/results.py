@@ -68,9 +68,10 @@ class Comparison(Result):
     ``error_probability`` bounds the chance of a wrong True that rests on evaluation modulo ``primes``. Inputs and
     primes on which a True rests alone are drawn from ``entropy`` of the run, not from a seed that a file could know.
     ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no symmetry was found.
-    ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber in (M, L) of the
-    weights ``virtual``, the first ones, where theorems on these were asked; it is found when it is asked for. ``misfit`` is what floats miss after alignment, ``difference`` what
-    the outputs differ by, and ``noise`` what weights known to ``tolerance`` would explain of it.
+    ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber in (M, L) of the weights
+    ``virtual``, the first ones, where theorems on these were asked; it is found when it is asked for. ``misfit`` is
+    what floats miss after alignment, ``difference`` what the outputs differ by, and ``noise`` what weights known to
+    ``tolerance`` would explain of it.
     """
 
     same_function: bool | None

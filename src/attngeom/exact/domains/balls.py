@@ -46,7 +46,7 @@ class Balls(Domain):
     def convert(self, data: Any) -> Array:
         with self.working():
             if isinstance(data, np.ndarray) and data.ndim == 2 and set(map(type, data.ravel().tolist())) == {fmpq}:
-                return from_flint(arb_mat(fmpq_mat(*data.shape, data.ravel().tolist())))
+                return from_flint(arb_mat(fmpq_mat(data.shape[0], data.shape[1], data.ravel().tolist())))
             return elementwise(lambda x: x if isinstance(x, arb) else arb(as_fmpq(x)), data)
 
     def to_flint(self, a: Array) -> arb_mat:
