@@ -5,11 +5,11 @@ import pytest
 from flint import fmpq
 
 from attngeom.comparison import compare
-from attngeom.comparison.evaluation import Agreement, separate_exact
+from attngeom.comparison.evaluation import Agreement, evaluate_mod_p, separate_exact
 from attngeom.comparison.layerwise import drop_unread, layerwise_equality, live_heads
 from attngeom.comparison.matching import clear
 from attngeom.comparison.virtual import compare_virtual
-from attngeom.exact import QQ, RR
+from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.layer.forms import layer_form
 from attngeom.network import (
     Architecture,
@@ -35,6 +35,39 @@ def test_no_exact_verdict_is_wrong_and_none_is_missing():
         assert pair.same is None or found.same_function in (pair.same, None), pair
         assert found.is_proven or found.same_function is None or found.error_probability <= 1e-12
     assert missing <= 3
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"heads": 2, "value_width": 2}, {"heads": 2, "value_width": 2, "residual": True}, {"causal": True}]
+)
+@pytest.mark.parametrize("p", [101, WORD_PRIME, BIG_PRIME])
+def test_residues_of_outputs_are_those_of_the_outputs(options, p):
+    weights = random_weights(Architecture((3, 3, 3), 2, **options), QQ, 0)
+    weights = weights.act(random_symmetry(weights.architecture, QQ, 3))
+    X = np.random.default_rng(0).integers(-9, 10, size=(3, 4))
+    found = evaluate_mod_p(clear(weights), X, GF(p))
+    assert GF(p).equal(found, GF(p).convert(forward(weights, QQ.convert(X))))
+    assert found.dtype == GF(p).zeros((1, 1)).dtype
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax"])
+@pytest.mark.parametrize(
+    "widths, options",
+    [((3, 2, 3), {}), ((3, 3, 3), {"heads": 2, "value_width": 2, "residual": True}), ((1, 1, 1), {"causal": True})],
+)
+def test_symmetries_are_found_in_both_directions_and_between_long_fractions(kind, widths, options):
+    architecture = Architecture(widths, 1 if widths[0] == 1 else 2, kind=kind, **options)
+    first = random_weights(architecture, QQ, 3)
+    second, third = (first.act(random_symmetry(architecture, QQ, seed)) for seed in (1, 2))
+    for one, two in ((first, second), (second, first), (second, third)):
+        found = compare(one, two)
+        assert found.is_proven and found.symmetry.apply(one).equals(two)
+        tensors = dict(two.tensors())
+        for name in list(tensors)[-4:]:
+            changed = tensors[name].copy()
+            changed[0, 0] += fmpq(WORD_PRIME * BIG_PRIME)
+            other = Weights.from_tensors(architecture, {**tensors, name: changed}, QQ)
+            assert compare(one, other).same_function is False
 
 
 def test_agreement_is_repeated_from_its_entropy_and_drawn_afresh_otherwise():

@@ -30,6 +30,15 @@ def test_arithmetic_is_that_of_the_rationals(m, n, k, seed):
     assert x.equals(x.scaled(fmpq(5)).scaled(fmpq(1, 5)))
     assert x.equals(z) == QQ.equal(a, c)
     assert (x * y).reduced().equals(x * y)
+    assert (x * y).reduced().denominator == QQ.clear(QQ.matmul(a, b)).denominator
+
+
+def test_a_factor_of_the_mixed_rows_that_does_not_divide_the_rows_is_not_cancelled():
+    # 1·1 + 2·1 = 3.
+    third = QQ.convert([["1/3"], ["1/3"]])
+    assert QQ.equal(QQ.clear(third).reduced().to_array(), third)
+    sixths = QQ.clear(third).scaled(fmpq(1, 2)) * QQ.clear(QQ.convert([[2]]))
+    assert sixths.denominator == 6 and sixths.reduced().denominator == 3
 
 
 @examples(40)

@@ -44,7 +44,8 @@ def compare_command(
         f"about idealised weights: {path} leaves out {len(names)} parts of its model, {_some(names)}"
         for path, names in dropped.items()
     )
-    record = result.to_json() | ({"not_modelled": dropped} if dropped else {})
+    # The symmetry is written out only where it is asked for: that may take longer than the verdict.
+    record = result.to_json() | ({"not_modelled": dropped} if dropped else {}) if json else {}
     print_answer(json, record, titled(result.rows(), **written), *map(prose, lines))
     return VERDICTS[result.is_positive]
 
