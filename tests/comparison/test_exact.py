@@ -43,7 +43,7 @@ def test_no_exact_verdict_is_wrong_and_none_is_missing():
 @pytest.mark.parametrize("p", [101, WORD_PRIME, BIG_PRIME])
 def test_residues_of_outputs_are_those_of_the_outputs(options, p):
     weights = random_weights(Architecture((3, 3, 3), 2, **options), QQ, 0)
-    weights = weights.act(random_symmetry(weights.architecture, QQ, 3))
+    weights = random_symmetry(weights.architecture, QQ, 3).apply(weights)
     X = np.random.default_rng(0).integers(-9, 10, size=(3, 4))
     found = evaluate_mod_p(clear(weights), X, GF(p))
     assert GF(p).equal(found, GF(p).convert(forward(weights, QQ.convert(X))))
@@ -58,7 +58,7 @@ def test_residues_of_outputs_are_those_of_the_outputs(options, p):
 def test_symmetries_are_found_in_both_directions_and_between_long_fractions(kind, widths, options):
     architecture = Architecture(widths, 1 if widths[0] == 1 else 2, kind=kind, **options)
     first = random_weights(architecture, QQ, 3)
-    second, third = (first.act(random_symmetry(architecture, QQ, seed)) for seed in (1, 2))
+    second, third = (random_symmetry(architecture, QQ, seed).apply(first) for seed in (1, 2))
     for one, two in ((first, second), (second, first), (second, third)):
         found = compare(one, two)
         assert found.is_proven and found.symmetry.apply(one).equals(two)
