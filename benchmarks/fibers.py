@@ -71,7 +71,7 @@ def exact_pairs(
     count: int,
     architecture_of: Callable[[np.random.Generator], Architecture],
 ) -> None:
-    """Verdicts on (w, g·w), on (g·w, w) and on (w, g·w with one entry changed by 1e-9), in CPU time without the drawing.
+    """Verdicts on (w, g·w), on (g·w, w) and on (w, g·w with one entry changed by 1e-9), in CPU time, drawing aside.
 
     The symmetry of equal pairs is proven with the verdict, and written out when it is asked for: timed apart.
     """
