@@ -1,11 +1,14 @@
 """Imports point one way: from the outer layers to the inner ones."""
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from tests.sources import SOURCE, statements
+from attngeom.atlas.questions import BUILT_IN
+from attngeom.cli.app import COMMANDS
+from attngeom.explore.views import VIEWS
+from attngeom.papers import CLAIMS
+from tests.sources import SOURCE, import_statements
 
 LAYERS = [
     {"errors", "files", "palette", "results", "version"},
@@ -40,14 +43,8 @@ def layer(module: str) -> str | None:
 
 def imports(path: Path) -> set[str]:
     found = set()
-    for node in statements(path):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            found.add(str(node.module))
-            if node.module == "attngeom":
-                found |= {f"attngeom.{alias.name}" for alias in node.names}
+    for module, names in import_statements(path):
+        found |= {module} | {f"attngeom.{name}" for name in names if module == "attngeom"}
     return {module for module in found if module.startswith("attngeom.")}
 
 
@@ -69,12 +66,11 @@ def test_imports_point_to_inner_layers():
 def foreign_imports(path: Path) -> set[str]:
     """What a verifier imports beside the other verifiers and the modules below them; names count like modules."""
     found = imports(path)
-    for node in statements(path):
-        if isinstance(node, ast.ImportFrom) and node.module == "attngeom.layer":
-            found = (found - {"attngeom.layer"}) | {f"attngeom.layer.{alias.name}" for alias in node.names}
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-            found |= {str(name) for name in names if name in ("importlib", "runpy")}
+    for module, names in import_statements(path):
+        if module == "attngeom.layer" and names:
+            found = (found - {module}) | {f"{module}.{name}" for name in names}
+        elif module in ("importlib", "runpy"):
+            found.add(module)
     return {module for module in found if layer(module) not in VERIFIERS and module not in VERIFIER_MODULES}
 
 
@@ -89,3 +85,28 @@ def test_verifiers_import_no_search_code():
 def test_what_verifiers_share_with_the_search_imports_nothing_else(module):
     path = SOURCE.parent / Path(*module.split(".")).with_suffix(".py")
     assert not foreign_imports(path)
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+LOADED_BY_NAME = {
+    *(f"attngeom.cli.{module}" for module, _ in COMMANDS.values()),
+    *(f"attngeom.explore.views.{name}" for name in VIEWS),
+    *(f"attngeom.papers.{claim.run.name.split('.')[0]}" for claim in CLAIMS if hasattr(claim.run, "name")),
+    *BUILT_IN.values(),
+    *("attngeom.__main__", "attngeom.explore.worker"),  # processes of their own
+}
+"""Modules that tables name and the package loads on demand."""
+
+
+def test_every_module_has_a_caller():
+    """What no other module imports, and no table of commands, views, claims or questions names, is dead."""
+    modules = {dotted(path): path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
+    called = set()
+    for path in SOURCE.rglob("*.py"):
+        for module, names in import_statements(path):
+            called |= {module, *(f"{module}.{name}" for name in names)} - {dotted(path)}
+    assert set(modules) >= LOADED_BY_NAME
+    assert set(modules) - called - LOADED_BY_NAME == set()

@@ -23,7 +23,7 @@ from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import GF, Array, Domain
-from attngeom.exact.polynomials import Polynomial, exponents
+from attngeom.exact.polynomials import Polynomial, exponent_table
 from attngeom.exact.primes import BIG_PRIME
 
 MAX_TABLE = 200_000
@@ -191,7 +191,7 @@ def without_unused(f: Any) -> Polynomial:
     Polynomial('y')
     """
     names = f.context().names()
-    powers = exponents(f)
+    powers = exponent_table(f)
     used = np.flatnonzero(powers.any(axis=0))
     terms = zip(map(tuple, powers[:, used].tolist()), f.coeffs())
     return Polynomial(tuple(names[k] for k in used), tuple(terms))

@@ -21,10 +21,10 @@ FlintPolynomial: TypeAlias = Any
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[0-9]+)*")
 
 
-def exponents(f: FlintPolynomial) -> Array:
+def exponent_table(f: FlintPolynomial) -> Array:
     """The exponents of a FLINT polynomial: terms × variables.
 
-    >>> exponents(QQ.polynomials(("x", "y")).from_dict({(2, 1): 3, (0, 1): 1})).tolist()
+    >>> exponent_table(QQ.polynomials(("x", "y")).from_dict({(2, 1): 3, (0, 1): 1})).tolist()
     [[2, 1], [0, 1]]
     """
     width = f.context().nvars()

@@ -27,7 +27,7 @@ from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
-from attngeom.exact.polynomials import exponents
+from attngeom.exact.polynomials import exponent_table
 from attngeom.exact.primes import WORD_PRIME
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Quotient:
         rows, codes, values = [], [], []
         for row, member in enumerate(members):
             f = family.flint_polynomial(member)
-            powers = exponents(f)
+            powers = exponent_table(f)
             term, variable = np.nonzero(powers)
             factors = np.array([position[name] for name in f.context().names()])[variable]
             codes.append(np.repeat(factors, powers[term, variable]).reshape(len(powers), family.degree))
