@@ -27,15 +27,6 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(HANDLER, _plain)
 
 
-def to_plain(text: str, encoding: str) -> str:
-    """The text as a stream of this encoding shows it.
-
-    >>> to_plain("S_22 ⊗ S_3, λ ≤ 2", "ascii")
-    'S_22 (x) S_3, lambda <= 2'
-    """
-    return text.encode(encoding, errors=HANDLER).decode(encoding)
-
-
 def make_printable(*streams: TextIO) -> None:
     """Let streams take every text, whatever their encoding: also halves of characters, as file names can have them."""
     for stream in streams:

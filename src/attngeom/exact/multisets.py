@@ -119,6 +119,18 @@ def splits(d: int) -> tuple[Array, Array, Array]:
     return _frozen(rows), _frozen(parts), _frozen(ends)
 
 
+@cache
+def split_starts(d: int) -> Array:
+    """Where the splits of each triple begin: those of one triple stand together.
+
+    >>> split_starts(2).tolist()
+    [0, 1, 3, 5]
+    """
+    starts = np.flatnonzero(np.diff(splits(d)[0], prepend=-1))
+    starts.setflags(write=False)
+    return starts
+
+
 def _frozen(values: list[int]) -> Array:
     array = np.array(values, dtype=np.int64)
     array.setflags(write=False)

@@ -15,6 +15,7 @@ from attngeom.exact.multisets import (
     pair_orbits,
     pair_rows,
     pairs,
+    split_starts,
     splits,
     triple_index,
     triple_orbits,
@@ -239,9 +240,8 @@ def multiply_forms(a: Array, b: Array, domain: Domain) -> Array:
 
 def symmetrize(cross: Array, d: int, domain: Domain) -> Array:
     """c(R) = Σ c(S, m) over R = S ⊎ {m}, along the last two axes (S, m) of ``cross``."""
-    rows, parts, ends = splits(d)
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    return domain.reduce(np.add.reduceat(cross[..., parts, ends], starts, axis=-1))
+    _, parts, ends = splits(d)
+    return domain.reduce(np.add.reduceat(cross[..., parts, ends], split_starts(d), axis=-1))
 
 
 def coefficients(weights: Weights) -> Coefficients:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FIRST_CROSS_FAMILY, LAST_PAPER_FAMILY = 5, 10
 MAX_MEMBERS = 4000
 MAX_ENTRIES = 3 * 10**7
+FEW = 6
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,11 @@ def choose_members(family: Family, most: int) -> list[int]:
     return list(range(count)) if count <= most else [i * count // most for i in range(most)]
 
 
+def cross_families(variety: Variety, degree: int) -> list[Family]:
+    """The families of one degree on cross-column coordinates."""
+    return [f for f in families(variety) if f.degree == degree and f.number >= FIRST_CROSS_FAMILY]
+
+
 def ledger_row(
     variety: Variety,
     summary: DegreeSummary,
@@ -175,11 +181,10 @@ def ledger_row(
 ) -> LedgerRow:
     """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
     check_isolated(variety, vectors)
-    known = [f for f in families(variety) if f.degree == summary.degree and f.number >= FIRST_CROSS_FAMILY]
     entries = []
     explained: dict[bool, set[int]] = {True: set(), False: set()}
     quotient = Quotient(variety, vectors) if vectors else None
-    for family in known:
+    for family in cross_families(variety, summary.degree):
         members = choose_members(family, max_members)
         rank: int | None = 0
         hit: list[int] = []
@@ -222,6 +227,27 @@ def ledger(variety: Variety, summary: IdealSummary, max_members: int = MAX_MEMBE
     ]
 
 
+def unexplained(
+    variety: Variety, vectors: Sequence[HighestWeightVector], max_members: int
+) -> list[HighestWeightVector]:
+    """The vectors of one degree in whose modules no examined member of a family has a nonzero image.
+
+    Members are asked a few at a time, until no module is left or all ``max_members`` of each family were asked.
+    """
+    if not vectors:
+        return []
+    check_isolated(variety, vectors)
+    quotient = Quotient(variety, vectors)
+    left = set(range(len(vectors)))
+    for family in cross_families(variety, vectors[0].degree):
+        members = choose_members(family, max_members)
+        for start in range(0, len(members), FEW):
+            if not left:
+                return []
+            left -= set(quotient.hit_modules(quotient.images(family, members[start : start + FEW])))
+    return [vector for place, vector in enumerate(vectors) if place in left]
+
+
 def check_isolated(variety: Variety, vectors: Sequence[HighestWeightVector]) -> None:
     """Each module of minimal generators must be its isotypic part of I_n: then it is orthogonal to R_1 · I_{n-1}."""
     for vector in vectors:
@@ -252,9 +278,9 @@ def with_families(
     for degree in degrees:
         check()
         own = [v for v in vectors if v.degree == degree.degree]
-        row = ledger_row(variety.restrict((degree.degree, degree.degree)), degree, own, max_members)
-        shapes = {vector.shapes for vector in row.unexplained}
+        left = unexplained(variety.restrict((degree.degree, degree.degree)), own, max_members)
+        shapes = {vector.shapes for vector in left}
         missing = sum(m.dimension for m in degree.modules if m.shapes in shapes)
-        texts = tuple((vector.shapes, vector.to_text()) for vector in row.unexplained)
+        texts = tuple((vector.shapes, vector.to_text()) for vector in left)
         found.append(replace(degree, from_families=degree.minimal_generators - missing, unexplained=texts))
     return tuple(found)
