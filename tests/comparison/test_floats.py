@@ -6,11 +6,11 @@ import pytest
 from attngeom.canonical.least_norm import least_norm, rough_gauge
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import ROUNDING, FloatMatch, GaugedWeights, match_points, relative_distance
-from attngeom.comparison.float_refinement import refine
+from attngeom.comparison.float_refinement import Equations, refine
 from attngeom.exact import RR
 from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import Derivative, inner, retraction
+from attngeom.network.symmetry.algebra import retraction
 from attngeom.results import Failure
 from tests.effort import choose, thorough
 
@@ -103,15 +103,25 @@ def test_derivative_of_the_action_is_that_of_the_group_and_its_transpose_is_adjo
     rng = np.random.default_rng(1)
     tensors = tensors_of(weights)
     changes = {place: rng.standard_normal(array.shape) for place, array in tensors.items()}
-    direction = {x: rng.standard_normal((x.size, x.size)) for x in linear_factors(architecture)}
-    derivative = Derivative(tensors, architecture)
-    image = derivative.push(direction)
-    total = sum(np.vdot(image[place], change) for place, change in changes.items())
-    assert total == pytest.approx(inner(direction, derivative.pull(changes)))
+    equations = Equations(tensors, changes, architecture)
+    assert all(np.allclose(equations.missed()[place], change) for place, change in changes.items())
+    x = rng.standard_normal(len(equations.diagonal))
+    assert equations.push(x) @ equations.error == pytest.approx(x @ equations.pull())
     step = 1e-6
-    moved = tensors_of(retraction(direction, step, architecture).apply(weights))
-    for place, array in tensors.items():
-        assert np.allclose((moved[place] - array) / step, image[place], atol=1e-4)
+    moved = tensors_of(retraction(equations.direction(x), step, architecture).apply(weights))
+    equations.error[:] = equations.push(x)
+    for place, change in equations.missed().items():
+        assert np.allclose((moved[place] - tensors[place]) / step, change, atol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_each_factor_alone_gives_a_diagonal_equation(architecture):
+    tensors = tensors_of(random_weights(architecture, RR, 0))
+    equations = Equations(tensors, tensors, architecture)
+    for k in range(0, len(equations.diagonal), 3):
+        if np.isfinite(equations.diagonal[k]):
+            image = equations.push(np.eye(len(equations.diagonal))[k])
+            assert image @ image == pytest.approx(equations.diagonal[k])
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)

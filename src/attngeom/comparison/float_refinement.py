@@ -6,7 +6,7 @@ alone gives a Sylvester equation, the preconditioner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import Derivative, Direction, inner, retraction
-from attngeom.network.symmetry.factor import Place, Tensors
+from attngeom.network.symmetry.algebra import Direction, retraction
+from attngeom.network.symmetry.factor import LinearFactor, Place, Slot, Tensors
 
 MAX_STEPS = 10
 MAX_ITERATIONS, MANY_ITERATIONS = 300, 1500
@@ -112,55 +112,137 @@ def _norm(arrays: Tensors) -> float:
     return float(np.sqrt(sum(np.vdot(a, a) for a in arrays.values())))
 
 
-@dataclass(frozen=True)
-class _Sylvester:
-    """The solution of X G + H X = R for positive semidefinite G, H, where it is determined."""
+class _Side(NamedTuple):
+    """The carried or the dual tensors of a factor side by side, and their parts of error and image."""
 
-    U: Array
-    W: Array
-    denominators: Array
+    stack: Array
+    lacking: list[Array]
+    changes: list[Array]
 
-    @classmethod
-    def of(cls, G: Array, H: Array) -> _Sylvester:
-        (g, U), (h, W) = lapack.eigh(G), lapack.eigh(H)
-        denominators = h[:, None] + g[None, :]
-        # Directions that nothing determines are not moved.
-        denominators[denominators <= 1e-13 * (h[-1] + g[-1])] = np.inf
-        return cls(U, W, denominators)
 
-    def solve(self, R: Array) -> Array:
-        return np.asarray(self.W @ ((self.W.T @ R @ self.U) / self.denominators) @ self.U.T)
+class Equations:
+    """The derivative of the action at given tensors, Ṫ = E T and Ṡ = −Eᵀ S, against what the tensors lack.
+
+    Each factor alone gives the equation E G + H E = R with G = Σ T Tᵀ, H = Σ S Sᵀ. In the bases U, W of their
+    eigenvectors, E = W X Uᵀ, it is diagonal. All tensors are written in these bases, and all X, like all tensors, are
+    one vector: an iteration costs a product with the tensors for each factor and side, and one with their transposes.
+    """
+
+    def __init__(self, tensors: Tensors, error: Tensors, architecture: Architecture) -> None:
+        factors = linear_factors(architecture)
+        self.bases: dict[LinearFactor, tuple[Array, Array]] = {}
+        diagonals = []
+        for factor in factors:
+            (g, U), (h, W) = map(lapack.eigh, factor.grams(tensors, RR))
+            diagonal = h[:, None] + g[None, :]
+            # Directions that nothing determines are not moved.
+            diagonal[diagonal <= 1e-13 * (h[-1] + g[-1])] = np.inf
+            diagonals.append(diagonal.ravel())
+            self.bases[factor] = U, W
+        self.diagonal = np.concatenate(diagonals)
+        self.turns: dict[Place, list[tuple[Slot, Array]]] = {place: [] for place in tensors}
+        for factor, (U, W) in self.bases.items():
+            for slots, basis in ((factor.carried(tensors), W), (factor.dual(tensors), U)):
+                for slot in slots:
+                    self.turns[slot.place].append((slot, basis))
+        self.error, self.lacking = _joined(self._turned(error))
+        self.image, changes = _joined({place: np.zeros_like(array) for place, array in tensors.items()})
+        self.parts: list[tuple[slice, int, _Side, _Side]] = []
+        place = 0
+        for factor, (U, W) in self.bases.items():
+            sides = []
+            for slots, basis in ((factor.carried(tensors), U), (factor.dual(tensors), W)):
+                stack = np.concatenate([self._seen(tensors, slot, basis) for slot in slots], axis=1)
+                lacks, moves = ([slot.see(x[slot.place]) for slot in slots] for x in (self.lacking, changes))
+                sides.append(_Side(stack, lacks, moves))
+            self.parts.append((slice(place, place + factor.size**2), factor.size, sides[0], sides[1]))
+            place += factor.size**2
+
+    def _turned(self, tensors: Tensors, back: bool = False) -> Tensors:
+        """Tensors in the bases of the eigenvectors, or back from these."""
+        found = dict(tensors)
+        for place, turns in self.turns.items():
+            for slot, basis in turns:
+                found[place] = slot.multiply(basis if back else basis.T, found[place], RR)
+        return found
+
+    def _seen(self, tensors: Tensors, seen: Slot, inner: Array) -> Array:
+        """A tensor as a factor acts on it: in the inner basis of this side, the outer ones of the others."""
+        found = tensors[seen.place]
+        for slot, basis in self.turns[seen.place]:
+            found = slot.multiply((inner if slot == seen else basis).T, found, RR)
+        return seen.see(found)
+
+    def push(self, x: Array) -> Array:
+        """The changes of all tensors along x, overwritten by the next call."""
+        self.image.fill(0.0)
+        for place, size, carried, dual in self.parts:
+            X = x[place].reshape(size, size)
+            _scatter(X @ carried.stack, carried.changes, np.add)
+            _scatter(X.T @ dual.stack, dual.changes, np.subtract)
+        return self.image
+
+    def pull(self) -> Array:
+        """The transpose of :meth:`push` at the error."""
+        found = np.empty(len(self.diagonal))
+        for place, _, carried, dual in self.parts:
+            total = np.concatenate(carried.lacking, axis=1) @ carried.stack.T
+            total -= dual.stack @ np.concatenate(dual.lacking, axis=1).T
+            found[place] = total.ravel()
+        return found
+
+    def missed(self) -> Tensors:
+        """The error in the given bases."""
+        return self._turned(self.lacking, back=True)
+
+    def direction(self, x: Array) -> Direction:
+        """E = W X Uᵀ for each factor."""
+        blocks = (x[place].reshape(size, size) for place, size, *_ in self.parts)
+        return {factor: W @ X @ U.T for (factor, (U, W)), X in zip(self.bases.items(), blocks)}
+
+
+def _joined(tensors: Tensors) -> tuple[Array, Tensors]:
+    """All tensors one after another in a vector, and each as a part of it."""
+    joined = np.concatenate([array.ravel() for array in tensors.values()])
+    ends = np.cumsum([array.size for array in tensors.values()])[:-1]
+    parts = zip(tensors.items(), np.split(joined, ends))
+    return joined, {place: part.reshape(array.shape) for (place, array), part in parts}
+
+
+def _scatter(stack: Array, parts: list[Array], add: np.ufunc) -> None:
+    """Add the columns of a matrix to its parts."""
+    place = 0
+    for part in parts:
+        add(part, stack[:, place : place + part.shape[1]], out=part)
+        place += part.shape[1]
 
 
 def _solve(tensors: Tensors, error: Tensors, goal: Tensors, architecture: Architecture, accuracy: float) -> Direction:
     """The direction whose push is closest to the error up to ``accuracy``, by preconditioned conjugate gradients."""
-    derivative = Derivative(tensors, architecture)
-    blocks = {factor: _Sylvester.of(*factor.grams(tensors, RR)) for factor in linear_factors(architecture)}
-
-    def precondition(direction: Direction) -> Direction:
-        return {factor: blocks[factor].solve(matrix) for factor, matrix in direction.items()}
-
-    gradient = derivative.pull(error)
-    direction = precondition(gradient)
-    solution = {factor: np.zeros_like(matrix) for factor, matrix in gradient.items()}
-    slope = inner(gradient, direction)
-    last = _norm(error)
+    equations = Equations(tensors, error, architecture)
+    gradient = equations.pull()
+    direction = gradient / equations.diagonal
+    solution = np.zeros(len(gradient))
+    slope = float(gradient @ direction)
+    last = float(np.linalg.norm(equations.error))
     enough = max((ROUNDING * last) ** 2, accuracy**2 * slope)
-    unknowns = sum(matrix.size for matrix in gradient.values())
-    most = max(MAX_ITERATIONS, min(MANY_ITERATIONS, 2 * unknowns)) if goal else MAX_ITERATIONS
+    most = max(MAX_ITERATIONS, min(MANY_ITERATIONS, 2 * len(gradient))) if goal else MAX_ITERATIONS
     for iteration in range(1, most + 1):
         if not slope > enough:
             break
-        image = derivative.push(direction)
-        rate = slope / _norm(image) ** 2
-        solution = {factor: matrix + rate * direction[factor] for factor, matrix in solution.items()}
-        error = {place: array - rate * image[place] for place, array in error.items()}
-        gradient = derivative.pull(error)
-        step = precondition(gradient)
-        previous, slope = slope, inner(gradient, step)
-        direction = {factor: matrix + slope / previous * direction[factor] for factor, matrix in step.items()}
+        image = equations.push(direction)
+        rate = slope / float(image @ image)
+        solution += rate * direction
+        image *= rate
+        equations.error -= image
+        gradient = equations.pull()
+        step = gradient / equations.diagonal
+        previous, slope = slope, float(gradient @ step)
+        direction *= slope / previous
+        direction += step
         if iteration % PATIENCE == 0:
-            if _norm(error) > WORTHWHILE * last and not _is_in_sight(error, goal):
+            size = float(np.linalg.norm(equations.error))
+            if size > WORTHWHILE * last and not (goal and _is_in_sight(equations.missed(), goal)):
                 break
-            last = _norm(error)
-    return solution
+            last = size
+    return equations.direction(solution)

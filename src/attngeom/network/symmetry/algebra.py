@@ -8,54 +8,12 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.element import Symmetry
-from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
+from attngeom.network.symmetry.factor import GroupFactor, LinearFactor
 from attngeom.network.symmetry.group import linear_factors, tensors_of
 from attngeom.network.weights import Weights
 
 Direction = dict[LinearFactor, Array]
 """An element of the Lie algebra: an n×n matrix for each linear factor of the group."""
-
-
-class Derivative:
-    """The derivative of the action at the identity at given float tensors, T → E T and S → −Eᵀ S, and its transpose.
-
-    The tensors are seen as matrices once, for both are asked many times.
-    """
-
-    def __init__(self, tensors: Tensors, architecture: Architecture) -> None:
-        self.shapes = {place: array.shape for place, array in tensors.items()}
-        self.parts = {
-            factor: [
-                [(slot, slot.see(tensors[slot.place])) for slot in slots]
-                for slots in (factor.carried(tensors), factor.dual(tensors))
-            ]
-            for factor in linear_factors(architecture)
-        }
-
-    def push(self, direction: Direction) -> Tensors:
-        """The changes of all tensors along a direction."""
-        total = {place: np.zeros(shape) for place, shape in self.shapes.items()}
-        for factor, E in direction.items():
-            carried, dual = self.parts[factor]
-            for slot, T in carried:
-                seen = slot.see(total[slot.place])
-                seen += E @ T
-            for slot, S in dual:
-                seen = slot.see(total[slot.place])
-                seen -= E.T @ S
-        return total
-
-    def pull(self, changes: Tensors) -> Direction:
-        """The transpose of :meth:`push`: Σ Ṫ Tᵀ − Σ S Ṡᵀ for each factor."""
-        found = {}
-        for factor, (carried, dual) in self.parts.items():
-            total = np.zeros((factor.size, factor.size))
-            for slot, T in carried:
-                total += slot.see(changes[slot.place]) @ T.T
-            for slot, S in dual:
-                total -= S @ slot.see(changes[slot.place]).T
-            found[factor] = total
-        return found
 
 
 def moments(weights: Weights) -> Direction:
