@@ -129,7 +129,9 @@ def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) ->
             Y = Y - X if weights.architecture.residual else Y
             entries = [_round(y) for y in Y.ravel()]
             top = max((exponent for mantissa, exponent in entries if mantissa), default=0)
-            found.append(np.array([np.ldexp(m, max(e - top, -16000)) for m, e in entries]).reshape(Y.shape))
+            # Beside outputs below 2^(-2^31) the exponent of a zero would be beyond integers of C.
+            values = [np.ldexp(m, max(e - top, -16000)) if m else m for m, e in entries]
+            found.append(np.array(values).reshape(Y.shape))
             exponents.append(top)
     return ScaledOutputs(np.array(found), np.array(exponents, dtype=object))
 
