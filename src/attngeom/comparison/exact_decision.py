@@ -109,7 +109,8 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     architecture = first.architecture
     known: dict[str, Any] = {"seed": seed, "virtual": first}
     report("aligning", 0, None)
-    found = match_rational(clear(first), clear(second))
+    one, two = clear(first), clear(second)
+    found = match_rational(one, two)
     if isinstance(found, Match):
         return Comparison.proven(True, CARRIED, carrier=found.symmetry, **known)
     verdict = UNTOLD
@@ -122,7 +123,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
         verdict = Ruling(False, f"the heads differ after those with one A are added up ({theorem})")
     if verdict.same:
         return Comparison.proven(True, verdict.reason, failed_hypotheses=failed(check_hypotheses(first)), **known)
-    separation = separate_balls(first, second, seed, report)
+    separation = separate_balls(one, two, seed, report)
     if separation is not None:
         reason = "the outputs at the separating input differ, enclosed by disjoint balls"
         return Comparison.proven(False, reason, separation=separation, **known)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import islice
 from math import ceil
+from operator import add
 
 import numpy as np
 from flint import fmpq
 
+from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
+from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
 from attngeom.network import Weights, forward
 
@@ -21,7 +25,9 @@ MAX_SIZES = 8
 PRECISIONS = (256, 1024)
 
 
-def separate_balls(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Separation | None:
+def separate_balls(
+    first: ClearedNetwork, second: ClearedNetwork, seed: int, report: Report = ignore
+) -> Separation | None:
     """An input on which two exact softmax networks certainly differ, enclosed by balls; None if none was found.
 
     Inputs of size 1 come first, then inputs that make the scores of some layer of size 1: there its softmax is
@@ -35,7 +41,7 @@ def separate_balls(first: Weights, second: Weights, seed: int, report: Report = 
     for done, (size, domain) in enumerate(islice(_trials(first, second), limit)):
         report("evaluating", done, limit)
         if domain not in networks:
-            networks[domain] = first.to(domain), second.to(domain)
+            networks[domain] = first.weights.to(domain), second.weights.to(domain)
         # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
         X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
         one, two = (forward(network, domain.convert(X)) for network in networks[domain])
@@ -44,7 +50,7 @@ def separate_balls(first: Weights, second: Weights, seed: int, report: Report = 
     return None
 
 
-def _trials(first: Weights, second: Weights) -> Iterator[tuple[int, Balls]]:
+def _trials(first: ClearedNetwork, second: ClearedNetwork) -> Iterator[tuple[int, Balls]]:
     """Sizes of inputs, as exponents of 2, and precisions at which they are evaluated."""
     yield from [(0, Balls(PRECISIONS[0]))] * FIRST_TRIALS
     sizes = _natural_sizes(first, second)
@@ -52,22 +58,23 @@ def _trials(first: Weights, second: Weights) -> Iterator[tuple[int, Balls]]:
         yield from [(size, Balls(precision)) for size in sizes] * TRIALS_AT_A_SIZE
 
 
-def _natural_sizes(first: Weights, second: Weights) -> list[int]:
+def _natural_sizes(first: ClearedNetwork, second: ClearedNetwork) -> list[int]:
     """The exponents e for which inputs of size 2^e give some layer scores of size about 1."""
     sizes = set()
-    for weights in (first, second):
+    for network in (first, second):
         gain = 0
-        for A, V in zip(weights.attention_matrices(), weights.value_matrices()):
-            sizes |= {-ceil(exponent(a) / 2) - gain for a in A if not weights.domain.is_zero(a)}
-            values = sum(V[1:], V[0])
-            gain += 0 if weights.architecture.residual else exponent(values)
+        for heads in network.layers:
+            scores = (head.K.transpose() * head.Q for head in heads)
+            sizes |= {-ceil(exponent(A) / 2) - gain for A in scores if A.matrix}
+            gain += 0 if network.architecture.residual else exponent(reduce(add, (head.values() for head in heads)))
     ordered = sorted(sizes)
     return ordered[:: len(ordered) // MAX_SIZES + 1]
 
 
-def exponent(a: Array) -> int:
-    """About log2 of the largest entry of a rational array; 0 for zero."""
-    return max((int(x.p).bit_length() - int(x.q).bit_length() for x in a.ravel().tolist() if x), default=0)
+def exponent(a: ClearedMatrix) -> int:
+    """About log2 of the largest entry of a rational matrix; 0 for zero."""
+    bits = max(x.bit_length() for x in a.matrix.entries())
+    return bits - a.denominator.bit_length() if bits else 0
 
 
 def consensus(weights: Weights) -> Array:

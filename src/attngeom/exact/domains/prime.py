@@ -69,9 +69,10 @@ class PrimeField(FiniteField):
             return np.asarray(data.astype(np.int64 if self.fits_word else object) % self.p)
         if isinstance(data, np.ndarray) and data.dtype == np.float64 and self.fits_word and self.p > 2:
             return self._convert_floats(data)
-        if isinstance(data, np.ndarray) and data.size and all(type(x) is fmpq for x in data.ravel()):
+        entries = data.ravel().tolist() if isinstance(data, np.ndarray) else []
+        if set(map(type, entries)) == {fmpq}:
             # In FLINT, over one denominator.
-            cleared = ClearedMatrix(*fmpq_mat(1, data.size, data.ravel().tolist()).numer_denom())
+            cleared = ClearedMatrix(*fmpq_mat(1, len(entries), entries).numer_denom())
             residues = from_flint(cleared.residues(self.p), int).reshape(data.shape)
         else:
             residues = elementwise(self._residue, data)
