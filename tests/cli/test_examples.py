@@ -40,6 +40,7 @@ def test_help_shows_the_examples(name, capfd):
     shown = capfd.readouterr().out
     for line in EXAMPLES[name]:
         assert line.startswith(name) and f"  attngeom {line}\n" in shown
+    assert not re.search(r"^ +--[a-z-]+ <", shown, re.MULTILINE), "values are named, not typed"
 
 
 @pytest.mark.parametrize("group", ["atlas", "model"])

@@ -26,7 +26,7 @@ from typer.main import get_command
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
 from attngeom.cli.encoding import make_printable
-from attngeom.cli.examples import add_examples
+from attngeom.cli.examples import finish_helps
 from attngeom.errors import AttnGeomError
 
 EXIT_NEGATIVE = 1
@@ -112,7 +112,7 @@ def build_command(name: str) -> typer.Typer:
         app.add_typer(module.group, name=name)
     else:
         app.command(name)(getattr(module, f"{name}_command"))
-    add_examples(app)
+    finish_helps(app)
     return app
 
 

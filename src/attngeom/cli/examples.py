@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_args
+
 import typer
+from typer.models import CommandInfo, OptionInfo
 
 EXAMPLES = {
     "demo": ("demo", "demo examples"),
@@ -46,16 +51,39 @@ EXAMPLES = {
 """For each command, or command of a group, what to type behind ``attngeom``."""
 
 
-def add_examples(app: typer.Typer) -> None:
-    """Put the examples at the end of the help of every registered command and group."""
+METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
+"""What stands for a value of this type in a help."""
+
+
+def finish_helps(app: typer.Typer) -> None:
+    """Name the values of options and put the examples at the end of the help of every command and group."""
     for info in app.registered_groups:
         if info.typer_instance is not None:
             info.epilog = _epilog(f"{info.name}")
             for command in info.typer_instance.registered_commands:
-                command.epilog = _epilog(f"{info.name} {command.name}")
-                command.short_help = (command.callback.__doc__ or "").partition("\n")[0] if command.callback else None
+                _finish(command, f"{info.name} {command.name}")
     for command in app.registered_commands:
-        command.epilog = _epilog(f"{command.name}")
+        _finish(command, f"{command.name}")
+
+
+def _finish(command: CommandInfo, name: str) -> None:
+    command.epilog = _epilog(name)
+    if command.callback is None:
+        return
+    command.short_help = (command.callback.__doc__ or "").partition("\n")[0]
+    parameters = signature(command.callback, eval_str=True).parameters
+    for parameter in parameters.values():
+        kind, *infos = get_args(parameter.annotation)
+        for info in infos:
+            if isinstance(info, OptionInfo) and info.metavar is None:
+                info.metavar = next((METAVARS[leaf] for leaf in _leaves(kind) if leaf in METAVARS), None)
+    # As objects: text would make the options anew.
+    command.callback.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+
+
+def _leaves(kind: Any) -> list[Any]:
+    """The types of which this one is made."""
+    return [leaf for part in get_args(kind) for leaf in _leaves(part)] or [kind]
 
 
 def _epilog(name: str) -> str:
