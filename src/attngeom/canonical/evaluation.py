@@ -76,8 +76,7 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
     [3601]
     """
     architecture = weights.architecture
-    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
-    layers, powers = _in_units(weights) if is_homogeneous else (weights.layers, [])
+    layers, powers = _in_units(weights) if architecture.is_homogeneous else (weights.layers, [])
     plain = Weights(replace(architecture, residual=False), RR, layers)
     exponents = np.zeros(len(X), dtype=object)
     Y, added = X, np.zeros_like(X)
@@ -86,7 +85,7 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
         if architecture.residual:
             added = added + step
             Y = X + added
-        elif is_homogeneous:
+        elif architecture.is_homogeneous:
             Y, moved = _split(step)
             exponents = 3 * exponents + moved + powers[index]
         else:

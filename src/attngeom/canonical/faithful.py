@@ -8,15 +8,16 @@ inputs of every size at which some layer matters, and compared output row by out
 from __future__ import annotations
 
 import secrets
+from itertools import product
 
 import numpy as np
 
-from attngeom.canonical.evaluation import Extended, evaluate
+from attngeom.canonical.evaluation import evaluate
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls
 from attngeom.exact.primes import primes_from
 from attngeom.network import Weights, forward
-from attngeom.network.forward import forward_layer
+from attngeom.network.input_sizes import natural_sizes
 
 TOLERANCE = 1e-8
 SCALE_ERROR = 1e-12
@@ -37,8 +38,7 @@ def check_same_function(before: Weights, after: Weights) -> float:
     """The largest relative difference of the outputs: 0 for exact weights; InputError if the function has changed."""
     difference = _exact_difference(before, after) if before.domain.is_exact else _float_difference(before, after)
     architecture = before.architecture
-    is_homogeneous = architecture.rule.is_polynomial and not architecture.residual
-    tolerance = max(TOLERANCE, SCALE_ERROR * 3.0**architecture.num_layers if is_homogeneous else 0.0)
+    tolerance = max(TOLERANCE, SCALE_ERROR * 3.0**architecture.num_layers if architecture.is_homogeneous else 0.0)
     if not difference <= tolerance:
         raise InputError(
             f"weights whose outputs would change by {difference:.0e} given; nothing is written,"
@@ -80,7 +80,7 @@ def _float_difference(before: Weights, after: Weights) -> float:
     worst, is_seen = 0.0, False
     with np.errstate(all="ignore"):
         inputs = [dense * support[:, None] for support in _supports(before)]
-        for units, power in [(X, power) for X in inputs for power in _powers(before, X)]:
+        for units, power in product(inputs, _powers(before)):
             old, new, *trials = (evaluate(weights, units, power) for weights in (before, after, *noisy))
             if not all(outputs.is_finite for outputs in (old, new, *trials)):
                 continue
@@ -120,27 +120,9 @@ def _perturb(weights: Weights, rng: np.random.Generator) -> Weights:
     return Weights.from_vector(weights.architecture, moved, RR)
 
 
-def _powers(weights: Weights, units: Array) -> list[int]:
-    """Powers of two for inputs at which some layer is neither negligible nor saturated; 0 for homogeneous functions.
-
-    A layer with scores of size s at unit inputs changes its behaviour at inputs of size s^(-1/2).
-    """
-    architecture = weights.architecture
-    if architecture.rule.is_polynomial and not architecture.residual:
+def _powers(weights: Weights) -> list[int]:
+    """Powers of two for inputs below and above the sizes at which layers turn from negligible to saturated."""
+    if weights.architecture.is_homogeneous:
         return [0]
-    found = {0}
-    Y = units.astype(Extended)
-    for index, heads in enumerate(weights.layers):
-        moved = forward_layer(weights, index, Y)
-        sizes = [np.max(np.abs(np.swapaxes(head.K @ Y, 1, 2) @ (head.Q @ Y))) for head in heads]
-        if architecture.rule.is_polynomial:
-            # What the layer adds to its input, relative to the input.
-            sizes = [np.max(np.abs(moved - Y)) / (np.max(np.abs(Y)) or 1)]
-            moved = moved / (np.max(np.abs(moved)) or 1)
-        for size in sizes:
-            if size > 0 and np.isfinite(size):
-                middle = -int(np.frexp(size)[1]) // 2
-                found |= {middle - 2, middle + 2}
-        Y = moved
-    chosen = sorted(found)
+    chosen = sorted({0, *(int(size) + step for size in natural_sizes(weights, weights) for step in (-2, 2))})
     return chosen[:: -(-len(chosen) // MAX_SIZES)]

@@ -303,7 +303,7 @@ def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: Ou
     """The most telling input in the given coordinates, scaled to outputs of size 1 where the degree allows it."""
     architecture = first.architecture
     X = np.ldexp(outputs.X[outputs.place], pair.inputs[:, None])
-    if architecture.rule.is_polynomial and not architecture.residual:
+    if architecture.is_homogeneous:
         part, whole = np.modf(-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
         X = np.ldexp(X * 2.0**part, int(whole))
     if X.shape[1] < architecture.tokens:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
-from attngeom.comparison.input_sizes import MAX_TRIED, is_homogeneous, natural_sizes, telling_sizes
 from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.comparison.results import Report, ignore
 from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
+from attngeom.network.input_sizes import MAX_TRIED, natural_sizes, telling_sizes
 
 INPUTS, MORE_INPUTS = 24, 108
 MAX_TOKENS = 8
@@ -52,7 +52,7 @@ class OutputTest:
 def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     """Inputs (N, d, t) at the sizes at which some layer can be seen."""
     architecture = first.architecture
-    is_plain = is_homogeneous(architecture) or architecture.num_layers == 1
+    is_plain = architecture.is_homogeneous or architecture.num_layers == 1
     count = _affordable(architecture, INPUTS if is_plain else MORE_INPUTS)
     sizes = telling_sizes(first, second, seed, _affordable(architecture, MAX_TRIED))
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ def _quiet_bases(weights: Weights) -> Iterator[Array]:
         ranks = (shape.heads * shape.value_rank, 2 * shape.heads * shape.attention)
         for rows, rank in zip((values, scores), ranks):
             # What no weights of this shape read, a lightning layer without a skip maps to zero: nothing is heard.
-            heard = min(rank, narrowest) if is_polynomial and not is_residual else architecture.widths[0]
+            heard = min(rank, narrowest) if architecture.is_homogeneous else architecture.widths[0]
             try:
                 yield from _below_gaps(_pull_back(rows, before, is_residual), heard)
             except RangeError:

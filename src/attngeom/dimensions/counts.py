@@ -213,7 +213,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
                 shared[-1] = layer.d_out**2
             else:
                 spanning = False
-    if architecture.rule.is_polynomial and not architecture.residual:
+    if architecture.is_homogeneous:
         whole = count_composition(architecture, layers, sizes, shared)
         parts["saturation"] += total - sum(parts.values()) - whole
     reason = "parameter count of the layer maps modulo the linear groups between layers"

@@ -174,7 +174,7 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
 def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Samples:
     """Normal inputs of several sizes (of one where functions are homogeneous), with normal cotangents."""
     points = random_samples(full_blocks(weights), rows, tokens, seed + 1)
-    if weights.architecture.rule.is_polynomial and not weights.architecture.residual:
+    if weights.architecture.is_homogeneous:
         return points
     return Samples(points.X * np.resize(INPUT_SCALES, rows)[:, None, None], points.C, None)
 

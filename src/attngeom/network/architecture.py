@@ -145,6 +145,11 @@ class Architecture:
         return self.heads > 1 or self.value_width is not None
 
     @property
+    def is_homogeneous(self) -> bool:
+        """Whether the size of the input is nothing but a factor of the output."""
+        return self.rule.is_polynomial and not self.residual
+
+    @property
     def has_virtual_weights(self) -> bool:
         """Whether the function depends on (M_1..M_l, L) only: one head and no skip connection, of either kind."""
         return self.heads == 1 and not self.residual

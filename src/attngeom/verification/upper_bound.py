@@ -118,7 +118,7 @@ def count_upper_bound(architecture: Architecture) -> int:
         pieces.append(Piece(d, d_out, parallel, size, shared))
         was_parallel = parallel
         parallel = parallel or (blind and architecture.heads == 1 and attention == 1)
-    if architecture.rule.is_polynomial and not architecture.residual:
+    if architecture.is_homogeneous:
         return bound_composition(architecture, pieces)
     return sum(piece.size - piece.shared for piece in pieces)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Architecture, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
+from attngeom.network.weights import Weights
 
 BEYOND = 5
 MAX_NATURAL, MAX_SIZES, MAX_TRIED = 8, 36, 128
@@ -17,15 +17,10 @@ FLAT, SATURATED = 2.0**-7, 2.0**6
 """Scores that differ by less hardly change attention, and where they differ by more one token is all that counts."""
 
 
-def is_homogeneous(architecture: Architecture) -> bool:
-    """Whether the size of the input is nothing but a factor of the output."""
-    return architecture.rule.is_polynomial and not architecture.residual
-
-
 def natural_sizes(first: Weights, second: Weights) -> Array:
     """Exponents e such that inputs of size 2^e give scores of size 1 in some layer, if no layer mixes tokens."""
     architecture = first.architecture
-    if is_homogeneous(architecture):
+    if architecture.is_homogeneous:
         return np.zeros(1, dtype=np.int64)
     found: set[int] = set()
     temperature = float(architecture.temperature)
@@ -61,7 +56,7 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = MAX_T
     another layer and its own. At most ``tried`` sizes are tried.
     """
     natural = natural_sizes(first, second)
-    if is_homogeneous(first.architecture) or first.architecture.num_layers == 1:
+    if first.architecture.is_homogeneous or first.architecture.num_layers == 1:
         return natural
     # A layer hides the next one but for inputs at which its own attention is about to be saturated.
     found = {*natural.tolist(), *(natural[-1] + np.arange(1, BEYOND + 1)).tolist()}
