@@ -26,7 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from attngeom.equations import Variety
-from attngeom.equations.ideal import check_complete, complete, implicitize
+from attngeom.equations.ideal import CompletenessCheck, check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
 from contract import emit
 
@@ -205,16 +205,24 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
         )
 
 
-def completeness(sizes: list[int]) -> None:
-    print("\nProof that nothing is missing in any degree, a = d: CPU seconds, peak memory of the process")
-    print(f"{'d':>2}{'bound':>7}{'modules':>9}{'complete':>10}{'seconds':>9}{'MB':>7}")
-    for d in sizes:
-        found = check_complete(d, d).check
-        assert found is not None
+def run_check(a: int) -> tuple[CompletenessCheck, int]:
+    """The finite check for one attention width and every d, and the peak memory of its process in MB."""
+    found = check_complete(a + 2, a, a).check
+    assert found is not None
+    return found, memory_megabytes()
+
+
+def completeness(widths: list[int]) -> None:
+    print("\nProof that nothing is missing in any degree, every d: CPU seconds, peak memory of the process")
+    print(f"{'a':>2}{'bound':>7}{'modules':>9}{'computed':>10}{'complete':>10}{'seconds':>9}{'MB':>7}")
+    for a in widths:
+        with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            found, megabytes = pool.apply(run_check, (a,))
         count = sum(modules for _, modules in found.checked)
-        emit("completeness by finite checks, a = d", f"d = {d}", found.seconds)
+        emit("completeness by finite checks, every d", f"a = {a}, {count} modules", found.seconds)
         print(
-            f"{d:>2}{found.bound:>7}{count:>9}{found.is_proven!s:>10}{found.seconds:>9.2f}{memory_megabytes():>7}",
+            f"{a:>2}{found.bound:>7}{count:>9}{found.computed:>10}{found.is_proven!s:>10}{found.seconds:>9.2f}"
+            f"{megabytes:>7}",
             flush=True,
         )
 
@@ -267,7 +275,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs of peers side by side")
     arguments = parser.parse_args()
     compare(QUICK if arguments.quick else FULL, 15 if arguments.quick else arguments.timeout, arguments.jobs)
-    completeness([3, 4] if arguments.quick else [3, 4, 5])
+    completeness([3, 4, 5] if arguments.quick else [3, 4, 5, 8, 12, 16])
     reach(QUICK_REACH if arguments.quick else FULL_REACH)
     weight_spaces([(3, 5), (4, 4)] if arguments.quick else [(3, 6), (4, 4), (4, 5), (5, 4)])
     write_all(*((4, 3) if arguments.quick else (5, 4)))

@@ -12,7 +12,7 @@ from tests.sources import SOURCE, import_statements
 
 LAYERS = [
     {"errors", "files", "palette", "results", "version"},
-    {"streams"},
+    {"processes", "streams"},
     {"drawing"},
     {"exact"},
     {"network"},

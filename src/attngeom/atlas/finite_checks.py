@@ -3,8 +3,9 @@
 [[finite-check]]
 a = [2, 3]                    # attention widths, each for every d
 
-The modules that could hold a generator of degree 5 or more are facts "ideal-weight" of the smallest network that has
-them all, d = a + 2 with a targets; the fact of an attention width says what they hold together.
+The modules that could hold a generator of degree 5 or more, and are not decided by their multiplicities alone, are
+facts "ideal-weight" of the smallest network that has them all; the fact of an attention width says what they hold
+together.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from attngeom.atlas.ideals import model_task, weight_result, weight_task
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.equations.ideal import check_complete
-from attngeom.equations.ideal.completeness import check_reach, check_theorem, generator_bound, modules_to_check
+from attngeom.equations.ideal.completeness import (
+    all_candidates,
+    check_reach,
+    check_theorem,
+    generator_bound,
+    modules_to_check,
+)
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
 
@@ -40,7 +47,7 @@ class FiniteCheck(Question):
 
     def cost(self, task: Task) -> float:
         (a,) = task.architecture["attention"]
-        return float(10 ** (a - 3))
+        return 5 + 1e-3 * float(a) ** 4
 
     def run(self, task: Task) -> Answer:
         """All modules in one process, for a second look at a fact."""
@@ -48,7 +55,7 @@ class FiniteCheck(Question):
         found = check_complete(a + 2, a, a, seed=task.seed).check
         assert found is not None
         new = {f"{degree}: {weight}": extra for degree, weight, extra in found.new}
-        return self._answer(a, sum(count for _, count in found.checked), new, found.is_proven)
+        return self._answer(a, new, found.is_proven)
 
     def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         return (task for task in self._checks(table, seed) if self.parts(task))
@@ -60,10 +67,11 @@ class FiniteCheck(Question):
     def parts(self, task: Task) -> tuple[Task, ...]:
         (a,) = task.architecture["attention"]
         check_reach(a + 2, a, a)
-        model = {"d": a + 2, "a": a, "targets": a, "rows": 1}
+        modules = list(modules_to_check(a + 2, a))
+        d, targets = (max((len(weight[i]) for _, weight in modules), default=1) for i in (0, 1))
+        model = {"d": d, "a": targets, "targets": targets, "rows": 1}
         return tuple(
-            weight_task(model_task("ideal", model, degree, "cross", task.seed), weight)
-            for degree, weight in modules_to_check(a + 2, a)
+            weight_task(model_task("ideal", model, degree, "cross", task.seed), weight) for degree, weight in modules
         )
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
@@ -72,9 +80,10 @@ class FiniteCheck(Question):
         found = [weight_result(fact) for fact in parts]
         new = {f"{r.degree}: {r.weight}": r.ideal_dimension - r.generated for r in found}
         is_proven = all(r.is_rank_proven and r.is_generated_proven for r in found)
-        return self._answer(a, len(found), {name: extra for name, extra in new.items() if extra}, is_proven)
+        return self._answer(a, {name: extra for name, extra in new.items() if extra}, is_proven)
 
-    def _answer(self, a: int, modules: int, new: dict[str, int], is_proven: bool) -> Answer:
+    def _answer(self, a: int, new: dict[str, int], is_proven: bool) -> Answer:
+        modules = sum(len(weights) for weights in all_candidates(a + 2, a).values())
         answer = {"bound": generator_bound(a + 2, a, a), "modules": modules, "new": new}
         return Answer(answer, "proven" if is_proven else "Monte Carlo", WORD_PRIME)
 

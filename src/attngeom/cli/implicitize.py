@@ -69,6 +69,7 @@ Check = Annotated[
         help="--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs.",
     ),
 ]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share --complete --check.")]
 
 
 def implicitize_command(
@@ -92,6 +93,7 @@ def implicitize_command(
     prove: Prove = False,
     complete: Complete = False,
     check: Check = None,
+    workers: Workers = 1,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -119,6 +121,7 @@ def implicitize_command(
             budget=budget,
             progress=ProgressBar(bar),
             state=state,
+            workers=workers,
         )
     lines, is_short = list(describe(summary)), summary.standing == "undecided"
     if generators is not None:

@@ -33,6 +33,15 @@ def partitions(n: int, max_length: int) -> tuple[Partition, ...]:
     return tuple(build(n, n, max_length))
 
 
+def is_partition(shape: Partition) -> bool:
+    """Whether the numbers decrease weakly and none is negative.
+
+    >>> is_partition((2, 1)), is_partition((1, 2)), is_partition((1, -1))
+    (True, False, False)
+    """
+    return all(x >= y for x, y in zip(shape, (*shape[1:], 0)))
+
+
 @cache
 def column_lengths(shape: Partition) -> tuple[int, ...]:
     """The lengths of the columns of a Young diagram: the conjugate partition.

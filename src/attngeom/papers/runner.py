@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from attngeom.errors import FormatError, InputError
+from attngeom.errors import FormatError
 from attngeom.files import check_header, make_folder, parse_json, read_bytes, read_json, to_json, write_atomic
 from attngeom.papers.records import Claim, Record, Work
+from attngeom.processes import check_workers, run_apart
 from attngeom.version import __version__
 
 Progress = Callable[[Claim, int, int], None]
@@ -112,8 +109,7 @@ def run_claims(
     ``progress`` is called with a claim before it starts, or with several ``workers`` (processes, for claims of the
     table) when it is finished. An interrupt leaves everything finished in the folder.
     """
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InputError(f"{workers} workers given; 1 to {MAX_WORKERS} are possible")
+    check_workers(workers)
     store = None if folder is None else Store(Path(folder), work)
     done: dict[str, Record] = {}
     if store is not None:
@@ -154,28 +150,13 @@ def _run_here(claims: Sequence[Claim], work: Work, store: Store | None, announce
 def _run_apart(
     claims: Sequence[Claim], work: Work, store: Store | None, announce: Announce, workers: int
 ) -> Iterator[Record]:
-    """Claims in several processes, as they finish; each with one thread for linear algebra."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, max(len(claims), 1)), context, _ignore_interrupts) as executor:
-        try:
-            futures = {executor.submit(run_claim, claim, work, store): claim for claim in claims}
-            for number, future in enumerate(as_completed(futures), start=1):
-                announce(futures[future], number)
-                yield future.result()
-        except BaseException:
-            # What runs is not worth waiting for: the run is over.
-            executor.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.terminate()
-            raise
+    """Claims in several processes, as they finish."""
+    by_id = {claim.id: claim for claim in claims}
+    ran = run_apart(partial(run_claim, work=work, store=store), claims, workers)
+    for number, record in enumerate(ran, start=1):
+        announce(by_id[record.id], number)
+        yield record
 
 
-def _ignore_interrupts() -> None:
-    """An interrupt from the terminal is for the parent, which then ends its children."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-MAX_WORKERS = 256
 FIGURES = ("G-section-1-samples", "G-figure-1", "G-figure-2", "G-figure-3", "I-figure-1")
 """Claims whose data is drawn."""

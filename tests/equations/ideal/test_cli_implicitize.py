@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from attngeom.cli.app import run
-from attngeom.equations.ideal import completeness
+from attngeom.equations.ideal import finite_check
 from tests.effort import choose, thorough
 
 
@@ -41,6 +41,10 @@ def test_generators_are_written(tmp_path, capsys) -> None:
     arguments = ["--d", "2", "--a", "1", "--max-degree", "2", "--generators", str(path), "--highest-only"]
     answer(capsys, *arguments)
     assert len(json.loads(path.read_text())["generators"]) == 1
+    for suffix, line in ((".jl", "using Oscar"), (".sage", "PolynomialRing(QQ")):
+        program = path.with_suffix(suffix)
+        assert answer(capsys, *arguments[:-2], str(program), "--no-families")[0] == 0
+        assert line in program.read_text()
 
 
 def test_a_budget_gives_exit_code_three_and_a_state_file_resumes(tmp_path, capsys) -> None:
@@ -70,11 +74,11 @@ def test_all_degrees_by_theorem(d, a, last, capsys) -> None:
 
 
 def test_the_finite_runs_beside_the_theorem(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)  # five seconds, with tests of its own
+    monkeypatch.setattr(finite_check, "check_theorem", lambda: 0)  # five seconds, with tests of its own
     code, record = answer(capsys, "--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--check")
     found = record["completeness"]
     assert code == 0 and found["check_proven"] and found["prime"] == 2147483629 and found["new"] == []
-    assert sum(entry["modules"] for entry in found["checked"]) == 30
+    assert sum(entry["modules"] for entry in found["checked"]) == 30 and found["computed"] == 17
     arguments = ["--d", "4", "--a", "4", "--max-degree", "2", "--complete", "--check", "--max-megabytes", "0.01"]
     code, record = answer(capsys, *arguments)
     assert code == 3 and not record["completeness"]["check_proven"] and record["completeness"]["standing"] == "theorem"
@@ -125,7 +129,9 @@ def test_limits_of_time_and_memory_are_kept(arguments) -> None:
     [
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--d-out", "2"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
-        ["--d", "9", "--a", "9", "--max-degree", "4", "--complete", "--check"],
+        ["--d", "30", "--a", "30", "--max-degree", "1", "--complete", "--check"],
+        ["--d", "3", "--a", "2", "--max-degree", "1", "--workers", "2"],
+        ["--d", "3", "--a", "2", "--max-degree", "1", "--complete", "--check", "--workers", "1000"],
         ["--d", "50", "--a", "3", "--max-degree", "30"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--causal"],
         ["--d", "3", "--a", "2", "--max-degree", "2", "--method", "magic"],

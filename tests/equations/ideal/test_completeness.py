@@ -1,6 +1,8 @@
 """Completeness in all degrees: docs/theorems/completeness.md against computation, and the finite check."""
 
+import json
 import shutil
+from dataclasses import replace
 from itertools import permutations, product
 from math import comb
 from pathlib import Path
@@ -9,13 +11,23 @@ import numpy as np
 import pytest
 
 from attngeom.equations import Variety
-from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, koszul
-from attngeom.equations.ideal.completeness import candidates, check_theorem, generator_bound, last_degree
+from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, finite_check, koszul
+from attngeom.equations.ideal.completeness import (
+    candidates,
+    check_theorem,
+    generator_bound,
+    is_multiple,
+    last_degree,
+    modules_to_check,
+)
+from attngeom.equations.ideal.degrees import digest
 from attngeom.equations.ideal.formulas import generator_shapes
-from attngeom.equations.ideal.tableaux import plethysm
-from attngeom.errors import InputError, SizeError
+from attngeom.equations.ideal.limits import OverBudget
+from attngeom.equations.ideal.plethysm import multiplicity, plethysm
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.combinations import permutation_sign
 from attngeom.exact.partitions import strip
+from attngeom.exact.primes import WORD_PRIME
 from tests.effort import choose, thorough
 
 # ---------------------------------------------------------------- Theorem 1: the coordinate ring
@@ -222,10 +234,59 @@ def test_candidates_are_modules_of_the_polynomial_ring_of_the_right_degree():
         assert all(sum(lam) == 2 * degree and sum(mu) == degree for lam, mu in found)
 
 
+def shorter(lam, mu):
+    """(λ; μ) without the coordinate of its first row, and without that of its first column, where they are shapes."""
+    found = [(strip((lam[0] - 2, *lam[1:])), strip((mu[0] - 1, *mu[1:])))]
+    found += [(strip((lam[0] - 1, *lam[1:-1])), mu[:-1])] if lam[-1] == mu[-1] == 1 else []
+    return [w for w in found if all(list(shape) == sorted(shape, reverse=True) for shape in w)]
+
+
+def test_multiplication_by_a_coordinate_is_injective_and_finds_the_ideal(log):
+    """Lemma 5: multiplicities grow in R and in R/I; where they are equal in R, they are equal in R/I."""
+    kinds = set()
+    for (degree, (lam, mu)), result in log.results.items():
+        for kind, smaller in enumerate(shorter(lam, mu)) if degree > 1 else ():
+            before = log.results.get((degree - 1, smaller))
+            total, rank = (0, 0) if before is None else (before.total, before.rank)
+            assert result.total >= total and result.rank >= rank
+            if result.total == total:
+                assert is_multiple(lam, mu) and result.rank == rank
+                assert result.generated == result.ideal_dimension
+                kinds.add(kind)
+    assert kinds == {0, 1}
+
+
+def test_what_is_decided_by_multiplicities_holds_no_generator(log):
+    decided = [result for (_, weight), result in log.results.items() if is_multiple(*weight)]
+    assert 100 < len(decided) < len(log.results)
+    assert all(result.generated == result.ideal_dimension for result in decided)
+    assert not any(is_multiple(*weight) for _, *weight in generator_shapes(9, 9, 9))
+
+
+def test_multiplicities_on_a_super_space_are_those_of_many_rows(log):
+    for (_, (lam, mu)), result in log.results.items():
+        assert multiplicity(lam, mu) == plethysm(mu, 6)[lam] == result.total
+    assert multiplicity((4, 4), (2, 1, 1)) == multiplicity((3, 2, 1, 1, 1), (4,)) == 0
+
+
+def test_the_modules_that_are_computed_do_not_grow_with_the_attention_width():
+    found = list(modules_to_check(7, 5))
+    assert len(found) == 176 and max(degree for degree, _ in found) == 10
+    assert max(len(lam) for _, (lam, _) in found) == 6 and max(len(mu) for _, (_, mu) in found) == 5
+    assert all(found == list(modules_to_check(a + 2, a)) for a in thorough(6, 9))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """All modules of degree ≤ 6, as the stored run for d = m = a = 6 found them."""
+    path = Path(__file__).parents[3] / "docs" / "logs" / "completeness-6.json"
+    return Run(Variety(6, 6), 6, state=shutil.copy(path, tmp_path_factory.mktemp("log") / "log.json"))
+
+
 @pytest.fixture
 def no_theorem(monkeypatch):
     """Leave out the part of the check that all sizes share; it has a test of its own."""
-    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)
+    monkeypatch.setattr(finite_check, "check_theorem", lambda: 0)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +329,7 @@ def test_results_of_a_run_are_used_and_kept_with_their_pivots(tmp_path, no_theor
     found = check_complete(3, 2, run=run)
     assert found.is_checked
     again = Run(Variety(3, 2), 6, state=state)
-    assert {(n, w) for n in (5, 6) for w in candidates(3, 2, n)} <= set(again.results)
+    assert set(modules_to_check(3, 2)) <= set(again.results)
     for result in again.results.values():
         assert len(result.pivots.rows) == len(result.pivots.columns) == result.generated
 
@@ -280,11 +341,79 @@ def test_a_budget_ends_the_check_without_a_verdict(limits):
     assert len(found.check.checked) < found.check.bound - 4
 
 
-@pytest.mark.parametrize(("d", "a"), [(8, 8), (100, 7), (1000, 1000)])
+@pytest.mark.parametrize(("d", "a"), [(21, 21), (100, 21), (1000, 1000)])
 def test_sizes_out_of_reach_are_refused_by_the_check_and_answered_by_the_theorem(d, a):
-    with pytest.raises(SizeError, match="too large"):
+    with pytest.raises(SizeError, match="at most a = 20"):
         check_complete(d, a)
     assert complete(d, a, d).standing == "theorem" and complete(d, a, d).degree == (a + 1 if a < d else 4)
+
+
+def test_several_processes_give_the_same_answer(tmp_path, no_theorem):
+    runs = [Run(Variety(3, 2), 1, state=tmp_path / f"{workers}.json") for workers in (1, 2)]
+    one, two = (check_complete(3, 2, run=run, workers=1 + i).check for i, run in enumerate(runs))
+    assert replace(one, seconds=0.0) == replace(two, seconds=0.0) and one.is_proven
+    assert {key: (r, r.pivots) for key, r in runs[0].results.items()} == {
+        key: (r, r.pivots) for key, r in runs[1].results.items()
+    }
+
+
+def test_a_budget_holds_in_all_processes():
+    with pytest.raises(OverBudget, match="memory"):
+        finite_check._compute_apart(Limits(megabytes=0.001), 4, 3, WORD_PRIME, 0, (5, ((4, 3, 2, 1), (3, 2))))
+
+
+FORGED = {
+    "another multiplicity": lambda r: [*r[:2], r[2] + 1, *r[3:]],
+    "a generator": lambda r: [*r[:4], r[4] - 1, r[5], r[6], r[7][1:], r[8][1:]],
+    "no minor": lambda r: [*r[:7], [], []],
+    "a minor outside of the matrix": lambda r: [*r[:8], [r[2] + 7 + i for i in range(r[4])]],
+    "flags that are numbers": lambda r: [*r[:5], 1, 1, *r[7:]],
+}
+
+
+@pytest.mark.parametrize("edit", FORGED.values(), ids=FORGED)
+def test_a_forged_state_of_the_check_is_refused(edit, tmp_path, state_of_a_check, no_theorem):
+    record = json.loads(state_of_a_check)
+    place = next(i for i, r in enumerate(record["results"]) if r[4])
+    record["results"][place] = edit(record["results"][place])
+    with pytest.raises(FormatError, match=r"(contradicts|damaged)"):
+        check_complete(3, 2, run=sealed(record, tmp_path))
+
+
+def test_a_state_that_is_not_a_list_of_modules_is_refused(tmp_path, state_of_a_check):
+    record = json.loads(state_of_a_check)
+    first = record["results"][0]
+    for results in ([first, first], {"0": first}, "results", None, [[first[0], [[2], [1, 4]], *first[2:]], [0]]):
+        with pytest.raises(FormatError, match="damaged"):
+            sealed({**record, "results": results}, tmp_path)
+    # What is no partition is no module, in whatever degree.
+    with pytest.raises(FormatError, match="contradicts"):
+        sealed({**record, "results": [[1, [[2], [0, 1]], 1, 1, 0, True, True, [], []]]}, tmp_path)
+
+
+def test_what_a_state_leaves_unproven_is_computed_again(tmp_path, state_of_a_check, no_theorem):
+    record = json.loads(state_of_a_check)
+    for result in record["results"][::2]:
+        result[5:7] = [False, False]
+    run = sealed(record, tmp_path)
+    assert check_complete(3, 2, run=run).is_checked
+    assert all(r.is_rank_proven and r.is_generated_proven for r in run.results.values())
+
+
+@pytest.fixture(scope="module")
+def state_of_a_check(tmp_path_factory):
+    path = tmp_path_factory.mktemp("state") / "state.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finite_check, "check_theorem", lambda: 0)
+        check_complete(3, 2, run=Run(Variety(3, 2), 1, state=path))
+    return path.read_text()
+
+
+def sealed(record, folder):
+    """The run that takes up this state, whose digest is right."""
+    path = folder / "forged.json"
+    path.write_text(json.dumps({**record, "digest": digest(record)}))
+    return Run(Variety(3, 2), 1, state=path)
 
 
 def test_progress_is_reported(no_theorem):
@@ -303,16 +432,14 @@ def test_in_degrees_up_to_six_nothing_is_new_beyond_four():
     assert all(d.standing == "proven" for d in degrees)
 
 
-def test_the_stored_log_of_the_universal_run(tmp_path):
+def test_the_stored_log_of_the_universal_run(log):
     """Check 3 as it was run: d = m = a = 6, every module of degree ≤ 6 proven, with the pivots of its rank."""
-    log = Path(__file__).parents[3] / "docs" / "logs" / "completeness-6.json"
-    run = Run(Variety(6, 6), 6, state=shutil.copy(log, tmp_path / "log.json"))
-    known = len(run.results)
-    degrees = run.degrees()
-    assert len(run.results) == known == 349
+    known = len(log.results)
+    degrees = log.degrees()
+    assert len(log.results) == known == 349
     assert [d.minimal_generators for d in degrees] == [0, 0, 19600, 308700, 0, 0]
-    assert all(r.is_rank_proven and r.is_generated_proven for r in run.results.values())
-    assert all(len(r.pivots.rows) == r.generated for r in run.results.values())
+    assert all(r.is_rank_proven and r.is_generated_proven for r in log.results.values())
+    assert all(len(r.pivots.rows) == r.generated for r in log.results.values())
 
 
 TOTAL_BETTI_NUMBERS = {-2: (4, 144, 1596), -1: (10, 129, 735), 0: (1, 105, 895), 1: (3, 27, 430), 2: (6, 71, 351)}

@@ -19,7 +19,8 @@ from attngeom.equations.ideal.formulas import (
 )
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.ideal.tableaux import TableauBasis, plethysm
+from attngeom.equations.ideal.plethysm import plethysm
+from attngeom.equations.ideal.tableaux import TableauBasis
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import SizeError
 from attngeom.exact import QQ, WORD_PRIME

@@ -20,12 +20,13 @@ class CompletenessCheck:
     """A finite run beside Theorem 6: every module that could hold a generator of degree ≥ 5 by Theorems 4 and 5.
 
     No generator has a degree above ``bound``. ``checked`` lists the degrees in between, each with the number of
-    modules that could hold a generator; ``new`` are those that do. ``is_proven`` is False if one was not decided over
-    Q, or if a budget ended the check.
+    modules that could hold a generator; ``computed`` of them are not decided by their multiplicities alone; ``new``
+    hold one. ``is_proven`` is False if one was not decided over Q, or if a budget ended the check.
     """
 
     bound: int
     checked: tuple[tuple[int, int], ...]
+    computed: int
     new: tuple[tuple[int, Weight, int], ...]
     is_proven: bool
     prime: int
@@ -36,6 +37,7 @@ class CompletenessCheck:
         return {
             "generator_degree_bound": self.bound,
             "checked": [{"degree": n, "modules": count} for n, count in self.checked],
+            "computed": self.computed,
             "check_proven": self.is_proven,
             "new": [
                 {"degree": degree, "lambda": list(lam), "mu": list(mu), "multiplicity": count}
@@ -83,6 +85,7 @@ class CompletenessResult(Result):
             "dimension": self.dimension,
             "degree": None if self.variety_degree is None else json_integer(self.variety_degree),
             "checked": [],
+            "computed": 0,
             "check_proven": None,
             "new": [],
             "prime": None,
@@ -100,9 +103,9 @@ class CompletenessResult(Result):
         if self.variety_degree is not None:
             shown["variety"] += f", degree {json_integer(self.variety_degree)}"
         if self.check is not None:
-            count = sum(modules for _, modules in self.check.checked)
+            count, last = sum(modules for _, modules in self.check.checked), self.check.bound
             end = "nothing new, proven" if self.check.is_proven else "not finished: give more time or memory"
-            shown["check"] = f"{count} modules in degrees 5 to {self.check.bound}: {end}"
+            shown["check"] = f"{count} modules in degrees 5 to {last}, {self.check.computed} computed: {end}"
         return shown
 
 

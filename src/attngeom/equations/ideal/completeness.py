@@ -1,36 +1,29 @@
-"""Completeness in all degrees: Theorem 6 of docs/theorems/completeness.md, and a finite check beside it.
+"""Completeness in all degrees: Theorem 6 of docs/theorems/completeness.md, and what Theorem 5 leaves to a finite check.
 
 Theorem 6 lists all minimal generators for every d, a and number of targets; :func:`complete` states it for given
 sizes. Its own finite part is in :mod:`~attngeom.equations.ideal.koszul` and in one run of all modules up to degree 6.
-The check here does not use it: B, the coordinate ring of the pairs (v, A), is resolved by the Kempf–Weyman complex.
-R/I ⊂ B has a known cokernel C; C has a submodule N, the sum over l ≥ 2 of section modules of Ω^l ⊠ Ω^{l-1} on P(V) ×
-P(U), and the Tor of C/N are small. A minimal generator of degree ≥ 5 for the full attention width therefore comes
-from Tor_2(N), which is a part of Λ²(R_1) ⊗ N and ends at a degree that local cohomology gives (Theorem 5). That
-leaves finitely many modules S_λV ⊗ S_μU to look at. Smaller attention widths a add the (a+1)-minors of the
-flattening, of which S_{(a+2, 1^a)} ⊗ Λ^{a+1} alone is new (Theorem 2), and need no module with more than a rows in μ.
+
+The finite check (:mod:`~attngeom.equations.ideal.finite_check`) does not use it, but the list of modules made here. B,
+the coordinate ring of the pairs (v, A), is resolved by the Kempf–Weyman complex. R/I ⊂ B has a known cokernel C; C has
+a submodule N, the sum over l ≥ 2 of section modules of Ω^l ⊠ Ω^{l-1} on P(V) × P(U), and the Tor of C/N are small. A
+minimal generator of degree ≥ 5 for the full attention width therefore comes from Tor_2(N), which is a part of Λ²(R_1) ⊗
+N and ends at a degree that local cohomology gives (Theorem 5). That leaves finitely many modules S_λV ⊗ S_μU to look
+at, most of which Lemma 5 decides. Smaller attention widths a add the (a+1)-minors of the flattening, of which
+S_{(a+2, 1^a)} ⊗ Λ^{a+1} alone is new (Theorem 2), and need no module with more than a rows in μ.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
-from math import comb
 
-from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult
-from attngeom.equations.ideal.degrees import OnWeight, Run
+from attngeom.equations.ideal.answers import CompletenessResult
 from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, generator_modules, variety_degree
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
-from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.tableaux import plethysm
-from attngeom.equations.variety import Variety
+from attngeom.equations.ideal.plethysm import multiplicity
 from attngeom.errors import SizeError
-from attngeom.exact.multisets import pairs
-from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips
+from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips, is_partition, strip
 
 UNIVERSAL_DEGREE = 6
 """Theorem 6: no generator has a larger degree, beside the (α+1)-minors; up to here all modules are run."""
@@ -38,8 +31,8 @@ UNIVERSAL_DEGREE = 6
 LAST_COMMON_DEGREE = 4
 """Up to here generators have other sources than Tor_2(N): these degrees are computed in full, module by module."""
 
-MAX_ROW_SETS = 10**7
-"""Minors of one point that a run may need; more would take weeks."""
+MAX_RANK = 20
+"""The largest attention width of a finite check: its modules are listed in a minute."""
 
 LAST_DEGREE_OF_RANK_ONE = 3
 """For attention of rank one (Theorem 3): quadrics, and the 3-minors of symmetric matrices."""
@@ -98,16 +91,39 @@ def candidates(d: int, rank: int, degree: int) -> list[Weight]:
                 (lam, mu)
                 for lam in _product(hook, left)
                 for mu in _product(small_hook, right)
-                if len(lam) <= d and len(mu) <= rank and lam in plethysm(mu, d)
+                if len(lam) <= d and len(mu) <= rank and multiplicity(lam, mu)
             }
     return sorted(found, reverse=True)
 
 
-def modules_to_check(d: int, rank: int) -> Iterator[tuple[int, Weight]]:
-    """The degrees from 5 on, and the highest weights, in which Theorem 5 leaves a generator possible."""
+def all_candidates(d: int, rank: int) -> dict[int, list[Weight]]:
+    """The degrees from 5 on, and their highest weights, in which Theorem 5 leaves a generator possible."""
     last = max((last_degree(d, rank, l) for l in _layers(d, rank)), default=0)
-    for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
-        yield from ((degree, weight) for weight in candidates(d, rank, degree))
+    return {degree: candidates(d, rank, degree) for degree in range(LAST_COMMON_DEGREE + 1, last + 1)}
+
+
+def is_multiple(lam: Partition, mu: Partition) -> bool:
+    """Whether one coordinate divides all highest weight vectors of S_λV ⊗ S_μU in R_n: none is a minimal generator.
+
+    Lemma 5 of docs/theorems/completeness.md: the coordinate is no zero divisor modulo I, so it divides within I. It is
+    that of the first row, or that of the first column, and divides all if the multiplicity without it is the same.
+
+    >>> is_multiple((13, 3, 3, 1, 1, 1), (5, 2, 2, 1, 1)), is_multiple((3, 3, 1, 1), (2, 2))
+    (True, False)
+    """
+    shorter = [(strip((lam[0] - 2, *lam[1:])), strip((mu[0] - 1, *mu[1:])))]
+    if lam[-1] == mu[-1] == 1:
+        shorter.append((strip((lam[0] - 1, *lam[1:-1])), mu[:-1]))
+    return any(
+        is_partition(rest) and is_partition(shape) and multiplicity(rest, shape) == multiplicity(lam, mu)
+        for rest, shape in shorter
+    )
+
+
+def modules_to_check(d: int, rank: int) -> Iterator[tuple[int, Weight]]:
+    """The candidates, by degree, that are not decided by their multiplicities alone."""
+    for degree, weights in all_candidates(d, rank).items():
+        yield from ((degree, weight) for weight in weights if not is_multiple(*weight))
 
 
 def _product(shape: Partition, factor: Partition) -> list[Partition]:
@@ -129,12 +145,12 @@ def check_reach(d: int, a: int, targets: int) -> int:
     5
     """
     rank = effective_rank(d, a, targets)
-    rows = min(d, rank + 2)
-    if comb(len(pairs(rows)), rank) > MAX_ROW_SETS:
+    if rank > MAX_RANK:
         raise SizeError(
-            f"--complete --check for d = {d}, a = {a}, targets = {targets} given; too large a run, take d ≤ 7 or a ≤ 6"
+            f"--complete --check for d = {d}, a = {a}, targets = {targets} given; at most a = {MAX_RANK} is checked:"
+            " take smaller sizes, or leave --check out"
         )
-    return rows
+    return min(d, rank + 2)
 
 
 def complete(d: int, a: int, targets: int) -> CompletenessResult:
@@ -163,70 +179,3 @@ def check_theorem() -> int:
     if last_syzygy_degree() > UNIVERSAL_DEGREE:
         raise ArithmeticError(f"syzygies up to degree {last_syzygy_degree()}; Theorem 6 needs {UNIVERSAL_DEGREE}")
     return count
-
-
-def check_complete(
-    d: int,
-    a: int,
-    targets: int | None = None,
-    *,
-    seed: int = 0,
-    progress: OnWeight | None = None,
-    limits: Limits | None = None,
-    run: Run | None = None,
-) -> CompletenessResult:
-    """Theorem 6 with a finite check beside it, of every module that could hold a generator of degree 5 or more.
-
-    The modules have at most min(a, d, targets) rows in μ and two more in λ, so the cost depends on the attention width,
-    however large d is. Results of ``run`` are used, and new ones are kept there. ArithmeticError if a module holds a
-    generator, which would contradict the theorem.
-
-    >>> found = check_complete(100, 2)
-    >>> found.is_checked, found.degree, found.check.bound
-    (True, 4, 6)
-    """
-    targets = d if targets is None else targets
-    rank, rows = effective_rank(d, a, targets), check_reach(d, a, targets)
-    keeper = run or Run(Variety(d, a, targets=targets), 1, seed=seed)
-    start = time.process_time()
-    engine = HighestWeightEngine(rows, rank, keeper.prime, keeper.seed)
-    last = max((last_degree(rows, rank, l) for l in _layers(rows, rank)), default=0)
-    checked: list[tuple[int, int]] = []
-    results: list[WeightResult] = []
-    is_finished = True
-    with (limits or Limits()).hold():
-        try:
-            for degree in range(LAST_COMMON_DEGREE + 1, last + 1):
-                weights = candidates(rows, rank, degree)
-                for done, weight in enumerate(weights):
-                    results.append(_result(engine, keeper, degree, weight))
-                    if progress is not None:
-                        progress(degree, done + 1, len(weights))
-                engine.forget(degree - 1)
-                checked.append((degree, len(weights)))
-            check_theorem()
-        except OverBudget:
-            is_finished = False
-    keeper.save()
-    found = CompletenessCheck(
-        bound=generator_bound(d, a, targets),
-        checked=tuple(checked),
-        new=tuple((r.degree, r.weight, extra) for r in results if (extra := r.ideal_dimension - r.generated)),
-        is_proven=is_finished and all(r.is_rank_proven and r.is_generated_proven for r in results),
-        prime=keeper.prime,
-        seed=keeper.seed,
-        seconds=time.process_time() - start,
-    )
-    if found.is_proven and found.new:
-        raise ArithmeticError(f"new generators {found.new}; Theorem 6 of docs/theorems/completeness.md excludes them")
-    return replace(complete(d, a, targets), check=found, seed=keeper.seed)
-
-
-def _result(engine: HighestWeightEngine, run: Run, degree: int, weight: Weight) -> WeightResult:
-    """One module at the full attention width, which agrees with that of the run where μ has no more than a rows."""
-    known = run.results.get((degree, weight))
-    if known is None:
-        check()
-        known = engine.run(degree, weight, engine.targets)
-        run.keep(known)
-    return known

@@ -17,12 +17,12 @@ from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.monomials import CODE_LIMIT
+from attngeom.equations.ideal.plethysm import multiplicity
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
-from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.equations.variety import Variety
 from attngeom.errors import FormatError, InputError, SizeError
-from attngeom.exact.partitions import Weight, module_dimension, orbit_size, predicted_dimension
+from attngeom.exact.partitions import Weight, is_partition, module_dimension, orbit_size, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.files import check_header, read_json, to_json, write_atomic
 
@@ -132,7 +132,7 @@ class Run:
         results = []
         for done, weight in enumerate(weights):
             predicted = predicted_dimension(modules, weight) if self.method == "weights" else 0
-            result = self._stored(degree, weight)
+            result = self.stored(degree, weight)
             if result is None:
                 check()
                 result = self._compute(degree, weight, predicted)
@@ -188,21 +188,32 @@ class Run:
 
     def _load(self) -> None:
         assert self.state is not None
-        for result in read_state(self.state, self._header()):
-            # What lies beyond this run is not used, and checked by the run that uses it.
-            if self.method == "highest" and result.degree <= self.max_degree:
-                self._require(agrees_with_theory(self.variety, result), result, "the theorems of completeness.md")
-            self.results[result.degree, result.weight] = result
+        self.results = {(result.degree, result.weight): result for result in read_state(self.state, self._header())}
+        if self.method == "highest":
+            for degree, weight in self.results:
+                # What lies beyond this run may take long to check, and is checked when it is used.
+                if degree <= self.max_degree:
+                    self.stored(degree, weight)
 
-    def _stored(self, degree: int, weight: Weight) -> WeightResult | None:
-        """A result of the state file; where no theorem gives it, its size and what it may call proven are counted."""
+    def stored(self, degree: int, weight: Weight) -> WeightResult | None:
+        """A result that is known; its numbers must be those of the theorems or, without theory, those of a count.
+
+        With theory nothing needs to stay unproven: such a result is computed again.
+        """
         result = self.results.get((degree, weight))
-        if result is not None and isinstance(self.engine, WeightEngine):
+        if result is None:
+            return None
+        if isinstance(self.engine, WeightEngine):
             size = len(self.engine.table.space(degree, weight))
             flags = {result.is_rank_proven, result.is_generated_proven}
             self._require(
                 result.total == size and flags == {result.rank == size}, result, "the monomials of its weight"
             )
+        else:
+            self._require(agrees_with_theory(self.variety, result), result, "the theorems of completeness.md")
+            self._require(len(result.pivots.rows) == result.generated, result, "the size of its minor")
+            if not (result.is_rank_proven and result.is_generated_proven):
+                return None
         return result
 
     def _require(self, holds: bool, result: WeightResult, what: str) -> None:
@@ -221,9 +232,11 @@ def agrees_with_theory(variety: Variety, result: WeightResult) -> bool:
         return False
     lam, mu = result.weight
     d, a, targets = variety.d, variety.a, variety.num_targets
-    if sum(mu) != result.degree or len(lam) > d or len(mu) > targets:
+    if sum(mu) != result.degree or not 0 < len(lam) <= d or not 0 < len(mu) <= targets:
         return False
-    total = plethysm(mu, len(lam)).get(lam, 0)  # the same for every d ≥ len(lam)
+    if not (is_partition(lam) and is_partition(mu)):
+        return False
+    total = multiplicity(lam, mu)
     rank = 0 if is_excluded(lam, mu, formulas.effective_rank(d, a, targets)) else 1
     new = int(formulas.is_known_module((lam, mu), d, a, targets))
     return (result.total, result.rank, result.generated) == (total, rank, total - rank - new)
@@ -269,6 +282,9 @@ def read_state(path: Path, header: Mapping[str, Any]) -> list[WeightResult]:
     if record.get("digest") != digest(record):
         raise FormatError(f"{path}: damaged or edited, its digest does not fit; remove the file and start again")
     try:
-        return [WeightResult.from_json(data) for data in record["results"]]
+        results = [WeightResult.from_json(data) for data in record["results"]]
+        if len({(result.degree, result.weight) for result in results}) < len(results):
+            raise ValueError("a weight occurs twice")
+        return results
     except (KeyError, TypeError, ValueError):
         raise FormatError(f"{path}: damaged results; remove the file and start again") from None

@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from attngeom.equations.ideal.answers import IdealSummary
-from attngeom.equations.ideal.completeness import check_complete, check_reach
+from attngeom.equations.ideal.completeness import check_reach
 from attngeom.equations.ideal.completeness import complete as complete_by_theorem
 from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
+from attngeom.equations.ideal.finite_check import check_complete
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.limits import Limits, OverBudget
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.processes import check_workers
 from attngeom.results import Standing
 
 SECOND_PRIME = 2147483587
@@ -35,20 +37,24 @@ def implicitize(
     budget: Limits | None = None,
     progress: OnWeight | None = None,
     state: str | Path | None = None,
+    workers: int = 1,
 ) -> IdealSummary:
     """All equations of degree ≤ max_degree on the variety: dimensions, minimal generators and their modules.
 
     ``families`` compares with the families of invariants (t ≥ 2, one row, one head). ``vectors`` lifts a highest weight
     vector of each module to Z, ``prove`` uses them to prove dimensions. ``complete`` adds all degrees: Theorem 6. Every
     degree that is not proven is computed again with a second prime, unless ``check`` is False; a difference raises
-    ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too. What a budget ends is left out, and
-    ``stopped`` says so; with ``state``, a file, a later run goes on from there.
+    ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too, in ``workers`` processes. What a
+    budget ends is left out, and ``stopped`` says so; with ``state``, a file, a later run goes on from there.
 
     >>> print(implicitize(Variety(2, 2), 4).degrees[-1].modules[0])
     S_44⊗S_22
     """
     if complete and not has_theory(variety):
         raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
+    check_workers(workers)
+    if workers > 1 and not (complete and check):
+        raise InputError(f"{workers} workers given; they share the finite check: add --complete --check, or take 1")
     limits = budget or Limits()
     run = Run(variety, max_degree, method, seed=seed, limits=limits, progress=progress, state=state)
     if complete and check:
@@ -73,7 +79,7 @@ def implicitize(
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
     if complete:
         sizes = (variety.d, variety.a, variety.num_targets)
-        checked = check_complete(*sizes, limits=limits, progress=progress, run=run) if check else None
+        checked = check_complete(*sizes, limits=limits, progress=progress, run=run, workers=workers) if check else None
         summary = replace(summary, completeness=checked or complete_by_theorem(*sizes))
     standing = _standing(summary)
     return replace(summary, standing=standing, reason=_reason(summary, standing))

@@ -58,6 +58,8 @@ class WeightResult:
             raise ValueError("a result holds two flags")
         if rank > total or generated > total - rank or len(rows) != len(columns):
             raise ValueError("ranks exceed the dimension of the space")
+        if len({*rows}) != len(rows) or len({*columns}) != len(columns) or max(columns, default=-1) >= total - rank:
+            raise ValueError("rows and columns are not those of a minor")
         pivots = Pivots(tuple(rows), tuple(columns))
         return cls(degree, parts, total, rank, generated, is_rank_proven, is_generated_proven, pivots)
 

@@ -7,7 +7,6 @@ are the highest weight vectors for GL(U) of weight μ.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from itertools import chain, combinations, product
@@ -15,13 +14,12 @@ from math import comb, factorial, prod
 from typing import NamedTuple
 
 import numpy as np
-from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
 from attngeom.equations.ideal.limits import check
 from attngeom.exact.arrays import Array
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.multisets import pairs
-from attngeom.exact.partitions import Partition, column_lengths, kostka, pad, partitions, strip
+from attngeom.exact.partitions import Partition, column_lengths, pad
 
 SLOW = 50
 """Multiplications of an elimination in the time of one step of an expansion by minors."""
@@ -37,50 +35,6 @@ def pair_weights(d: int) -> Array:
         weights[row, i] += 1
         weights[row, j] += 1
     return weights
-
-
-@cache
-def _symmetric_powers(shape: Partition, d: int) -> fmpz_mpoly:
-    """The character of ⊗_i S^{shape_i}(S²(C^d))."""
-    ctx = fmpz_mpoly_ctx.get([f"x{i}" for i in range(d)], "lex")
-    if len(shape) > 1:
-        return _symmetric_powers(shape[1:], d) * _symmetric_powers(shape[:1], d)
-    x, n = ctx.gens(), sum(shape)
-    complete: list[fmpz_mpoly] = [ctx.constant(1)] + [ctx.constant(0)] * n
-    for i, j in pairs(d):
-        for k in range(1, n + 1):
-            complete[k] = complete[k] + complete[k - 1] * x[i] * x[j]
-    return complete[n]
-
-
-@cache
-def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
-    """The multiplicities of S_λ(C^d) in S_shape(S²(C^d)), by Jacobi–Trudi and Kostka numbers.
-
-    λ has at most n = |shape| rows, because each factor S² adds at most one: d > n gives the same as d = n.
-
-    >>> plethysm((1, 1), 3)
-    {(3, 1): 1}
-    """
-    n = sum(shape)
-    if d > n >= 1:
-        return plethysm(shape, n)
-    check()
-    signs: Counter[Partition] = Counter()
-    for permutation, sign in signed_permutations(len(shape)):
-        indices = [shape[i] - i + permutation[i] for i in range(len(shape))]
-        if min(indices, default=0) >= 0:
-            signs[strip(tuple(sorted(indices, reverse=True)))] += sign
-    total = sum((sign * _symmetric_powers(powers, d) for powers, sign in signs.items()), 0 * _symmetric_powers((), d))
-    dimensions = total.to_dict()
-    found: dict[Partition, int] = {}
-    # The largest weight that is left is a highest weight; its module is taken away.
-    for lam in partitions(2 * n, d):
-        explained = sum(count * kostka(larger, lam) for larger, count in found.items())
-        count = int(dimensions.get(pad(lam, d), 0)) - explained
-        if count:
-            found[lam] = count
-    return found
 
 
 class _Pool(NamedTuple):

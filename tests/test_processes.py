@@ -1,0 +1,67 @@
+"""Items in several processes: all are found, and nothing outlives an error, an interrupt or the parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.processes import run_apart
+
+PROGRAM = """
+import os, sys, time
+from attngeom.processes import run_apart
+
+def work(item):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    list(run_apart(work, [1, 2], 2))
+"""
+
+
+def test_an_error_ends_the_others_and_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        list(run_apart((1).__truediv__, [0], 1))
+    assert sorted(run_apart(abs, [-1, 2, -3], 2)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_their_parent(number, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    parent = subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert parent.stdout is not None
+    children = [int(parent.stdout.readline()) for _ in range(2)]
+    parent.send_signal(number)
+    parent.stdout.close()
+    assert parent.wait(30)
+    end = time.monotonic() + 30
+    while any(map(is_running, children)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_number_of_processes_that_makes_no_sense_is_refused():
+    for workers in (0, 10**6):
+        with pytest.raises(InputError, match="workers given"):
+            list(run_apart(os.fspath, [], workers))
