@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer._completion_shared import get_completion_script
 
 from attngeom.cli import app, main
 from attngeom.cli.encoding import make_printable
@@ -264,7 +265,8 @@ def test_absurd_numbers_are_one_line(arguments, capfd):
     ("shell", "line", "found"),
     [
         ("bash", "attngeom imp", "implicitize"),
-        *thorough(("zsh", "attngeom dim --pro", "--prove"), ("fish", "attngeom dim --kind so", "softmax")),
+        ("fish", "attngeom implicitize --", "--check"),
+        *thorough(("zsh", "attngeom dim --pro", "--prove")),
     ],
 )
 def test_completion_as_shells_ask(shell, line, found):
@@ -272,6 +274,13 @@ def test_completion_as_shells_ask(shell, line, found):
     asked |= {"COMP_CWORD": str(len(line.split()) - 1), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     done = program(env=asked, capture_output=True, text=True)
     assert found in done.stdout
+    assert shell != "fish" or all("\t" in line for line in done.stdout.splitlines())
+
+
+def test_the_first_tab_in_zsh_completes():
+    app._complete_at_once()
+    script = get_completion_script(prog_name="attngeom", complete_var=app.COMPLETION, shell="zsh")
+    assert script.endswith('attngeom\n[[ $funcstack[1] != _attngeom ]] || _attngeom_completion "$@"')
 
 
 @pytest.mark.parametrize(

@@ -142,10 +142,22 @@ def _called(arguments: list[str]) -> str | None:
     """The command of a command line, or of the line that a shell wants completed."""
     words = arguments
     if COMPLETION in os.environ:
+        # A description on two lines would be two completions.
+        os.environ["COLUMNS"] = "1000"
         line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
         words = line.split()[1:]
     name = next((word for word in words if not word.startswith("-")), None)
     return name if name in COMMANDS else None
+
+
+def _complete_at_once() -> None:
+    """With the script of typer the first Tab in zsh only loads the script; then it is to complete as well."""
+    from typer import _completion_shared
+
+    scripts = _completion_shared._completion_scripts
+    script = scripts["zsh"].rstrip()
+    if script.endswith("compdef %(complete_func)s %(prog_name)s"):
+        scripts["zsh"] = script + '\n[[ $funcstack[1] != _%(prog_name)s ]] || %(complete_func)s "$@"\n'
 
 
 def describe(error: object) -> str:
@@ -189,6 +201,8 @@ def run(arguments: list[str] | None = None) -> int:
             # Overflow and the like are looked for in results, and told in the words of the command.
             warnings.simplefilter("ignore", RuntimeWarning)
             name = _called(arguments)
+            if not {"--install-completion", "--show-completion"}.isdisjoint(arguments):
+                _complete_at_once()
             app = build_overview() if name is None else build_command(name)
             code = read_options(app)(args=arguments, prog_name="attngeom", standalone_mode=False)
         sys.stdout.flush()

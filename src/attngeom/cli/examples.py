@@ -70,7 +70,8 @@ def _finish(command: CommandInfo, name: str) -> None:
     command.epilog = _epilog(name)
     if command.callback is None:
         return
-    command.short_help = (command.callback.__doc__ or "").partition("\n")[0]
+    first = (command.callback.__doc__ or "").partition("\n")[0]
+    command.short_help = first.partition(". ")[0].rstrip(".") + "."
     parameters = signature(command.callback, eval_str=True).parameters
     for parameter in parameters.values():
         kind, *infos = get_args(parameter.annotation)
