@@ -10,7 +10,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import isfinite
 from typing import Any
 
@@ -102,12 +102,21 @@ def cond(a: Array) -> float:
     return float(values[0] / values[-1]) if values.size and values[-1] > 0 else float("inf")
 
 
-def cond_one(a: Array) -> Array:
-    """‖a‖ ‖a^{-1}‖ in the norm of largest column sums, for each of a stack; infinite as for :func:`cond`."""
+def inverses(a: Array) -> tuple[Array, Array]:
+    """For each of a stack its inverse and ‖a‖ ‖a^{-1}‖ in the norm of largest column sums; NaN and infinity without.
+
+    >>> inverses(np.array([[[2.0]], [[0.0]]]))[1].tolist()
+    [1.0, inf]
+    """
+    found = np.full(a.shape, np.nan)
     try:
-        return np.asarray(np.linalg.cond(moderate(a)[0], 1))
-    except RangeError:
-        return np.full(a.shape[:-2], np.inf)
+        found = inv(a)
+    except SingularError:
+        for place in np.ndindex(a.shape[:-2]):
+            with suppress(SingularError):
+                found[place] = inv(a[place])
+    sums = np.abs(a).sum(axis=-2).max(axis=-1, initial=0.0) * np.abs(found).sum(axis=-2).max(axis=-1, initial=0.0)
+    return found, np.where(np.isnan(sums), np.inf, sums)
 
 
 def qr(a: Array) -> tuple[Array, Array]:

@@ -68,13 +68,7 @@ def reader_change(norm: Norm, weights: NormWeights) -> Change:
 
     def change(name: str, reader: Affine) -> Affine:
         dtype = reader.weight.real.dtype
-        gain = weights.gain.astype(dtype)
-        folded = reader.after_norm(gain, weights.bias.astype(dtype))
-        if norm.kind == "layer":
-            # The array is fresh: centre it in place.
-            weight = folded.weight
-            weight -= (reader.weight @ (gain / len(gain)))[..., None]
-        return folded
+        return reader.after_norm(weights.gain.astype(dtype), weights.bias.astype(dtype), centred=norm.kind == "layer")
 
     return change
 

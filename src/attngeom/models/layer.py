@@ -45,15 +45,29 @@ class Affine:
         """Every output multiplied by its factor; factors (…, out)."""
         return Affine(self.weight * factors[..., None], self.bias * factors)
 
-    def after_norm(self, gain: Array, shift: Array) -> Affine:
-        """The same map read from n where u = gain ∘ n + shift was read; heads come to lie one after the other."""
+    def after_norm(self, gain: Array, shift: Array, *, centred: bool = False) -> Affine:
+        """The same map read from n where u = gain ∘ n + shift was read, rows ``centred`` if n has mean zero.
+
+        Heads come to lie one after the other; all is done block by block, in the cache.
+        """
         constant = self.weight @ shift if np.any(shift) else 0.0
-        weight = np.multiply(self.weight, gain, order="C" if self.weight.ndim > 2 else "K")
+        means = (self.weight @ (gain / len(gain)))[..., None] if centred else None
+        heads = self.weight.ndim > 2
+        weight = np.empty(self.weight.shape, self.weight.dtype) if heads else np.empty_like(self.weight)
+        by_columns = weight.flags.f_contiguous and not heads
+        for part in [(i,) for i in range(len(weight))] if heads else row_blocks(weight.T if by_columns else weight):
+            place = (slice(None), part) if by_columns else part
+            np.multiply(self.weight[place], gain[part] if by_columns else gain, out=weight[place])
+            if means is not None:
+                weight[place] -= means if by_columns else means[place]
         return Affine(weight, self.bias + constant)
 
     def pick(self, order: Array | slice) -> Affine:
         """Entries of the first axis in the given order; a slice copies nothing."""
-        return Affine(self.weight[order], self.bias[order])
+        weight = self.weight
+        if weight.ndim == 2 and isinstance(order, np.ndarray):
+            return Affine(pick_columns(weight.T, order).T, self.bias[order])
+        return Affine(weight[order], self.bias[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +184,10 @@ class LayerWeights:
 
 def pick_columns(matrix: Array, order: Array) -> Array:
     """matrix[:, order], by rows of the transpose where that is how the matrix lies in memory."""
-    return matrix.T[order].T if matrix.flags.f_contiguous else np.take(matrix, order, axis=1)
+    if matrix.flags.f_contiguous:
+        return matrix.T[order].T
+    # Indices are known to be good: mode clip only spares numpy a buffer.
+    return np.take(matrix, order, axis=1, mode="clip")
 
 
 BLOCK = 2**17

@@ -176,8 +176,9 @@ def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[
 
 def _inverse(grams: Array) -> Array:
     """Inverses of Gram matrices, pseudoinverses where one has none."""
-    if np.all(lapack.cond_one(grams) < 1e12):
-        return lapack.inv(grams)
+    found, conditions = lapack.inverses(grams)
+    if np.all(conditions < 1e12):
+        return found
     return lapack.pinv(grams, rcond=1e-13, hermitian=True)
 
 
@@ -214,10 +215,12 @@ def _gathered(a: Array, b: Array, order: Array, factors: Array) -> Array:
     left, right = (a.T, b.T) if by_columns else (a, b)
     scales, plain = factors.astype(b.dtype), bool(np.all(factors == 1))
     sizes, gaps = np.zeros(len(a)), np.zeros(len(a))
+    buffer = np.empty((0, 0), b.dtype)
     for part in row_blocks(left):
         rows = left[part]
         if by_columns:
-            other = np.take(right[part], order, axis=1)
+            buffer = buffer if buffer.shape == rows.shape else np.empty(rows.shape, b.dtype)
+            other = np.take(right[part], order, axis=1, mode="clip", out=buffer)
             gap = np.subtract(rows, other if plain else np.multiply(other, scales, out=other), out=other)
             sizes += np.einsum("ij,ij->j", rows, rows)
             gaps += np.einsum("ij,ij->j", gap, gap)

@@ -104,17 +104,17 @@ def _map_rows(goal: Array, rows: Array) -> Array:
     gram = rows @ rows.transpose(0, 2, 1)
     found = np.empty_like(gram)
     # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
-    conditions = lapack.cond_one(gram)
+    inverse, conditions = lapack.inverses(gram)
     regular = np.asarray(conditions < SINGULAR)
     if regular.any():
         own, wanted = (rows, goal) if regular.all() else (rows[regular], goal[regular])
-        inverse = lapack.inv(gram[regular])
+        inverse = inverse if regular.all() else inverse[regular]
         first = (wanted @ own.transpose(0, 2, 1)) @ inverse
         if conditions[regular].max() > WELL:
             # Least squares by the Gram matrix lost digits: one step of refinement.
             first += (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
         found[regular] = first
-        regular[regular] = lapack.cond_one(first) < SINGULAR
+        regular[regular] = lapack.inverses(first)[1] < SINGULAR
     for g in np.flatnonzero(~regular):
         solution = lapack.lstsq(rows[g].T, goal[g].T).T
         usable = lapack.matrix_rank(solution) == len(solution)

@@ -37,8 +37,5 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
 
 
 def _step(matrix: Array) -> tuple[Array, Array]:
-    from scipy.linalg import solve_triangular  # slow to load, and few commands need it
-
     r = lapack.cholesky(matrix.T @ matrix).T
-    q = solve_triangular(r, matrix.T, trans="T", check_finite=False).T
-    return np.asarray(q), np.asarray(r)
+    return np.asarray(matrix @ lapack.inv(r)), np.asarray(r)
