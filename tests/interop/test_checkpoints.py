@@ -239,6 +239,16 @@ def test_state_comes_back_with_its_names_shapes_and_types(make, dtype):
         assert np.allclose(back[name].astype(float), array.astype(float), rtol=1e-15, atol=0)
 
 
+def test_chosen_blocks_come_back_where_they_were():
+    parts = [llama_state(projections(), f"model.layers.{i}.self_attn.") for i in range(3)]
+    state = {name: array for part in parts for name, array in part.items()}
+    imported = import_state(state, HEADS, blocks=[1], idealised=True)
+    back = export_state(scaled(imported.weights, 2.0), state, blocks=[1])
+    assert all(np.allclose(back[n], (2 if ".1." in n else 1) * state[n], rtol=1e-15) for n in state)
+    with pytest.raises(InputError, match="3 blocks"):
+        export_state(imported.weights, state, blocks=[3])
+
+
 def test_shared_keys_come_back_once():
     state = llama_state(projections(groups=1))
     imported = import_state(state, HEADS, idealised=True)

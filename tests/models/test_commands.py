@@ -100,7 +100,7 @@ def test_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
         ["compare", str(DATA / "llama"), "nowhere"],
         ["compare", str(DATA / "llama"), str(DATA / "llama"), "--level", "odd"],
         ["canonicalize", str(DATA / "llama"), "--out", "{out}", "--gauge", "odd"],
-        ["canonicalize", str(DATA / "whisper"), "--out", "{out}", "--scope", "model"],
+        ["canonicalize", str(DATA / "bert"), "--out", "{out}", "--scope", "model"],
         ["teleport", str(DATA / "llama"), "--out", "{out}", "--parts", "odd"],
         ["teleport", str(DATA / "llama"), "--out", "{out}", "--condition", "0.5"],
         ["teleport", str(DATA / "llama"), "--out", str(DATA / "llama")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from attngeom.errors import InputError
 from attngeom.models import (
@@ -17,6 +18,7 @@ from attngeom.models import (
     express,
     fold,
     inverse,
+    open_model,
     random_symmetry,
     recover,
     teleport,
@@ -25,7 +27,7 @@ from attngeom.models.evaluation import apply_layer
 from attngeom.models.layer import AttentionWeights, distance, parts_of
 from attngeom.models.sampling import PARTS
 from tests.effort import choose, spread
-from tests.models.cases import FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
+from tests.models.cases import DATA, FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
 
 
 def layers(family: str) -> list[tuple]:
@@ -180,7 +182,33 @@ def test_canonical_residual_stream(family: str) -> None:
     assert max(np.abs(two.tensors.raw(n) - one.tensors.raw(n)).max() / sizes[n] for n in one.tensors) < 1e-11
 
 
-@pytest.mark.parametrize("family", ["bert", "whisper", "vit"])
-def test_fixed_residual_streams_are_refused(family: str) -> None:
-    with pytest.raises(InputError):
-        teleport(reference(family), 0, parts=("residual",))
+@pytest.mark.parametrize("family", ["vit", "whisper"])
+def test_streams_behind_front_ends(family: str) -> None:
+    """Patches and classifier follow O(d − 1); audio follows orders, the decoder orders and a sign of its own."""
+    model = reference(family).classifier
+    moved = teleport(model, 2, parts=(*PARTS, "residual")).moved().classifier
+    y = outputs(family, model)
+    assert (
+        relative(y if family == "whisper" else y[0], load_file(DATA / family / "reference.safetensors")["logits"][0])
+        < 1e-6
+    )
+    one, two, again = model, moved, moved
+    for _ in range(2):
+        assert relative(outputs(family, two), y) < 5e-14
+        assert compare(model, two, level="rounding", scope="model").same_function is True
+        one, two, again = (canonicalize(m, scope="model").moved().classifier for m in (one, two, two))
+    pairs = [(one, two), (two, again), (align(model, moved, "model").moved(), model)]
+    for place, other in pairs:
+        for name, tensor in state_of(other).items():
+            assert np.abs(place.tensors.raw(name) - tensor).max() < 1e-11 * max(1.0, np.abs(tensor).max()), name
+    # Logits are the same in a turned stream, the hidden states of a vision model are not.
+    assert compare(reference(family), moved).same_function is (family == "whisper")
+
+
+def test_fixed_residual_streams_are_refused() -> None:
+    vit = reference("vit")
+    pooled = open_model({**state_of(vit), "vit.pooler.dense.weight": np.eye(24)}, vit.config)
+    bare = open_model({n: t for n, t in state_of(vit).items() if not n.startswith("classifier.")}, vit.config)
+    for model in (reference("bert"), pooled, bare):
+        with pytest.raises(InputError, match="residual stream is fixed"):
+            teleport(model, 0, parts=("residual",))

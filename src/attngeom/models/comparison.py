@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,49 +11,39 @@ from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF
-from attngeom.models.residual import has_free_stream, residual_rotation
+from attngeom.models.residual import has_free_stream, residual_turns
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, can_flatten, head_orders, is_tied
-from attngeom.results import Standing, card, draw_entropy
+from attngeom.results import Result, Standing, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelComparison:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelComparison(Result):
     """Whether two models compute the same function, how strongly, and where they differ."""
 
     same_function: bool | None
     level: Literal["exact", "rounding", "config"]
-    reason: str
     unit: float
     error_probability: float | None = None
     layers: tuple[LayerComparison, ...] = ()
     config_differences: dict[str, list[Any]] = field(default_factory=dict)
     symmetry: tuple[Symmetry, ...] = ()
-    seed: int = 0
     entropy: int | None = None
     """What the invariants of an exact comparison were drawn from, in this run: no file can be made to fit them."""
 
     @property
-    def standing(self) -> Standing:
-        if self.same_function is None:
-            return "undecided"
-        return "probabilistic" if self.level == "exact" else "estimate"
+    def is_positive(self) -> bool | None:
+        return self.same_function
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "same_function": self.same_function,
-            "level": self.level,
-            "standing": self.standing,
-            "error_probability": self.error_probability,
-            "unit": self.unit,
+            **self.select("same_function", "level", "standing", "error_probability", "unit"),
             "layers": [layer.to_json() for layer in self.layers],
-            "config_differences": self.config_differences,
-            "reason": self.reason,
-            "seed": self.seed,
+            **self.select("config_differences", "reason", "seed"),
             **({} if self.entropy is None else {"entropy": str(self.entropy)}),
         }
 
@@ -61,14 +51,11 @@ class ModelComparison:
     def verdict(self) -> str:
         return {True: "same function", False: "different functions", None: "undecided"}[self.same_function]
 
-    def _repr_html_(self) -> str:
+    def rows(self) -> Mapping[str, Any]:
         shown = {"verdict": self.verdict, "level": self.level, "error probability": self.error_probability}
         wrong = [f"layer {layer.layer}: {name}" for layer in self.layers for name, _ in layer.wrong]
         rows = {**shown, "wrong tensors": ", ".join(wrong) or None, "seed": self.seed}
-        return card(self.standing, self.reason, {key: value for key, value in rows.items() if value is not None})
-
-    def __repr__(self) -> str:
-        return str(self)
+        return {key: value for key, value in rows.items() if value is not None}
 
     def __str__(self) -> str:
         lines = [f"{self.verdict} ({self.level}, {self.standing}): {self.reason}"]
@@ -102,7 +89,7 @@ def compare(
     if differences:
         names = ", ".join(list(differences)[:3])
         return ModelComparison(
-            same_function=False, level="config", unit=unit, config_differences=listed, seed=seed,
+            same_function=False, standing="estimate", level="config", unit=unit, config_differences=listed, seed=seed,
             reason=f"the configurations describe different functions: {names[:120]}",
         )  # fmt: skip
     if level in ("auto", "exact"):
@@ -139,15 +126,19 @@ def _compare_exactly(
         if not (left.is_generic and right.is_generic):
             same = None
             reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
-        elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one.spec)):
+        elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
             same, reason = None, reason + "; the residual stream may be turned: level rounding decides"
     unknown = _unknown_differences(one, other)
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
     return ModelComparison(
-        same_function=same, level="exact", unit=unit, error_probability=probability, layers=layers,
-        config_differences=listed, reason=reason, seed=seed, entropy=entropy,
+        same_function=same, standing=_standing(same, "probabilistic"), level="exact", unit=unit,
+        error_probability=probability, layers=layers, config_differences=listed, reason=reason, seed=seed, entropy=entropy,
     )  # fmt: skip
+
+
+def _standing(same: bool | None, decided: Standing) -> Standing:
+    return "undecided" if same is None else decided
 
 
 def _same_prints(a: LayerPrint, b: LayerPrint) -> bool | None:
@@ -167,7 +158,9 @@ def _compare_rounded(
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
     heads = head_orders(one, other)
-    turn = residual_rotation(one, other) if scope == "model" else None
+    if scope == "model":
+        one, other = one.classifier, other.classifier
+    turn = residual_turns(one, other) if scope == "model" else None
     loose = is_tied(one.spec) != is_tied(other.spec)
     left, right = ModelView(one, loose=loose), ModelView(other, turn, heads=heads, loose=loose)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
@@ -199,8 +192,8 @@ def _compare_rounded(
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
     return ModelComparison(
-        same_function=same, level="rounding", unit=unit, layers=tuple(layers), config_differences=listed,
-        reason=reason, symmetry=tuple(symmetries), seed=seed,
+        same_function=same, standing=_standing(same, "estimate"), level="rounding", unit=unit, layers=tuple(layers),
+        config_differences=listed, reason=reason, symmetry=tuple(symmetries), seed=seed,
     )  # fmt: skip
 
 
@@ -209,7 +202,7 @@ def _compare_turned(
     progress: Callable[[int, int], None] | None,
 ) -> ModelComparison | None:  # fmt: skip
     """The comparison after a change of the residual stream, if there is one that brings the models together."""
-    if not has_free_stream(one.spec) or is_tied(one.spec) != is_tied(other.spec):
+    if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
         return None
     found = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress)
     if found.same_function is False:

@@ -307,7 +307,7 @@ def forward(model: Model, inputs: Mapping[str, Any]) -> Array:
         return x
     logits = x @ np.asarray(model.head(), dtype=np.float64).T
     if head.bias:
-        logits = logits + model.load(model.places.head_bias, (model.spec.vocabulary,))
+        logits = logits + model.head_bias()
     if head.softcap is not None:
         logits = head.softcap * np.tanh(logits / head.softcap)
     return np.asarray(logits * head.scale)

@@ -8,7 +8,7 @@ collide with probability at most 3/p each. Cost: a few exact products with every
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from attngeom.models.residues import P, apply, dot, integers, random_residues, r
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
 from attngeom.models.views import ModelView, can_flatten, hands_over, is_tied
-from attngeom.results import Standing, card
+from attngeom.results import Result
 
 DEGREE = 3
 """Largest total degree of an invariant in the random residues."""
@@ -39,18 +39,16 @@ class LayerPrint:
     count: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fingerprint:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fingerprint(Result):
     """Digests of all layers, of what lies outside them, and of the whole model."""
 
     layers: tuple[LayerPrint, ...]
     outside: str
     tokens: str
     """Digest of the token table alone: models that agree in it have their residual streams in the same coordinates."""
-    seed: int
     digest: str
     error_probability: float
-    standing: Standing = "probabilistic"
 
     @property
     def is_generic(self) -> bool:
@@ -68,13 +66,9 @@ class Fingerprint:
             "standing": self.standing,
         }
 
-    def _repr_html_(self) -> str:
+    def rows(self) -> Mapping[str, Any]:
         digests = {f"layer {i}": layer.digest[:32] for i, layer in enumerate(self.layers)}
-        rows = {**digests, "outside": self.outside[:32], "model": self.digest[:32], "seed": self.seed}
-        return card(self.standing, f"different functions collide with probability {self.error_probability:.1e}", rows)
-
-    def __repr__(self) -> str:
-        return str(self)
+        return {**digests, "outside": self.outside[:32], "model": self.digest[:32], "seed": self.seed}
 
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
@@ -96,13 +90,16 @@ def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint
     outside, tokens, count = _outside(model, seed)
     total = digest_of([[layer.digest for layer in layers], outside])
     number = count + sum(layer.count for layer in layers)
+    probability = min(1.0, DEGREE * number / P)
     return Fingerprint(
+        standing="probabilistic",
+        reason=f"different functions collide with probability {probability:.1e}",
         layers=tuple(layers),
         outside=outside,
         tokens=tokens,
         seed=seed,
         digest=total,
-        error_probability=min(1.0, DEGREE * number / P),
+        error_probability=probability,
     )
 
 
@@ -240,5 +237,5 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
     found = apply(model.head(), [gain * x % P, integers(final.bias)])
     constants = found[:, 1]
     if head.bias:
-        constants = (constants + integers(model.load(model.places.head_bias, (model.spec.vocabulary,)))) % P
+        constants = (constants + integers(model.head_bias())) % P
     return [[int(a) for a in found[:, 0]], [int(b) for b in constants]]

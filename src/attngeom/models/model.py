@@ -18,7 +18,7 @@ from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
-from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Stack, TransformerBlock, TransformerSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,9 +90,27 @@ class Model:
         assert self.spec.head is not None
         return self.embedding() if self.spec.head.tied else self.load_large(self.places.head, self._table)
 
+    def head_bias(self) -> Array:
+        return self.load(self.places.head_bias, self._table[:1])
+
     @property
     def _table(self) -> tuple[int, int]:
-        return self.spec.vocabulary, self.spec.width
+        """Shape of the output matrix: a model without a vocabulary has as many outputs as its file says."""
+        head = self.tensors.headers.get(self.stored(self.places.head))
+        known = self.spec.vocabulary or head is None or len(head.shape) != 2
+        return self.spec.vocabulary if known else head.shape[0], self.spec.width  # type: ignore[union-attr]
+
+    @property
+    def classifier(self) -> Model:
+        """The model whose function is what its classifier says, not the final hidden states, if it has one."""
+        if self.spec.head is not None or self.spec.vocabulary or self.stored(self.places.head) not in self.tensors:
+            return self
+        spec = replace(self.spec, head=LogitHead(tied=False, bias=bool(self.places.head_bias)))
+        model = replace(self, spec=spec)
+        for name, shape in _outer(model):
+            self.tensors.check(self.stored(name), shape)
+        names = {name: self.stored(name) for name, _ in _outer(model)}
+        return replace(model, names={**self.names, **names})
 
     def final_norm(self, stack: Stack) -> NormWeights | None:
         if stack.final_norm is None:
@@ -190,9 +208,9 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
                 yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
     if spec.head is not None:
         if not spec.head.tied:
-            yield places.head, (spec.vocabulary, d)
+            yield places.head, model._table
         if spec.head.bias:
-            yield places.head_bias, (spec.vocabulary,)
+            yield places.head_bias, model._table[:1]
 
 
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:

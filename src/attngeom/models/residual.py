@@ -4,11 +4,13 @@ R goes into the embedding, the readers and the writers. It must commute with the
 orthogonal R for RMSNorm, one that fixes the direction of 1 for LayerNorm. A head tied to the embedding reads through
 the gain of the final norm, which commutes with orders and signs of coordinates only (signs one by one for RMSNorm, one
 sign for all for LayerNorm); gains of norms on outputs, of the stream or of the embedding leave no more.
-An encoder and a decoder that begin with the same table turn together.
+An encoder and a decoder that begin with the same table turn together; one that begins with a front end turns on its
+own: patches are written by a linear map, which follows any R, audio through a GELU, which follows orders only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -17,77 +19,127 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.model import Model
-from attngeom.models.specification import TransformerSpec
-from attngeom.models.views import ModelView, is_tied
+from attngeom.models.specification import Stack
+from attngeom.models.views import ModelView, Turns, can_flatten, is_tied
 
-Stream = Literal["orthogonal", "orthogonal fixing 1", "signed orders", "orders and a sign"]
+Stream = Literal["orthogonal", "orthogonal fixing 1", "signed orders", "orders and a sign", "orders"]
 
 
-def free_stream(spec: TransformerSpec) -> Stream:
-    """The group of free changes of the residual stream; InputError if the architecture fixes the stream."""
-    places = [part for stack in spec.stacks for block in stack.kinds for part in block.norms]
-    norms = [part.input for part in places] + [stack.final_norm for stack in spec.stacks]
+def free_streams(model: Model) -> dict[str, Stream]:
+    """By stack the group of free changes of its stream; InputError if the architecture fixes one of them."""
+    spec = model.spec
+    own = {stack.name: _free(model, (stack,)) for stack in spec.stacks if not stack.embeds_tokens}
+    rest = tuple(stack for stack in spec.stacks if stack.embeds_tokens)
+    return {stack.name: own[stack.name] if stack.name in own else _free(model, rest) for stack in spec.stacks}
+
+
+def _free(model: Model, stacks: tuple[Stack, ...]) -> Stream:
+    """The group of stacks whose streams turn together."""
+    spec, front = model.spec, not stacks[0].embeds_tokens
+    places = [part for stack in stacks for block in stack.kinds for part in block.norms]
+    norms = [part.input for part in places] + [stack.final_norm for stack in stacks]
     kept = [norm for part in places for norm in (part.output, part.stream)]
-    kept += [stack.embedding_norm for stack in spec.stacks]
+    kept += [stack.embedding_norm for stack in stacks]
     kinds = {norm.kind for norm in (*norms, *kept) if norm is not None}
-    if not all(stack.embeds_tokens for stack in spec.stacks):
-        raise InputError(f"{spec.family} has a stream that does not begin with the token table; no change is known")
     if spec.head is None or len(kinds) != 1:
         raise InputError(f"{spec.family} has no head, no norms or norms of two kinds; the residual stream is fixed")
+    lost = [name for name in model.places.written if front and model.stored(name) not in model.tensors]
+    odd = [name for name in model.unread() if model.places.front == "patches" and ".pooler." in f".{name}"]
+    if lost or odd:
+        raise InputError(f"{(lost or odd)[0][:80]} is {'missing' if lost else 'there'}; its residual stream is fixed")
+    if front and model.places.front == "audio":
+        return "orders"  # a GELU lies between the last convolution and the stream
     if is_tied(spec) or any(norm is not None for norm in kept):
         return "signed orders" if kinds == {"rms"} else "orders and a sign"
     return "orthogonal" if kinds == {"rms"} else "orthogonal fixing 1"
 
 
-def has_free_stream(spec: TransformerSpec) -> bool:
+def has_free_stream(model: Model) -> bool:
     try:
-        free_stream(spec)
+        free_streams(model)
     except InputError:
         return False
     return True
 
 
-def _stream_tables(view: ModelView) -> Array:
-    """Rows that turn with the stream: the embedding, and the head with the final norm folded in, of equal weight."""
-    head = view.head()
-    tables = [view.embedding()] if head is None else [view.embedding(), head.weight]
+def _shared(model: Model, find: Callable[[Stack, Stream], Array]) -> Turns:
+    """One R for each stack, the same for all stacks that begin with the token table."""
+    found: dict[str, Array] = {}
+    tokens: Array | None = None
+    for stack in model.spec.stacks:
+        if stack.embeds_tokens and tokens is not None:
+            found[stack.name] = tokens
+            continue
+        found[stack.name] = find(stack, free_streams(model)[stack.name])
+        tokens = found[stack.name] if stack.embeds_tokens else tokens
+    return found
+
+
+def _stream_tables(model: Model, stack: Stack, group: Stream) -> Array:
+    """Rows that turn with a stream: its tokens, or positions and front end; the head with the final norm folded in."""
+    view = ModelView(model, flat=can_flatten(model.spec) and (group == "orthogonal fixing 1" or group == "orders"))
+    tables = [view.embedding()] if stack.embeds_tokens else []
+    if not stack.embeds_tokens:
+        positions, width = view.positions(stack), model.spec.width
+        tables += [] if positions is None else [positions]
+        axes = model.places.written
+        tables += [np.moveaxis(w, axes[name], -1).reshape(-1, width) for name, w in view.written().items()]
+    head = view.head() if stack.embeds_tokens or stack is model.spec.stack else None
+    tables += [] if head is None else [head.weight]
     return np.concatenate([np.asarray(table, dtype=np.float64) / (np.linalg.norm(table) or 1.0) for table in tables])
 
 
-def residual_rotation(one: Model, other: Model) -> Array:
+def residual_turns(one: Model, other: Model) -> Turns:
     """R with other's tables times Rᵀ nearest to one's: orthogonal Procrustes, or the order and signs of columns."""
-    group = free_stream(one.spec)
-    left, right = (_stream_tables(ModelView(model, flat=group == "orthogonal fixing 1")) for model in (one, other))
-    if group.startswith("orthogonal"):
-        return _polar(left.T @ right, group)
-    scale = np.maximum(np.linalg.norm(left, axis=0)[:, None] * np.linalg.norm(right, axis=0), 1e-300)
-    return _nearest_order(left.T @ right / scale, group)
+
+    def find(stack: Stack, group: Stream) -> Array:
+        twin = next(item for item in other.spec.stacks if item.name == stack.name)
+        left, right = _stream_tables(one, stack, group), _stream_tables(other, twin, group)
+        if group.startswith("orthogonal"):
+            return _polar(left.T @ right, group)
+        scale = np.maximum(np.linalg.norm(left, axis=0)[:, None] * np.linalg.norm(right, axis=0), 1e-300)
+        return _nearest_order(left.T @ right / scale, group)
+
+    return _shared(one, find)
 
 
-def canonical_rotation(model: Model) -> Array:
-    """The turn that makes the Gram matrix of the tables diagonal, or sorts columns by norm; signs by largest entries.
+def canonical_turns(model: Model) -> Turns:
+    """The turns that make the Gram matrix of the tables diagonal, or sort columns by norm; signs by largest entries.
 
     Under LayerNorm the Gram matrix is that of the centred tables in a fixed basis of the complement of 1.
     """
-    group = free_stream(model.spec)
-    table = _stream_tables(ModelView(model, flat=group == "orthogonal fixing 1"))
-    if group.startswith("orthogonal"):
-        basis = np.eye(table.shape[1]) if group == "orthogonal" else _complement_of_ones(table.shape[1])
-        vectors = basis @ lapack.eigh((table @ basis).T @ (table @ basis))[1][:, ::-1]
-        turned = (vectors * _column_signs(table @ vectors)).T
-        return turned if group == "orthogonal" else _ones(table.shape[1]) + basis @ turned
-    order = np.argsort(-np.linalg.norm(table, axis=0), kind="stable")
-    signs = _column_signs(table[:, order])
-    return _ordered(order, signs if group == "signed orders" else np.full(len(order), signs[0]))
+
+    def find(stack: Stack, group: Stream) -> Array:
+        table = _stream_tables(model, stack, group)
+        if group.startswith("orthogonal"):
+            basis = np.eye(table.shape[1]) if group == "orthogonal" else _complement_of_ones(table.shape[1])
+            vectors = basis @ lapack.eigh((table @ basis).T @ (table @ basis))[1][:, ::-1]
+            turned = (vectors * _column_signs(table @ vectors)).T
+            return turned if group == "orthogonal" else _ones(table.shape[1]) + basis @ turned
+        order = np.argsort(-np.linalg.norm(table, axis=0), kind="stable")
+        return _ordered(order, _free_signs(_column_signs(table[:, order]), group))
+
+    return _shared(model, find)
 
 
-def random_rotation(model: Model, rng: np.random.Generator) -> Array:
-    """A random free change of the residual stream."""
-    group, d = free_stream(model.spec), model.spec.width
-    if group.startswith("orthogonal"):
-        return _polar(rng.normal(size=(d, d)), group)
-    signs = rng.choice([-1.0, 1.0], size=d)
-    return _ordered(rng.permutation(d), signs if group == "signed orders" else np.full(d, signs[0]))
+def random_turns(model: Model, rng: np.random.Generator) -> Turns:
+    """Random free changes of the residual streams."""
+    d = model.spec.width
+
+    def find(stack: Stack, group: Stream) -> Array:
+        if group.startswith("orthogonal"):
+            return _polar(rng.normal(size=(d, d)), group)
+        signs = rng.choice([-1.0, 1.0], size=d)
+        return _ordered(rng.permutation(d), _free_signs(signs, group))
+
+    return _shared(model, find)
+
+
+def _free_signs(signs: Array, group: Stream) -> Array:
+    """Signs one by one, the first of them for all, or none."""
+    if group == "signed orders":
+        return signs
+    return np.full(len(signs), signs[0] if group == "orders and a sign" else 1.0)
 
 
 def _column_signs(table: Array) -> Array:
@@ -107,18 +159,17 @@ def _nearest_order(cosines: Array, group: Stream) -> Array:
     """The order and signs with the largest sum of cosines; the identity if the tables are no reordering at all."""
     from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
 
-    if group == "orders and a sign":
-        sign = 1.0 if cosines.max(axis=1).sum() >= (-cosines).max(axis=1).sum() else -1.0
-        cosines = cosines * sign
+    if group != "signed orders":
+        back = group == "orders and a sign" and (-cosines).max(axis=1).sum() > cosines.max(axis=1).sum()
+        cosines = -cosines if back else cosines
         order = cosines.argmax(axis=1)
-        signs = np.full(len(order), sign)
-    else:
-        order = np.abs(cosines).argmax(axis=1)
-        signs = np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0)
+        if len(set(order.tolist())) < len(order):
+            order = linear_sum_assignment(-cosines)[1]
+        return _ordered(order, np.full(len(order), -1.0 if back else 1.0))
+    order = np.abs(cosines).argmax(axis=1)
     if len(set(order.tolist())) < len(order):
-        order = linear_sum_assignment(-(cosines if group == "orders and a sign" else np.abs(cosines)))[1]
-        if group == "signed orders":
-            signs = np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0)
+        order = linear_sum_assignment(-np.abs(cosines))[1]
+    signs = np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0)
     return _ordered(order, signs)
 
 

@@ -20,12 +20,12 @@ from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
 from attngeom.models.readers import map_cross_memory
 from attngeom.models.recovery import recover
-from attngeom.models.residual import canonical_rotation, random_rotation, residual_rotation
+from attngeom.models.residual import canonical_turns, random_turns, residual_turns
 from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
 from attngeom.models.symmetry import act
 from attngeom.models.unfolding import unfold_like
-from attngeom.models.views import ModelView, can_flatten, head_orders, is_tied
+from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,9 @@ def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
             found[model.places.relative[stack.name]] = ordered
     if view.rotation is None:
         return found
-    found |= {model.places.tokens: view.embedding() / model.spec.embedding_scale}
+    found |= view.written()
+    if model.spec.vocabulary:
+        found[model.places.tokens] = view.embedding() / model.spec.embedding_scale
     last, final = model.spec.stack, view.final_norm(model.spec.stack)
     if is_tied(model.spec) and last.final_norm is not None and final is not None:
         found |= write_norm(last.final_norm, model.places.final_norm[last.name], final)
@@ -120,8 +122,7 @@ def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
         table = model.positions(stack)
         if table is not None:
             name = model.places.positions[stack.name]
-            full = model.load(name, (stack.positions, model.spec.width))
-            found[name] = view.write(full, view.flat)
+            found[name] = view.write(model.load_any(name), stack, view.flat)
     return found
 
 
@@ -130,7 +131,7 @@ class Canonical(Rewrite):
     """Every layer folded and in the gauge; with a rotation, in the canonical residual stream as well."""
 
     gauge: Gauge = "balanced"
-    rotation: Array | None = None
+    rotation: Turns | None = None
 
     @property
     def view(self) -> ModelView:
@@ -154,7 +155,9 @@ def canonicalize(model: Model, gauge: Gauge = "balanced", scope: str = "layer") 
     """One representative of the orbit of a model, layer by layer or with the residual stream (``scope`` model)."""
     if scope not in ("layer", "model"):
         raise InputError(f"scope {scope[:40]!r} given; layer or model is required")
-    return Canonical(model, gauge, canonical_rotation(model) if scope == "model" else None)
+    if scope == "layer":
+        return Canonical(model, gauge)
+    return Canonical(model.classifier, gauge, canonical_turns(model.classifier))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,7 @@ class Teleported(Rewrite):
     seed: int = 0
     condition: float = 9.0
     parts: Collection[str] = PARTS
-    rotation: Array | None = None
+    rotation: Turns | None = None
 
     @property
     def scope(self) -> str:
@@ -225,8 +228,10 @@ def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[
     unknown = set(parts) - {*PARTS, "residual"}
     if unknown:
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
-    rotation = random_rotation(model, np.random.default_rng([seed, 2**21])) if "residual" in parts else None
-    return Teleported(model, seed, condition, tuple(parts), rotation)
+    if "residual" not in parts:
+        return Teleported(model, seed, condition, tuple(parts))
+    turns = random_turns(model.classifier, np.random.default_rng([seed, 2**21]))
+    return Teleported(model.classifier, seed, condition, tuple(parts), turns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +239,7 @@ class Aligned(Rewrite):
     """The model moved next to a target: its heads, units, gauges, gains and constants where the target has them."""
 
     target: Model
-    rotation: Array | None = None
+    rotation: Turns | None = None
 
     @property
     def view(self) -> ModelView:
@@ -285,4 +290,6 @@ def align(target: Model, model: Model, scope: str = "layer") -> Aligned:
     if differences or target.spec.family != model.spec.family:
         key = next(iter(differences), "family")
         raise InputError(f"models of different kinds given ({key[:60]} differs); align needs two of the same kind")
-    return Aligned(model, target, residual_rotation(target, model) if scope == "model" else None)
+    if scope == "layer":
+        return Aligned(model, target)
+    return Aligned(model.classifier, target.classifier, residual_turns(target.classifier, model.classifier))

@@ -23,22 +23,29 @@ from attngeom.models.layer import (
 )
 from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
-from attngeom.models.readers import map_attention, map_cross_memory, map_cross_queries, map_mlp
+from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mlp
 from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerSpec
 from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
+
+Turns = Mapping[str, Array]
+"""Name of a stack → R of the change x' = R x of its residual stream."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelView:
-    """Folded layers of a model; ``rotation`` turns the residual stream, ``flat`` drops what is written along 1."""
+    """Folded layers of a model; ``rotation`` turns its streams, ``flat`` drops what is written along 1."""
 
     model: Model
-    rotation: Array | None = None
+    rotation: Turns | None = None
     flat: bool = False
     heads: Mapping[str, Array] = field(default_factory=dict)
     """An order of the heads of all layers of a stack, by its name: a table of relative positions ties them."""
     loose: bool = False
     """Take a tied head as one of its own, for comparison with a model that has one."""
+
+    def turn(self, stack: Stack) -> Array | None:
+        """R of the stream of a stack; None where it stays."""
+        return None if self.rotation is None else self.rotation[stack.name]
 
     @property
     def is_tied(self) -> bool:
@@ -73,33 +80,46 @@ class ModelView:
         folded = act(block, fold(block, stored, memory), self.order_part(layer))
         if self.flat:
             folded = _flatten_writers(folded)
-        return folded if self.rotation is None else rotate_layer(folded, self.rotation)
+        own = self.turn(self.model.place(layer)[0])
+        return folded if own is None else rotate_layer(folded, own, self.turn(self.model.spec.stacks[0]))
 
     def embedding(self) -> Array:
         table, scale = self.model.embedding(), self.model.spec.embedding_scale
         table = table if scale == 1.0 else table * scale
-        return self.write(table, self.is_flat(self.model.spec.stack) and not self.is_tied)
+        stack = self.model.spec.stack
+        return self.write(table, stack, self.is_flat(stack) and not self.is_tied)
 
     def positions(self, stack: Stack) -> Array | None:
         table, added = self.model.positions(stack), self.model.places.added
         if table is not None and added is not None:
             first, rest = (self.model.load_any(name).reshape(-1) for name in added)
             table = np.concatenate([table[:1] + first, table[1:] + rest])
-        return None if table is None else self.write(table, self.is_flat(stack))
+        return None if table is None else self.write(table, stack, self.is_flat(stack))
 
     def others(self) -> dict[str, Array]:
         """Tensors outside the transformer, which are compared entry by entry."""
-        known = {self.model.stored(name) for name in self.model.places.added or ()}
+        known = {*(self.model.places.added or ()), *map(self.model.stored, self.model.places.added or ())}
         names = [name for name, why in self.model.unread().items() if why.startswith("outside") and name not in known]
         found = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
-        if self.model.places.front == "patches" and self.flat:
-            # Patches are written into the stream, where nothing is seen along 1.
-            found |= {n: table - table.mean(axis=0) for n, table in found.items() if n.endswith("projection.weight")}
+        return {**found, **{self.model.stored(n): tensor for n, tensor in self.written().items() if n not in known}}
+
+    def written(self) -> dict[str, Array]:
+        """Tensors of the front end that write into the first stream, by their names in the family's table.
+
+        Patches are written as they are, and nothing of them is seen along 1 where readers are LayerNorms.
+        """
+        places, stack = self.model.places, self.model.spec.stacks[0]
+        flat = self.flat and places.front == "patches"
+        found = {}
+        for name, axis in places.written.items():
+            if self.model.stored(name) in self.model.tensors:
+                tensor = np.moveaxis(self.model.load_any(name), axis, -1)
+                found[name] = np.moveaxis(self.write(tensor, stack, flat), -1, axis)
         return found
 
     def token_types(self, stack: Stack) -> Array | None:
         table = self.model.token_types(stack)
-        return None if table is None else self.write(table, self.is_flat(stack))
+        return None if table is None else self.write(table, stack, self.is_flat(stack))
 
     def is_flat(self, stack: Stack) -> bool:
         """Whether rows of the tables of a stack are not seen along 1."""
@@ -126,20 +146,21 @@ class ModelView:
                 found[f"{stack.name} {part}"] = name, table
         return found
 
-    def write(self, table: Array, flat: bool) -> Array:
-        """Rows that are added to the stream, in the turned stream, without their means if ``flat``."""
+    def write(self, table: Array, stack: Stack, flat: bool) -> Array:
+        """Rows that are added to the stream of a stack, in the turned stream, without their means if ``flat``."""
         if flat:
-            table = table - table.mean(axis=1, keepdims=True)
-        return table if self.rotation is None else table @ self.rotation.T.astype(table.dtype)
+            table = table - table.mean(axis=-1, keepdims=True)
+        turn = self.turn(stack)
+        return table if turn is None else table @ turn.T.astype(table.dtype)
 
     def final_norm(self, stack: Stack) -> NormWeights | None:
         """The final norm of a stack; a tied head leaves only orders and signs, which its gain follows."""
         norm = self.model.final_norm(stack)
-        return norm if norm is None or not self.is_tied else rotate_norm(norm, self.rotation)
+        return norm if norm is None or not self.is_tied else rotate_norm(norm, self.turn(stack))
 
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
         norm = self.model.embedding_norm(stack)
-        return None if norm is None else rotate_norm(norm, self.rotation)
+        return None if norm is None else rotate_norm(norm, self.turn(stack))
 
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
@@ -152,15 +173,12 @@ class ModelView:
             return None
         head = Affine.linear(self.model.head())
         if spec.head.bias:
-            head = Affine(head.weight, self.model.load(self.model.places.head_bias, (spec.vocabulary,)))
+            head = Affine(head.weight, self.model.head_bias())
         final = self.model.final_norm(spec.stack)
         if final is not None and spec.stack.final_norm is not None:
             head = reader_change(spec.stack.final_norm, final)("head", head)
-        return (
-            head
-            if self.rotation is None
-            else Affine(head.weight @ self.rotation.T.astype(head.weight.dtype), head.bias)
-        )
+        turn = self.turn(spec.stack)
+        return head if turn is None else Affine(head.weight @ turn.T.astype(head.weight.dtype), head.bias)
 
 
 def hands_over(spec: TransformerSpec) -> bool:
@@ -205,17 +223,21 @@ def rotate_norm(norm: NormWeights, rotation: Array | None) -> NormWeights:
     return norm if rotation is None else norm.changed(np.abs(rotation) @ norm.gain, rotation @ norm.bias)
 
 
-def rotate_layer(layer: LayerWeights, rotation: Array) -> LayerWeights:
-    """A folded layer in the stream x' = R x: readers W Rᵀ, writers R W; norms that stay allow orders and signs only."""
+def rotate_layer(layer: LayerWeights, rotation: Array, memory: Array | None = None) -> LayerWeights:
+    """A folded layer in the stream x' = R x: readers W Rᵀ, writers R W; norms that stay allow orders and signs only.
 
-    def change(name: str, reader: Affine) -> Affine:
-        return Affine(reader.weight @ rotation.T.astype(reader.weight.real.dtype), reader.bias)
+    ``memory`` is the R of the stream that cross-attention reads.
+    """
 
+    def reading(turn: Array) -> Change:
+        return lambda _, reader: Affine(reader.weight @ turn.T.astype(reader.weight.real.dtype), reader.bias)
+
+    change = reading(rotation)
     attention = map_attention(layer.attention, change)
     layer = layer.with_(attention=_rotate_output(attention, rotation), mlp=map_mlp(layer.mlp, change))
     if layer.cross is not None:
-        # Both stacks begin with the same table, so that their streams turn together.
-        crossed = map_cross_memory(map_cross_queries(layer.cross, change), change)
+        assert memory is not None
+        crossed = map_cross_memory(map_cross_queries(layer.cross, change), reading(memory))
         layer = layer.with_(cross=_rotate_output(crossed, rotation))
     kept = {name: norm for name, norm in layer.norms.items() if not name.endswith(".input")}
     layer = layer.with_(norms={**layer.norms, **{name: rotate_norm(norm, rotation) for name, norm in kept.items()}})

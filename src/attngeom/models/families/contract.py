@@ -28,7 +28,8 @@ class Places:
     entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
     to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
     position table are skipped (OPT: 2). ``ignored`` are prefixes of buffers that are no weights. ``front_shapes`` are
-    those of the weights of a front end; a file may lack them.
+    those of the weights of a front end; a file may lack them. ``written`` names those that write into the stream, each
+    with the axis of its coordinates.
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -47,6 +48,7 @@ class Places:
     base: str = ""
     front: Front = "tokens"
     front_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    written: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ def locate(config: Config) -> Places:
     return Places(
         blocks={"encoder": BlockLayout("vit.encoder.layer.{}.", ATTENTION, mlp, norms)},
         final_norm={"encoder": "vit.layernorm"},
+        head="classifier.weight",
+        head_bias="classifier.bias",
         positions={"encoder": "vit.embeddings.position_embeddings"},
         others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler.", "classifier."),
         added=("vit.embeddings.cls_token", f"{projection}.bias"),
@@ -66,6 +68,7 @@ def locate(config: Config) -> Places:
             f"{projection}.weight": (width, channels, patch, patch),
             f"{projection}.bias": (width,),
         },
+        written={"vit.embeddings.cls_token": -1, f"{projection}.weight": 0, f"{projection}.bias": 0},
     )
 
 

@@ -83,6 +83,7 @@ def locate(config: Config) -> Places:
             "model.encoder.conv2.weight": (width, width, 3),
             "model.encoder.conv2.bias": (width,),
         },
+        written={"model.encoder.conv2.weight": 0, "model.encoder.conv2.bias": 0},
     )
 
 
