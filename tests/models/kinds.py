@@ -132,6 +132,9 @@ def _family_kinds() -> Iterator[Kind]:
     after = Norms(output=RMS)
     block = TransformerBlock(attention=replace(TURNED, qk_norm=olmo), mlp=GATED, attention_norms=after, mlp_norms=after)
     yield Kind(name="olmo2", block=block, width=10)
+    centred = attention(heads=2, groups=1, head_dim=6, rotary=rotary(6), qk_norm=QKNorm(scope="each_head", norm=BARE))
+    block = sequential(centred, GATED, BARE, parallel=True, shared_norm=True, mlp_norms=Norms())
+    yield Kind(name="cohere with qk-norm", block=block, width=8)
 
 
 def _attention_kinds() -> Iterator[Kind]:
@@ -164,6 +167,9 @@ def _attention_kinds() -> Iterator[Kind]:
             head_dim=4, rotary=rotary(2), qk_norm=QKNorm(scope="per_head", norm=RMS), key_bias=True
         ),
         "qk-norm without gains": attention(head_dim=4, rotary=rotary(2), qk_norm=bare),
+        "qk-norm, gains of every head": attention(
+            heads=2, groups=1, head_dim=3, qk_norm=QKNorm(scope="each_head", norm=RMS)
+        ),
         "qk-norm, eps 0": attention(head_dim=4, rotary=rotary(4), qk_norm=exact),
     }
     for name, own in options.items():

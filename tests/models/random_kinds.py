@@ -135,6 +135,8 @@ class KindSampler:
         ):
             scope = "per_head" if self.flip(0.7) or heads * head_dim >= 10 else "all_heads"
             norm = Norm(kind="rms", eps=self.eps(), gain=self.flip(0.85))
+            if scope == "per_head" and self.flip(0.3):
+                scope = "each_head"
             qk_norm = QKNorm(scope=scope, norm=norm)  # type: ignore[arg-type]
         return GroupedAttention(
             heads=heads,

@@ -456,3 +456,17 @@ def test_heads_of_a_stack_with_a_relative_table_share_their_order() -> None:
     assert compare(model, reordered((0, 1), False)).same_function is False
     aligned = align(model, good).moved()
     assert max(np.abs(aligned.tensors.raw(n) - tensor).max() for n, tensor in state.items()) < 1e-11
+
+
+def test_the_last_norm_of_a_post_norm_model_moves_into_its_head() -> None:
+    model = reference("opt_projected")
+    factors = 2.0 ** np.random.default_rng(0).integers(-2, 3, 24)
+    last, out = "model.decoder.layers.1.final_layer_norm.", "model.decoder.project_out.weight"
+    moved = model
+    for name, factor in ((last + "weight", factors), (last + "bias", factors), (out, 1 / factors)):
+        moved = changed(moved, name, lambda w, factor=factor: w * factor)
+    assert compare(model, moved, level="exact").same_function is True
+    assert compare(model, moved, level="rounding").same_function is True
+    for name in (last + "bias", out):
+        assert compare(model, changed(moved, name, lambda w: w * 1.01), level="exact").same_function is False
+        assert compare(model, changed(moved, name, lambda w: w * 1.01), unit=2.0**-53).same_function is False

@@ -133,7 +133,8 @@ def _compare_exactly(
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
     return ModelComparison(
         same_function=same, standing=_standing(same, "probabilistic"), level="exact", unit=unit,
-        error_probability=probability, layers=layers, config_differences=listed, reason=reason, seed=seed, entropy=entropy,
+        error_probability=probability, layers=layers, config_differences=listed, reason=reason, seed=seed,
+        entropy=entropy,
     )  # fmt: skip
 
 

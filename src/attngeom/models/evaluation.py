@@ -137,7 +137,7 @@ def _qk_normalised(turned: Array, plain: Array, spec: GroupedAttention, gain: Ar
     assert spec.qk_norm is not None
     f, t = turned.shape[1:]
     values = np.concatenate([turned.real, turned.imag, plain], axis=1)
-    if spec.qk_norm.scope == "all_heads":
+    if spec.qk_norm.is_joint:
         flat = normalise(values.reshape(-1, t).T, spec.qk_norm.norm).T
         values = flat.reshape(values.shape)
     else:

@@ -74,9 +74,10 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
         sublayers.append(("cross", block.cross, stored.cross, folded.cross))
     for part, spec, before, after in sublayers:
         assert spec is not None
-        table = _head_rows(layer, part, after, unit)
+        centred = spec.qk_norm is not None and spec.qk_norm.is_centred
+        table = _head_rows(layer, part, after, unit, centred)
         rows += table
-        found += _head_findings(layer, part, table, after)
+        found += _head_findings(layer, part, table, after, centred)
         found += _constant_findings(layer, part, spec, before)
         found += _rotary_findings(layer, part, spec, before)
         if layer == 0 and spec.rotary is not None:
@@ -99,12 +100,13 @@ def _real_rows(turned: Array, plain: Array) -> Array:
     return np.concatenate([turned.real, turned.imag, plain], axis=1)
 
 
-def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float) -> list[HeadRow]:
+def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float, centred: bool) -> list[HeadRow]:
     heads, share = weights.heads, weights.heads // weights.groups
     turned = np.repeat(weights.turned_key.weight, weights.groups // weights.turned_groups, axis=0)
     same_input = turned.shape[-1] == weights.key.weight.shape[-1]
     keys = _real_rows(turned, weights.key.weight) if same_input else weights.key.weight
-    key_values = lapack.svdvals(keys)
+    # The rows of a centred head sum to zero.
+    key_values = lapack.svdvals(keys)[:, : keys.shape[1] - centred]
     value_values = lapack.svdvals(weights.value.weight)
     plain = _values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), share)
     pairs = np.sqrt((np.abs(weights.turned_query.weight) ** 2).sum(axis=-1))
@@ -166,9 +168,11 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
     return math.hypot(*gaps) / max(math.hypot(*sizes), 1e-300)
 
 
-def _head_findings(layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights) -> list[Remark]:
+def _head_findings(
+    layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights, centred: bool
+) -> list[Remark]:
     found = []
-    a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1]
+    a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1] - centred
     if weights.key_latent is not None:
         a = weights.key.weight.shape[1]
     v = weights.value.weight.shape[1]
@@ -213,7 +217,8 @@ def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: Att
     if len(set(spec.rotary.frequencies)) < len(spec.rotary.frequencies):
         text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
         found.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
-    if weights.query_gain is not None and weights.key_gain is not None:
+    centred = spec.qk_norm is not None and spec.qk_norm.is_centred
+    if weights.query_gain is not None and weights.key_gain is not None and not centred:
         f = weights.turned_key.weight.shape[1]
         equal = (weights.query_gain[:, :f] == weights.query_gain[:, f : 2 * f]).all(axis=0)
         equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)

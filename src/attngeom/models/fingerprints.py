@@ -16,8 +16,9 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.files import to_json
-from attngeom.models.invariants import LayerEvaluator, Vectors
+from attngeom.models.invariants import LayerEvaluator
 from attngeom.models.model import Model
+from attngeom.models.probes import Vectors
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
@@ -115,6 +116,7 @@ def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
     evaluator = LayerEvaluator(
         model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack),
         flat=can_flatten(model.spec),
+        closes=layer == model.layers - 1 and ModelView(model).closing_norm() is not None,
     )  # fmt: skip
     heads, units, rest = evaluator.heads(), evaluator.units(), evaluator.constants()
     settings = digest_of(block_settings(model.block(layer)))
@@ -140,6 +142,14 @@ def _rows(matrix: Array, vector: Array) -> list[int]:
     return [int(x) for x in apply(matrix, [vector])[:, 0]]
 
 
+def _embedded(model: Model, vector: Array) -> list[int]:
+    """The token table times a vector; tokens that are projected in two steps."""
+    if model.spec.embedding_rank:
+        table, into, _ = model.factors()
+        return _rows(table, apply(into, [vector])[:, 0])
+    return _rows(model.embedding(), vector)
+
+
 def _outside(model: Model, seed: int) -> tuple[str, str, int]:
     """Invariants of embeddings, final norms, head and everything that no symmetry of a layer moves."""
     spec, width = model.spec, model.spec.width
@@ -148,7 +158,7 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
     if spec.vocabulary:
         flat = _is_flat(model, spec.stack) and not is_tied(spec)
         factor = residue(spec.embedding_scale)
-        tables["tokens"] = [value * factor % P for value in _rows(model.embedding(), _probe(width, seed, flat))]
+        tables["tokens"] = [value * factor % P for value in _embedded(model, _probe(width, seed, flat))]
     for stack in spec.stacks:
         x = _probe(width, seed, _is_flat(model, stack))
         for part, table in (("positions", model.positions(stack)), ("types", model.token_types(stack))):
@@ -220,21 +230,28 @@ def _places_of_heads(model: Model, stack: Stack) -> list[int] | None:
     return [known.index(column) for column in columns]
 
 
+def _headed(model: Model, columns: list[Array]) -> Array:
+    """The head times some vectors, in two steps if it is a product."""
+    if model.spec.embedding_rank:
+        table, _, out = model.factors()
+        return apply(table, list(apply(out, columns).T))
+    return apply(model.head(), columns)
+
+
 def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[Any]:
     """The final norm with its reader: the head, the cross-attention (whose layers have it), or nobody."""
-    final = model.final_norm(stack)
-    if final is None or stack.final_norm is None:
+    final, head, norm = model.final_norm(stack), model.spec.head, stack.final_norm
+    closing = ModelView(model).closing_norm()
+    if is_last and closing is not None:
+        norm, final = closing
+    if final is None or norm is None or not is_last:
         return []
-    head = model.spec.head
     gain = (integers(final.stored) + residue(final.offset)) % P
-    if not is_last:
-        return []
     if head is None:
         probe = random_residues(len(gain), f"{seed}/final")
         return [dot(gain, probe), dot(integers(final.bias), probe)]
-    centred = stack.final_norm.kind == "layer"
-    x = random_residues(len(gain), f"{seed}/head", total_zero=centred)
-    found = apply(model.head(), [gain * x % P, integers(final.bias)])
+    x = random_residues(len(gain), f"{seed}/head", total_zero=norm.kind == "layer")
+    found = _headed(model, [gain * x % P, integers(final.bias)])
     constants = found[:, 1]
     if head.bias:
         constants = (constants + integers(model.head_bias())) % P

@@ -32,6 +32,7 @@ from attngeom.models.readers import (
     value_bias_is_constant,
 )
 from attngeom.models.specification import Experts, GroupedAttention, Norm, TransformerBlock
+from attngeom.models.symmetry.normalised import HeadMeans, head_means
 
 INPUTS = ("attention.input", "cross.input", "mlp.input")
 
@@ -82,8 +83,8 @@ def _fold_norm(block: TransformerBlock, layer: LayerWeights, name: str, norm: No
 
 def _fold_attention(spec: GroupedAttention | None, weights: AttentionWeights) -> AttentionWeights:
     assert spec is not None
-    if weights.query_gain is not None and weights.key_gain is not None:
-        weights = _positive_gains(weights)
+    if spec.qk_norm is not None:
+        weights = _without_head_means(weights) if spec.qk_norm.is_centred else _positive_gains(weights)
     if weights.query_latent is not None:
         gain = weights.query_latent.gain
         weights = weights.with_(
@@ -112,6 +113,12 @@ def value_constant(weights: AttentionWeights) -> Array:
     """Σ_h O_h b_v of the biases of the values."""
     biases = np.repeat(weights.value.bias, weights.heads // weights.groups, axis=0)
     return np.asarray(np.einsum("hdv,hv->d", weights.output, biases))
+
+
+def _without_head_means(weights: AttentionWeights) -> AttentionWeights:
+    """Rows of every head of q and k less their mean, which a LayerNorm of the head takes away."""
+    means = [head_means(weights, side) for side in ("query", "key")]
+    return HeadMeans(*(Affine(-mean.weight, -mean.bias) for mean in means)).shift(weights)
 
 
 def _positive_gains(weights: AttentionWeights) -> AttentionWeights:

@@ -28,7 +28,7 @@ from attngeom.models.layer import (
 )
 from attngeom.models.readers import has_bias, has_unit_scale, map_readers
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
-from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn
+from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn, centred_turn
 from attngeom.models.tall import tall_qr
 
 Gauge = Literal["balanced", "rotated", "echelon"]
@@ -80,7 +80,7 @@ def _without_last_column(block: TransformerBlock, layer: LayerWeights) -> LayerW
 def _fix_attention(spec: GroupedAttention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
     weights = _fix_latents(weights)
     if spec.qk_norm is not None:
-        weights = _fix_qk_norm(weights)
+        weights = _fix_qk_norm(weights, spec.qk_norm.is_centred)
     else:
         weights = _fix_turned(weights, gauge)
         weights = _fix_plain(weights, gauge)
@@ -230,8 +230,11 @@ def _sort_heads(weights: AttentionWeights) -> AttentionWeights:
     return GroupedHeadOrder(heads, groups).pick(weights)
 
 
-def _fix_qk_norm(weights: AttentionWeights) -> AttentionWeights:
-    """Equal norms of query and key gains per pair, larger query gain first, pivot of every key row positive."""
+def _fix_qk_norm(weights: AttentionWeights, centred: bool) -> AttentionWeights:
+    """Equal norms of query and key gains per pair, larger query gain first, pivot of every key row positive.
+
+    Under a ``centred`` norm the pivot of all rows of a head is positive, and the larger key gain of every pair.
+    """
     assert weights.query_gain is not None and weights.key_gain is not None
     f, groups = weights.turned_key.weight.shape[1], weights.groups
     query_gain, key_gain = weights.query_gain, weights.key_gain
@@ -244,12 +247,28 @@ def _fix_qk_norm(weights: AttentionWeights) -> AttentionWeights:
     key_sizes = np.concatenate([key_pairs, key_gain[:, 2 * f :] ** 2], axis=1)
     alive = (query_sizes > 0) & (key_sizes > 0)
     scales = (np.where(alive, key_sizes, 1.0) / np.where(alive, query_sizes, 1.0)) ** 0.25
+    if centred:
+        heads = [pivot_signs(_all_rows(weights, side)) for side in ("query", "key")]
+        pairs = key_gain.reshape(rows, -1)[:, : 2 * f].reshape(rows, 2, f)
+        larger = np.abs(pairs).argmax(axis=1)
+        chosen = np.take_along_axis(pairs, larger[:, None], axis=1)[:, 0]
+        # A quarter turn changes the sign of the gain that comes first.
+        chosen = np.where(turns & (larger == 1), -chosen, chosen) * heads[1][:, None]
+        plain = key_gain[:, 2 * f :] * heads[1][:, None]
+        scales = scales * np.where(np.concatenate([chosen, plain], axis=1) < 0, -1.0, 1.0)
+        return centred_turn(scales, turns, *heads).turn(weights)
     turned = weights.turned_key.weight * np.where(turns, 1j, 1.0)[..., None]
     stacked = np.concatenate([turned.real, turned.imag], axis=-1)
     signs = np.concatenate([pivot_signs(stacked), pivot_signs(weights.key.weight)], axis=1)
     signs = np.broadcast_to(signs, (groups, signs.shape[1]))
     part = QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain))
     return part.turn(weights)
+
+
+def _all_rows(weights: AttentionWeights, side: str) -> Array:
+    """All rows of every head of ``query`` or ``key`` as one vector."""
+    turned, plain = getattr(weights, f"turned_{side}").weight, getattr(weights, side).weight
+    return np.concatenate([turned.real, turned.imag, plain], axis=1).reshape(len(turned), -1)
 
 
 def _fix_latents(weights: AttentionWeights) -> AttentionWeights:

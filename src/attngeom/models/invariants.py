@@ -14,87 +14,16 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import (
-    Affine,
     AttentionWeights,
     ExpertsWeights,
-    LatentWeights,
     LayerWeights,
     MLPWeights,
     NormWeights,
 )
+from attngeom.models.probes import Input, LatentInput, Vectors
 from attngeom.models.readers import has_unit_scale, key_bias_is_invisible, switches, value_bias_is_constant
-from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
+from attngeom.models.residues import P, apply, dot, integers, residue
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
-
-
-class Vectors:
-    """Random residue vectors by name and length, the same for every layer and model with the same seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self._known: dict[tuple[str, int, bool], Array] = {}
-
-    def get(self, name: str, length: int, total_zero: bool = False) -> Array:
-        key = (name, length, total_zero)
-        if key not in self._known:
-            self._known[key] = random_residues(length, f"{self.seed}/{name}/{total_zero}", total_zero=total_zero)
-        return self._known[key]
-
-
-class Input:
-    """What readers of a norm see: γ ∘ x for the probes x, and β as the constant."""
-
-    def __init__(self, norm: Norm | None, weights: NormWeights | None, width: int, vectors: Vectors) -> None:
-        self.centred = norm is not None and norm.kind == "layer"
-        self.vectors, self.width = vectors, width
-        self.weights = NormWeights.plain(width) if weights is None else weights
-        self.gain = np.ones(width, dtype=object)
-        self.shift = np.zeros(width, dtype=object)
-        if weights is not None:
-            self.gain = (integers(weights.stored) + residue(weights.offset)) % P
-            self.shift = integers(weights.bias)
-
-    def probe(self, name: str) -> Array:
-        return np.asarray(self.gain * self.vectors.get(name, self.width, self.centred) % P)
-
-    def read(self, reader: Affine, *names: str) -> Array:
-        """(…, out, 1 + number of names): constants first, then the values at the probes, as integers mod p."""
-        columns = [self.shift, *(self.probe(name) for name in names)]
-        weight = reader.weight.reshape(-1, reader.weight.shape[-1])
-        values = apply(weight, columns)
-        values[:, 0] = (values[:, 0] + integers(reader.bias.reshape(-1))) % P
-        return values.reshape(*reader.bias.shape, len(columns))
-
-    def read_turned(self, reader: Affine, *names: str) -> tuple[Array, Array]:
-        """Real and imaginary parts of complex rows."""
-        return (
-            self.read(Affine(reader.weight.real, reader.bias.real), *names),
-            self.read(Affine(reader.weight.imag, reader.bias.imag), *names),
-        )
-
-
-class LatentInput(Input):
-    """What readers of a latent see: gain ∘ down(γ ∘ x, t), t being what the constant of the map is multiplied by.
-
-    A norm follows the map, so that its constant is a column like the others: the composite has no constant.
-    """
-
-    def __init__(self, source: Input, latent: LatentWeights) -> None:
-        self.vectors, self.width = source.vectors, source.width
-        self.source, self.latent = source, latent
-        self.own = integers(latent.gain)
-        self.shift = np.zeros(len(latent.gain), dtype=object)
-
-    def down(self, name: str) -> Array:
-        constant, value = self.source.read(self.latent.down, name).T
-        return np.asarray((value + constant * self.vectors.get(f"{name}, constant", 1)) % P)
-
-    def probe(self, name: str) -> Array:
-        return np.asarray(self.own * self.down(name) % P)
-
-    def gram(self) -> int:
-        """⟨down x, down x'⟩, which orthogonal changes of the latent keep."""
-        return dot(self.down("gram"), self.down("gram'"))
 
 
 class LayerEvaluator:
@@ -109,12 +38,13 @@ class LayerEvaluator:
         memory: tuple[Norm, NormWeights] | None,
         order: Sequence[int] | None,
         flat: bool = False,
+        closes: bool = False,
     ) -> None:
         """``order`` says which place each head has where heads have places (tables of relative positions).
 
-        ``flat``: no reader of the stream sees what is written along 1.
+        ``flat``: no reader of the stream sees what is written along 1. ``closes``: the head takes up the last norm.
         """
-        self.block, self.layer, self.vectors = block, layer, vectors
+        self.block, self.layer, self.vectors, self.closes = block, layer, vectors, closes
         assert block.attention is not None
         self.order = range(block.attention.heads) if block.attention.alibi else order
         self.width = layer.attention.output.shape[1]
@@ -122,7 +52,8 @@ class LayerEvaluator:
         rotary = block.attention.rotary
         # Equal or zero frequencies, and equal gains in a pair, have larger groups than the invariants know.
         self.is_generic = rotary is None or len({0.0, *rotary.frequencies}) == 1 + len(rotary.frequencies)
-        self.is_generic &= not _has_equal_gains(layer.attention)
+        centred = block.attention.qk_norm is not None and block.attention.qk_norm.is_centred
+        self.is_generic &= centred or not _has_equal_gains(layer.attention)
 
     def _input(self, name: str, norm: Norm | None) -> Input:
         return Input(norm, self.layer.norms.get(name), self.width, self.vectors)
@@ -202,6 +133,9 @@ class LayerEvaluator:
         query_re, query_im = query_in.read_turned(weights.turned_query, "y", "y'")
         key_re, key_im = source.read_turned(weights.turned_key, "x", "x'")
         query, key = query_in.read(weights.query, "y", "y'"), key_in.read(weights.key, "x", "x'")
+        if spec.qk_norm is not None and spec.qk_norm.is_centred:
+            query_re, query_im, query = _centred(query_re, query_im, query)
+            key_re, key_im, key = _centred(key_re, key_im, key)
         grams = self._gram_rows(spec, weights, (query_re, query_im, query), (key_re, key_im, key))
         if weights.query_gain is not None and weights.key_gain is not None:
             query_re, query_im, query = _with_gains(weights.query_gain, query_re, query_im, query)
@@ -238,7 +172,7 @@ class LayerEvaluator:
             return [[sum(dot(p[h, :, i], p[h, :, j]) for p in parts) % P for i, j in pairs] for h in range(count)]
 
         query_rows, key_rows = grams(query, heads), grams(key, groups)
-        if spec.qk_norm.scope == "per_head":
+        if not spec.qk_norm.is_joint:
             share = heads // groups
             return [[*query_rows[h], *key_rows[h // share]] for h in range(heads)]
         self._extra = getattr(self, "_extra", []) + [
@@ -325,10 +259,14 @@ class LayerEvaluator:
             last = (last + dot(integers(stream.bias), self.down_probe)) % P
             values.append(dot((integers(stream.stored) + residue(stream.offset)) % P, probe))
             outer = layer.norms["mlp.stream"]
-            values += [
-                dot((integers(outer.stored) + residue(outer.offset)) % P, probe),
-                dot(integers(outer.bias), probe),
-            ]
+            values += (
+                []
+                if self.closes
+                else [
+                    dot((integers(outer.stored) + residue(outer.offset)) % P, probe),
+                    dot(integers(outer.bias), probe),
+                ]
+            )
         for name in ("attention.output", "mlp.output"):
             if name in layer.norms:
                 norm = layer.norms[name]
@@ -379,6 +317,13 @@ def _has_equal_gains(weights: AttentionWeights) -> bool:
     f = weights.turned_key.weight.shape[1]
     pairs = [gain[:, :f] == gain[:, f : 2 * f] for gain in (abs(weights.query_gain), abs(weights.key_gain))]
     return bool(np.any(pairs[0].all(axis=0) & pairs[1].all(axis=0)))
+
+
+def _centred(*parts: Array) -> list[Array]:
+    """Values of the rows of every head less their mean."""
+    total = sum(part.sum(axis=1, keepdims=True) for part in parts)
+    share = pow(sum(part.shape[1] for part in parts), -1, P)
+    return [(part - total * share) % P for part in parts]
 
 
 def _with_gains(gain: Array, *parts: Array) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
-from attngeom.models.specification import LogitHead, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,13 +81,25 @@ class Model:
             raise InputError(f"tensor {stored[:80]} is missing; the front end of the model is required")
         return self.tensors.load(stored, self.tensors.headers[stored].shape)
 
+    def factors(self) -> tuple[Array, Array, Array]:
+        """E, P, P' of projected tokens: vocabulary × e, e × width, e × width."""
+        assert self.places.projections is not None
+        (tokens, shape), (first, one), (second, other) = _factor_shapes(self)
+        return self.load_large(tokens, shape), self.load(first, one).T, self.load(second, other)
+
     def embedding(self) -> Array:
-        """E, vocabulary × width, without the embedding scale."""
+        """E, vocabulary × width, without the embedding scale; the product if tokens are projected."""
+        if self.spec.embedding_rank:
+            table, into, _ = self.factors()
+            return np.asarray(table @ into)
         return self.load_large(self.places.tokens, (self.spec.vocabulary, self.spec.width))
 
     def head(self) -> Array:
         """The output matrix, vocabulary × width."""
         assert self.spec.head is not None
+        if self.spec.embedding_rank:
+            table, _, out = self.factors()
+            return np.asarray(table @ out)
         return self.embedding() if self.spec.head.tied else self.load_large(self.places.head, self._table)
 
     def head_bias(self) -> Array:
@@ -116,6 +128,16 @@ class Model:
         if stack.final_norm is None:
             return None
         return read_norm(stack.final_norm, self.places.final_norm[stack.name], self.spec.width, self.load)
+
+    def stream_norm(self) -> tuple[Norm, NormWeights] | None:
+        """The norm of the stream behind the last block, if that is what leaves the model (post-LN)."""
+        stack = self.spec.stack
+        norm = stack.block(len(stack) - 1).mlp_norms.stream if len(stack) and stack.final_norm is None else None
+        if norm is None:
+            return None
+        layout = self.places.blocks[stack.name]
+        name = layout.prefix.format(len(stack) - 1) + layout.norms["mlp.stream"]
+        return norm, read_norm(norm, name, self.spec.width, self.load)
 
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
         if stack.embedding_norm is None:
@@ -187,9 +209,19 @@ class Model:
         return found
 
 
+def _factor_shapes(model: Model) -> list[tuple[str, tuple[int, int]]]:
+    """Names and stored shapes of the token table and its two projections."""
+    spec, names = model.spec, model.places.projections
+    assert names is not None
+    e, d = spec.embedding_rank, spec.width
+    return [(model.places.tokens, (spec.vocabulary, e)), (names[0], (d, e)), (names[1], (e, d))]
+
+
 def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
     spec, places, d = model.spec, model.places, model.spec.width
-    if spec.vocabulary:
+    if spec.embedding_rank:
+        yield from _factor_shapes(model)
+    elif spec.vocabulary:
         yield places.tokens, (spec.vocabulary, d)
     for stack in spec.stacks:
         if stack.positions:
@@ -207,7 +239,7 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
             if norm is not None:
                 yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
     if spec.head is not None:
-        if not spec.head.tied:
+        if not spec.head.tied and not spec.embedding_rank:
             yield places.head, model._table
         if spec.head.bias:
             yield places.head_bias, model._table[:1]
@@ -255,6 +287,8 @@ def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) ->
     model = Model(spec, places, tensors, config, path, "bare" if bare else "", read=frozenset(keys.read))
     if spec.head is not None and spec.head.tied and _has_own_head(model):
         model = replace(model, spec=replace(spec, head=replace(spec.head, tied=False)))
+    if spec.embedding_rank and _has_own_head(model):
+        raise InputError("a head that is not the projected token table given; tie them, or give a model without one")
     names = {name: model.stored(name) for name in _asked(model, lambda n, s: tensors.check(model.stored(n), s))}
     for name, shape in places.front_shapes.items():
         if model.stored(name) in tensors:
@@ -268,7 +302,7 @@ def _has_own_head(model: Model) -> bool:
     if head not in model.tensors or tokens not in model.tensors:
         return False
     for name in (head, tokens):
-        model.tensors.check(name, model._table)
+        model.tensors.check(name, (model.spec.vocabulary, model.spec.embedding_rank or model.spec.width))
     return not np.array_equal(model.tensors.raw(head), model.tensors.raw(tokens))
 
 

@@ -30,6 +30,7 @@ from attngeom.models.symmetry import (
     Units,
     Which,
     act,
+    centred_turn,
 )
 
 SINGULAR = 1e13
@@ -80,7 +81,8 @@ def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights,
         if not (spec.alibi or (ordered and which == "attention")):
             take(GroupedHeadOrder(*match_heads(goal, getattr(moved, which)), which))
         if spec.qk_norm is not None:
-            take(_qk_norm_part(goal, getattr(moved, which)))
+            find = _centred_part if spec.qk_norm.is_centred else _qk_norm_part
+            take(find(goal, getattr(moved, which)))
         else:
             take(_query_key_part(goal, getattr(moved, which), which))
             condition = max(condition, _condition(symmetry[-1].plain))  # type: ignore[attr-defined]
@@ -189,6 +191,40 @@ def _qk_norm_part(goal: AttentionWeights, weights: AttentionWeights) -> QKNormTu
     bottom = np.concatenate([(have * want)[:, :f] + (have * want)[:, f : 2 * f], (have * want)[:, 2 * f :]], axis=1)
     scales = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 1.0)
     return QKNormTurn(signs, scales, turns, np.ones_like(weights.query_gain), np.ones_like(weights.key_gain))
+
+
+def _centred_part(goal: AttentionWeights, weights: AttentionWeights) -> QKNormTurn:
+    """Pairs whose rows change places, the sign of every head, scales between the gains with their signs."""
+    assert goal.key_gain is not None and weights.key_gain is not None
+    share = weights.heads // weights.groups
+
+    def inner(name: str, swapped: bool) -> Array:
+        """⟨goal, rows⟩ per head and pair, real and imaginary rows having changed places if ``swapped``."""
+        rows: Array = getattr(weights, name).weight
+        rows = 1j * rows.conj() if swapped else rows
+        return np.asarray((getattr(goal, name).weight.conj() * rows).real.sum(axis=-1))
+
+    fits = [
+        np.abs(inner("turned_key", s)) + np.abs(inner("turned_query", s)).reshape(weights.groups, share, -1).sum(axis=1)
+        for s in (False, True)
+    ]
+    turns = np.asarray(fits[1] > fits[0])
+    signs = []
+    for side, count in (("query", share), ("key", 1)):
+        straight, swapped = (inner(f"turned_{side}", s) for s in (False, True))
+        chosen = np.where(np.repeat(turns, count, axis=0), swapped, straight)
+        plain = (getattr(goal, side).weight * getattr(weights, side).weight).sum(axis=(1, 2))
+        signs.append(np.where(chosen.sum(axis=1) + plain < 0, -1.0, 1.0))
+    f, plain_size = turns.shape[1], weights.key.weight.shape[1]
+    still = centred_turn(np.ones((weights.groups, f + plain_size)), turns, *signs)
+    have, want = still.turn(weights).key_gain, goal.key_gain
+    assert have is not None
+
+    def gather(products: Array) -> Array:
+        return np.concatenate([products[:, :f] + products[:, f : 2 * f], products[:, 2 * f :]], axis=1)
+
+    top, bottom = gather(have * have), gather(have * want)
+    return centred_turn(np.where(bottom != 0, top / np.where(bottom != 0, bottom, 1.0), 1.0), turns, *signs)
 
 
 def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Units:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import express
-from attngeom.models.gauges import Gauge, canonical
+from attngeom.models.gauges import Gauge, balance, canonical
 from attngeom.models.layer import Affine, LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
@@ -55,9 +56,28 @@ class Rewrite(ABC):
 
     def outside_tensors(self) -> dict[str, Array]:
         """New tensors outside the layers, by their names in the checkpoint; a copy of a tied embedding stays one."""
-        found = {self.model.stored(name): tensor for name, tensor in self.outside().items()}
+        new = self.outside()
+        if self.model.spec.embedding_rank:
+            new |= self._factored(new.pop(self.model.places.tokens, None), new.pop(self.model.places.head, None))
+        found = {self.model.stored(name): tensor for name, tensor in new.items()}
         head, tokens = (self.model.stored(name) for name in (self.model.places.head, self.model.places.tokens))
         return found | ({head: found[tokens]} if tokens in found and head in self.model.unread() else {})
+
+    def _factored(self, embedding: Array | None, head: Array | None) -> dict[str, Array]:
+        """New projections of the token table for a new embedding and head; the table itself in the gauge."""
+        places, (table, into, out) = self.model.places, self.model.factors()
+        assert places.projections is not None
+        if embedding is not None:
+            into = lapack.lstsq(table, embedding)
+        if head is not None:
+            out = lapack.lstsq(table, head)
+        change = self.token_gauge(table, np.concatenate([into, out], axis=1))
+        into, out = lapack.solve(change, into), lapack.solve(change, out)
+        return {places.tokens: table @ change, places.projections[0]: into.T, places.projections[1]: out}
+
+    def token_gauge(self, table: Array, maps: Array) -> Array:
+        """C of E → E C, where tokens are projected; ``maps`` are both projections, side by side."""
+        return np.eye(table.shape[1])
 
     def state(self) -> dict[str, Array]:
         """All tensors in memory, float64 where they were moved."""
@@ -83,6 +103,11 @@ def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
         plain = NormWeights.plain(spec.width)
         found |= write_norm(encoder.final_norm, places.final_norm[encoder.name], plain.changed(plain.gain, plain.bias))
     head = view.head()
+    if head is not None and spec.head is not None and view.closing_norm() is not None:
+        # The norm lies in the last layer; its bias is 1 if the head has none.
+        bias = {places.head_bias: head.bias} if spec.head.bias else {}
+        constant = 0.0 if spec.head.bias else head.bias[:, None] / spec.width
+        return {**found, **bias, places.head: head.weight + constant}
     if head is None or spec.head is None or spec.stack.final_norm is None:
         return found
     final = model.final_norm(spec.stack)
@@ -149,6 +174,9 @@ class Canonical(Rewrite):
 
     def outside(self) -> dict[str, Array]:
         return {**_turned_tables(self.model, self.view), **_plain_final(self.model, self.view)}
+
+    def token_gauge(self, table: Array, maps: Array) -> Array:
+        return lapack.lstsq(table, balance(table.T, maps)[0].T)
 
 
 def canonicalize(model: Model, gauge: Gauge = "balanced", scope: str = "layer") -> Canonical:
@@ -222,6 +250,9 @@ class Teleported(Rewrite):
             found[places.head] = self.model.head() / scale
         return found
 
+    def token_gauge(self, table: Array, maps: Array) -> Array:
+        return np.asarray(self._sampler(2**20 + 2).invertible(1, table.shape[1])[0])
+
 
 def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[str] = PARTS) -> Teleported:
     """A random point of the orbit of a model; ``parts`` may contain residual where the architecture allows it."""
@@ -256,7 +287,11 @@ class Aligned(Rewrite):
         pattern = near.layer(layer)
         found = recover(block, pattern, self.view.layer(layer), ordered=bool(stack.relative_buckets))
         memory = near.memory() if block.cross is not None else None
-        return unfold_like(block, found.moved, self.target.layer(layer), pattern, memory)
+        stored = self.target.layer(layer)
+        moved = unfold_like(block, found.moved, stored, pattern, memory)
+        if layer == self.model.layers - 1 and near.closing_norm() is not None:
+            moved = moved.with_(norms={**moved.norms, "mlp.stream": stored.norms["mlp.stream"]})
+        return moved
 
     def outside(self) -> dict[str, Array]:
         view, spec, places = self.view, self.model.spec, self.model.places
@@ -264,24 +299,31 @@ class Aligned(Rewrite):
         goal = ModelView(self.target).memory()
         if goal is not None:
             found |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
-        final = self.target.final_norm(spec.stack)
+        last = ModelView(self.target).closing_norm()
+        final, norm = self.target.final_norm(spec.stack), spec.stack.final_norm
+        if last is not None:
+            norm, final = last
         head = view.head()
-        if head is None or final is None or spec.stack.final_norm is None or not np.all(final.gain != 0):
+        if head is None or final is None or norm is None or not np.all(final.gain != 0):
             return found
         assert spec.head is not None
         means = 0.0
-        if spec.stack.final_norm.kind == "layer" and spec.head.bias:
+        if norm.kind == "layer" and spec.head.bias:
             means = (self.target.head() * final.gain).mean(axis=1, keepdims=True)
         weight = (head.weight + means) / final.gain
         bias = head.bias - weight @ final.bias
         total = float((final.bias / final.gain).sum())
         if not spec.head.bias and np.any(bias):
-            if spec.stack.final_norm.kind != "layer" or not total:
+            if norm.kind != "layer" or not total:
                 return found
             # The head has no bias: its rows along 1/gain, which n does not show, read the constant from the norm.
             weight = weight + (bias / total)[:, None] / final.gain
-        found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final)
+        if last is None:
+            found |= write_norm(norm, places.final_norm[spec.stack.name], final)
         return {**found, places.head: weight, **({places.head_bias: bias} if spec.head.bias else {})}
+
+    def token_gauge(self, table: Array, maps: Array) -> Array:
+        return lapack.lstsq(table, self.target.factors()[0])
 
 
 def align(target: Model, model: Model, scope: str = "layer") -> Aligned:

@@ -10,7 +10,7 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import has_bias, has_unit_scale, key_bias_is_invisible, map_readers, value_bias_is_constant
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import (
@@ -19,6 +19,7 @@ from attngeom.models.symmetry import (
     GroupedHeadOrder,
     GroupedQueryKey,
     GroupedValueOutput,
+    HeadMeans,
     LatentTurn,
     MeanShift,
     NormMove,
@@ -29,6 +30,7 @@ from attngeom.models.symmetry import (
     Symmetry,
     Units,
     Which,
+    centred_turn,
 )
 
 PARTS = ("qk", "vo", "heads", "units", "norms", "biases")
@@ -108,7 +110,18 @@ def _query_key_parts(spec: GroupedAttention, weights: AttentionWeights, sampler:
     f, plain, groups = weights.turned_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
     if spec.qk_norm is not None:
         assert weights.query_gain is not None and weights.key_gain is not None
-        shared = 1 if spec.qk_norm.scope == "per_head" else groups
+        shared = 1 if spec.qk_norm.shares_gains else groups
+        if spec.qk_norm.is_centred:
+            scales = sampler.scales(groups, f + plain) * sampler.signs(groups, f + plain)
+            turns = sampler.rng.random((groups, f)) < 0.5
+            moves = [
+                Affine(sampler.shift((count, width)), sampler.shift(count) * bias)
+                for count, width, bias in (
+                    (weights.heads, weights.query.weight.shape[-1], spec.query_bias),
+                    (groups, weights.key.weight.shape[-1], spec.key_bias),
+                )
+            ]
+            return [centred_turn(scales, turns, sampler.signs(weights.heads), sampler.signs(groups)), HeadMeans(*moves)]
         return [
             QKNormTurn(
                 sampler.signs(groups, f + plain),

@@ -22,6 +22,7 @@ from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.symmetry import (
     ConstantShift,
     ExpertOrder,
+    HeadMeans,
     LatentTurn,
     MeanShift,
     NormMove,
@@ -30,6 +31,7 @@ from attngeom.models.symmetry import (
     QKNormTurn,
     StreamShift,
     Which,
+    head_means,
 )
 
 Memory = tuple[Norm, NormWeights]
@@ -140,7 +142,15 @@ class _Replay:
                     attention.key_latent.gain,
                 )
             )
-        if attention.query_gain is not None and attention.key_gain is not None:
+        assert self.block.attention is not None
+        qk_norm = self.block.attention.qk_norm
+        if qk_norm is not None and qk_norm.is_centred:
+            gaps = []
+            for side in ("query", "key"):
+                want, have = head_means(attention, side), head_means(self.pattern.attention, side)
+                gaps.append(Affine(want.weight - have.weight, want.bias - have.bias))
+            self.take(HeadMeans(*gaps))
+        elif attention.query_gain is not None and attention.key_gain is not None:
             f, plain = attention.turned_key.weight.shape[1], attention.key.weight.shape[1]
             rows = 1 if len(attention.key_gain) == 1 else attention.groups
             signs = [np.where(gain < 0, -1.0, 1.0) for gain in (attention.query_gain, attention.key_gain)]

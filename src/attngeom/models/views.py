@@ -78,6 +78,13 @@ class ModelView:
         block = self.model.block(layer)
         memory = self.memory() if block.cross is not None else None
         folded = act(block, fold(block, stored, memory), self.order_part(layer))
+        if layer == self.model.layers - 1 and self.closing_norm() is not None:
+            assert self.model.spec.head is not None
+            norm = folded.norms["mlp.stream"]
+            ones = np.ones_like(norm.bias)
+            # A head without a bias reads its constant from the bias of the norm.
+            plain = norm.changed(ones, 0 * ones if self.model.spec.head.bias else ones)
+            folded = folded.with_(norms={**folded.norms, "mlp.stream": plain})
         if self.flat:
             folded = _flatten_writers(folded)
         own = self.turn(self.model.place(layer)[0])
@@ -162,6 +169,10 @@ class ModelView:
         norm = self.model.embedding_norm(stack)
         return None if norm is None else rotate_norm(norm, self.turn(stack))
 
+    def closing_norm(self) -> tuple[Norm, NormWeights] | None:
+        """The norm of the stream behind the last post-LN block, where a head of its own takes up gain and bias."""
+        return None if self.model.spec.head is None or self.is_tied else self.model.stream_norm()
+
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
         return None if self.is_tied else self.reader()
@@ -177,6 +188,9 @@ class ModelView:
         final = self.model.final_norm(spec.stack)
         if final is not None and spec.stack.final_norm is not None:
             head = reader_change(spec.stack.final_norm, final)("head", head)
+        closing = self.closing_norm()
+        if closing is not None:
+            head = reader_change(*closing)("head", head)
         turn = self.turn(spec.stack)
         return head if turn is None else Affine(head.weight @ turn.T.astype(head.weight.dtype), head.bias)
 

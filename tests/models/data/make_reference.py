@@ -75,6 +75,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**COMMON, "hidden_size": 24, "word_embed_proj_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
          "ffn_dim": 20, "max_position_embeddings": 16},
     ),
+    "opt_projected": (
+        "OPTForCausalLM",
+        {**COMMON, "hidden_size": 24, "word_embed_proj_dim": 10, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "ffn_dim": 20, "max_position_embeddings": 16, "do_layer_norm_before": False},
+    ),
     "gpt_neox": (
         "GPTNeoXForCausalLM",
         {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
@@ -117,6 +122,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "phi3": ("Phi3ForCausalLM", {**LLAMA, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
                                                                "partial_rotary_factor": 0.5}}),
     "cohere": ("CohereForCausalLM", {**LLAMA, "tie_word_embeddings": True, "logit_scale": 0.0625}),
+    "cohere_qk_norm": (
+        "CohereForCausalLM", {**LLAMA, "tie_word_embeddings": True, "logit_scale": 0.0625, "use_qk_norm": True}
+    ),
     "gpt_oss": (
         "GptOssForCausalLM",
         {**LLAMA, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},

@@ -111,14 +111,15 @@ def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tup
     ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
     else the length does not fix each form, and the fiber can be larger (docs/theorems/models.md, section 7).
     """
-    require(qk_norm.norm.kind == "rms", "a QK-norm of kind layer given; the formula is known for rms only")
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
     require(max(turning.values(), default=1) == 1, "a QK-norm with equal rotary frequencies given; not known")
-    shared = qk_norm.scope == "per_head"
+    shared = qk_norm.shares_gains
     spaces = [2] * pairs + [plain]
+    # One linear relation between the rows of a head keeps their squares independent if there are three spaces or more.
+    tied = qk_norm.is_centred and pairs + bool(plain) < 3
     for count, seen in zip((attention.heads, attention.groups), columns, strict=True):
-        free = independent_squares(spaces * (1 if shared else count), seen)
+        free = not tied and independent_squares(spaces * (count if qk_norm.is_joint else 1), seen)
         require(free, f"a QK-norm over {count} heads of {attention.head_dim} rows at width {seen} given; not known")
     if qk_norm.norm.gain:
         owners = 1 if shared else attention.groups
@@ -127,8 +128,12 @@ def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tup
         count = attention.groups * (pairs + plain * (plain - 1) // 2)
         group = f"(U(1)^{pairs} x O({plain}))^{attention.groups}"
     terms = [RedundantPart(part="query_key", count=count, group=group, lemma="L1, L5")]
+    if qk_norm.is_centred:
+        means = attention.heads * columns[0] + attention.groups * columns[1]
+        text = "means of the rows of every head of q, k"
+        terms.append(RedundantPart(part="query_key", count=means, group=text, lemma="L4, inside heads"))
     if qk_norm.norm.eps == 0:
-        scales = attention.heads + attention.groups if shared else 2
+        scales = 2 if qk_norm.is_joint else attention.heads + attention.groups
         terms.append(
             RedundantPart(part="query_key", count=scales, group=f"(R+)^{scales} scales of q and k", lemma="L5, eps = 0")
         )

@@ -185,7 +185,7 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
             *terms,
             RedundantPart(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="L4"),
         ]
-    rows = stream(spec.width, norm).rows(spec.vocabulary, spec.head.bias, True)
+    rows = stream(spec.width, norm).rows(spec.embedding_rank or spec.vocabulary, spec.head.bias, True)
     count = norm.parameters(spec.width)
     return [
         *terms,
@@ -196,7 +196,7 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
 
 def _distribution(spec: TransformerSpec) -> int:
     """Further dimensions lost if only softmax of the logits is seen: a vector added to all rows of the head."""
-    if spec.head is None or spec.head.softcap is not None:
+    if spec.head is None or spec.head.softcap is not None or spec.embedding_rank:
         return 0
     seen = stream(spec.width, last_norm(spec.stack))
     if not spec.head.tied:

@@ -15,6 +15,8 @@ from attngeom.models.specification import GroupedAttention, Norm, Stack, Transfo
 def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """What the whole model loses beyond its layers taken one by one."""
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
+    e = spec.embedding_rank
+    terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="L2"))
     terms += [*_table_terms(spec), _rotation_term(spec), _scale_term(spec)]
     return [term for term in terms if term.count]
 
@@ -94,14 +96,15 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     for index, stack in enumerate(spec.stacks):
         own = {f"positions {index}": stack.positions, f"types {index}": stack.token_types}
         if stack.embeds_tokens and _free_embedding(spec):
-            own["tokens"] = spec.vocabulary
+            own["tokens"] = spec.embedding_rank or spec.vocabulary
         own = {name: size for name, size in own.items() if size}
         rows |= own
         for name in own:
             unseen[name] = unseen.get(name, True) and _input_mean_unseen(stack)
         sums.add(frozenset(own))
     along = sum(size for name, size in rows.items() if unseen[name])
-    moved = len(rows) - len(sums - {frozenset()})
+    # Of projected tokens the mean directions are those of the projection; a vector for all of them has no place.
+    moved = len(rows) - len(sums - {frozenset()}) - bool(spec.embedding_rank)
     each = spec.width - (bool(unseen) and all(unseen.values()))
     return [
         RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),

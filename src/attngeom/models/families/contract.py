@@ -23,6 +23,7 @@ Front = Literal["tokens", "patches", "audio"]
 class Places:
     """Names of all tensors. Mappings are keyed by the name of the stack (``decoder``, ``encoder``).
 
+    ``projections``: matrices between the token table and the stream, and between the stream and the head (OPT).
     ``base``: prefix that some files have and others lack (``bert.``). ``head`` is the output matrix, ``head_bias`` its
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
     entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
@@ -37,6 +38,7 @@ class Places:
     tokens: str = ""
     head: str = ""
     head_bias: str = ""
+    projections: tuple[str, str] | None = None
     positions: Mapping[str, str] = field(default_factory=dict)
     position_offset: int = 0
     token_types: str = ""

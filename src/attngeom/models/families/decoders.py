@@ -19,6 +19,7 @@ from attngeom.models.specification import (
 )
 
 ATTENTION = split_attention("self_attn.{}_proj", "self_attn.o_proj")
+NORMED_ATTENTION = replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
 GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places
-from attngeom.models.families.decoders import ATTENTION, decoder, gated_mlp, grouped_attention, llama_places, rotary
+from attngeom.models.families.decoders import (
+    NORMED_ATTENTION,
+    decoder,
+    gated_mlp,
+    grouped_attention,
+    llama_places,
+    rotary,
+)
 from attngeom.models.specification import Norms, QKNorm, TransformerBlock, TransformerSpec
 
 NORMS = {"attention.output": "post_attention_layernorm", "mlp.output": "post_feedforward_layernorm"}
@@ -29,8 +36,7 @@ def specify(config: Config) -> TransformerSpec:
 
 
 def locate(config: Config) -> Places:
-    attention = replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
-    return llama_places(attention, norms=NORMS)
+    return llama_places(NORMED_ATTENTION, norms=NORMS)
 
 
 FAMILY = ModelFamily(("olmo2",), specify, locate)

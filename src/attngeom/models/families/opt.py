@@ -1,4 +1,4 @@
-"""OPT: ReLU, learned positions that start at row 2, LayerNorm before each sublayer (350m: after)."""
+"""OPT: ReLU, learned positions that start at row 2, LayerNorm before each sublayer (350m: after, tokens projected)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def specify(config: Config) -> TransformerSpec:
     config.refuse("layer_norm_elementwise_affine", True)
     config.refuse("_remove_final_layer_norm", False)
     width = config.integer("hidden_size")
-    config.refuse("word_embed_proj_dim", width)
+    rank = config.integer("word_embed_proj_dim", default=width)
+    if rank != width:
+        config.refuse("tie_word_embeddings", True)
     before = config.flag("do_layer_norm_before", default=True)
     norm = config.layer_norm(default=1e-5)
     norms = Norms(input=norm) if before else Norms(stream=norm)
@@ -33,7 +35,8 @@ def specify(config: Config) -> TransformerSpec:
         width=width,
         stacks=(stack,),
         vocabulary=config.integer("vocab_size"),
-        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
+        head=LogitHead(tied=rank == width and config.flag("tie_word_embeddings", default=True)),
+        embedding_rank=0 if rank == width else rank,
     )
 
 
@@ -46,6 +49,7 @@ def locate(config: Config) -> Places:
         final_norm={"decoder": "model.decoder.final_layer_norm"},
         tokens="model.decoder.embed_tokens.weight",
         head="lm_head.weight",
+        projections=("model.decoder.project_in.weight", "model.decoder.project_out.weight"),
         positions={"decoder": "model.decoder.embed_positions.weight"},
         position_offset=2,
         base="model.",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
-    ATTENTION,
+    NORMED_ATTENTION,
     decoder,
     gated_mlp,
     grouped_attention,
@@ -52,7 +52,7 @@ def locate_qwen2(config: Config) -> Places:
 
 
 def locate_qwen3(config: Config) -> Places:
-    return llama_places(replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm"))
+    return llama_places(NORMED_ATTENTION)
 
 
 QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_qwen2)

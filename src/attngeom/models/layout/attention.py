@@ -9,7 +9,7 @@ from attngeom.exact.arrays import Array
 from attngeom.models.layer import Affine, AttentionWeights, LatentWeights
 from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
 from attngeom.models.layout.tables import AttentionLayout, Load
-from attngeom.models.specification import GroupedAttention
+from attngeom.models.specification import GroupedAttention, QKNorm
 
 Rows = Array | slice
 
@@ -67,10 +67,9 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
     query_gain = key_gain = None
     if spec.qk_norm is not None:
-        shared, offset = spec.qk_norm.scope == "per_head", spec.qk_norm.norm.offset
-        order = np.concatenate(rows)
+        offset, order = spec.qk_norm.norm.offset, np.concatenate(rows)
         gains = [
-            load(f"{name}.weight", (a if shared else count * a,)).reshape(-1, a)[:, order] + offset
+            load(f"{name}.weight", _gain_shape(spec.qk_norm, count, a)).reshape(-1, a)[:, order] + offset
             for name, count in ((layout.query_norm, heads), (layout.key_norm, groups))
         ]
         query_gain, key_gain = gains
@@ -79,6 +78,11 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
         query_gain, key_gain, load(layout.sinks, (heads,)) if spec.sinks else None,
     )  # fmt: skip
+
+
+def _gain_shape(qk_norm: QKNorm, heads: int, a: int) -> tuple[int, ...]:
+    """The stored shape: one vector for all heads, one row for each, or all in one vector."""
+    return {"per_head": (a,), "each_head": (heads, a), "all_heads": (heads * a,)}[qk_norm.scope]
 
 
 def _fused_rows(spec: GroupedAttention, packing: str) -> tuple[Rows, Rows, Rows]:
@@ -111,9 +115,9 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
     tensors |= _store_output(spec, layout, weights)
     if spec.qk_norm is not None and weights.query_gain is not None and weights.key_gain is not None:
         back = np.argsort(np.concatenate(rows))
-        offset = spec.qk_norm.norm.offset
-        tensors[f"{layout.query_norm}.weight"] = weights.query_gain[:, back].reshape(-1) - offset
-        tensors[f"{layout.key_norm}.weight"] = weights.key_gain[:, back].reshape(-1) - offset
+        for name, gain in ((layout.query_norm, weights.query_gain), (layout.key_norm, weights.key_gain)):
+            shape = _gain_shape(spec.qk_norm, *gain.shape)
+            tensors[f"{name}.weight"] = gain[:, back].reshape(shape) - spec.qk_norm.norm.offset
     if weights.sinks is not None:
         tensors[layout.sinks] = weights.sinks
     return tensors

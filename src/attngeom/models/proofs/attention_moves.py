@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader, kernel, without_mean
-from attngeom.models.specification import GroupedAttention, Latent, Norm
+from attngeom.models.specification import GroupedAttention, Latent, Norm, QKNorm
 
 
 def coordinates(attention: GroupedAttention) -> tuple[list[int], dict[float, list[tuple[int, int]]]]:
@@ -64,7 +64,7 @@ class AttentionMoves:
         if attention.latent is not None:
             self._latents(attention.latent)
         if attention.qk_norm is not None:
-            self._qk_norm(attention.qk_norm.norm, attention.qk_norm.scope == "per_head")
+            self._qk_norm(attention.qk_norm)
         else:
             self._scores()
         self._values()
@@ -277,9 +277,17 @@ class AttentionMoves:
                     found.append((self.moves.vector({name: change}), effect))
         return found
 
-    def _qk_norm(self, norm: Norm, shared: bool) -> None:
-        """Scales between the gains, or rotations if there are none; scales of queries and keys if eps = 0."""
-        attention = self.attention
+    def _qk_norm(self, qk_norm: QKNorm) -> None:
+        """Scales between the gains, or rotations if there are none; means of heads; scales of q and k if eps = 0."""
+        attention, norm, shared = self.attention, qk_norm.norm, qk_norm.shares_gains
+        for part in ("query", "query_bias", "key", "key_bias") if qk_norm.is_centred else ():
+            name = self.weight(part)
+            if name in self.point:
+                count, _, *columns = self.point.shapes[name]
+                for head, *column in np.ndindex(count, *columns):
+                    shift = self.moves.zeros(name)
+                    shift[(head, slice(None), *column)] = 1
+                    self.moves.add({name: shift})
         plain, turning = coordinates(attention)
         sets = [[i] for i in plain] + [list(pair) for pairs in turning.values() for pair in pairs]
         if norm.gain:
@@ -298,7 +306,7 @@ class AttentionMoves:
         if norm.eps == 0:
             parts = (("query", attention.heads), ("key", attention.groups))
             for part, count in parts:
-                together = [[head] for head in range(count)] if shared else [list(range(count))]
+                together = [list(range(count))] if qk_norm.is_joint else [[head] for head in range(count)]
                 for some in together:
                     same = {(head, i): [(1, head, i)] for head in some for i in range(attention.head_dim)}
                     self.moves.add(self.rows(part, same))

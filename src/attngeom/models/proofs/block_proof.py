@@ -109,7 +109,7 @@ def _later_roots(block: TransformerBlock) -> int:
         later = (norms.input if index else None, norms.output, norms.stream)
         count += sum(norm is not None for norm in later)
         if isinstance(part, GroupedAttention) and sublayer.is_cross and part.qk_norm is not None:
-            count += part.heads if part.qk_norm.scope == "per_head" else 1
+            count += 1 if part.qk_norm.is_joint else part.heads
     return count
 
 
@@ -117,7 +117,7 @@ def _token_roots(block: TransformerBlock, attention: GroupedAttention | None, cr
     """Number of square roots that a token vector alone determines."""
     count = int(not cross and block.attention_norms.input is not None)
     if attention is not None and attention.qk_norm is not None:
-        count += attention.heads + attention.groups if attention.qk_norm.scope == "per_head" else 2
+        count += 2 if attention.qk_norm.is_joint else attention.heads + attention.groups
     if attention is not None and attention.latent is not None:
         count += (attention.latent.query_norm is not None) + (attention.latent.key_norm is not None)
     return count

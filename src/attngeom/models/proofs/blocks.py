@@ -164,7 +164,7 @@ class BlockFunction:
             return x
         norm, lead = attention.qk_norm.norm, x.value.ndim - 2
         flat = Norm(kind=norm.kind, eps=norm.eps, gain=False)
-        if attention.qk_norm.scope == "per_head":
+        if not attention.qk_norm.is_joint:
             y = self.normalise("", flat, x)
         else:
             shape = x.value.shape

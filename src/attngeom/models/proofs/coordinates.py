@@ -55,7 +55,7 @@ def attention_shapes(name: str, attention: GroupedAttention, width: int) -> dict
             found |= _with_bias(f"{name}.key_turned", (1, turned, width), latent.bias)
         found |= {f"{name}.key": (heads, plain, latent.key_rank), f"{name}.value": (heads, v, latent.key_rank)}
     if attention.qk_norm is not None and attention.qk_norm.norm.gain:
-        shared = attention.qk_norm.scope == "per_head"
+        shared = attention.qk_norm.shares_gains
         found |= {f"{name}.query_gain": (1 if shared else heads, a), f"{name}.key_gain": (1 if shared else groups, a)}
     if attention.sinks:
         found[f"{name}.sinks"] = (heads,)

@@ -50,6 +50,8 @@ def check_model(spec: TransformerSpec) -> None:
         raise SizeError(f"a model with {roots} norms per token given; the proof draws until all roots exist: too many")
     if len(spec.stacks) != 1 or not spec.stack.embeds_tokens or spec.other_parameters:
         raise InputError("a model with two stacks or a front end given; whole models are proved with one token stream")
+    if spec.embedding_rank:
+        raise InputError("a model with projected tokens given; whole models are proved with one table of tokens")
     if spec.stack.relative_buckets or not spec.vocabulary:
         raise InputError("a model with a relative position table or without tokens given; not proved as a whole")
     sharp = any(
@@ -261,7 +263,7 @@ def _roots(block: TransformerBlock) -> list[int]:
         part, norms = sublayer.map, sublayer.norms
         found += [1 for norm in (norms.input, norms.output, norms.stream) if norm is not None]
         if isinstance(part, GroupedAttention) and part.qk_norm is not None:
-            found += [1] * (part.heads + part.groups if part.qk_norm.scope == "per_head" else 2)
+            found += [1] * (2 if part.qk_norm.is_joint else part.heads + part.groups)
         if isinstance(part, GroupedAttention) and part.latent is not None:
             found += [1 for norm in (part.latent.query_norm, part.latent.key_norm) if norm is not None]
     return found

@@ -42,7 +42,7 @@ def shrink(spec: TransformerSpec) -> TransformerSpec:
 def small_width(spec: TransformerSpec) -> int:
     """6, or 10 if one norm covers all heads: its rows have to fit into the width."""
     joint = any(
-        part.map.qk_norm is not None and part.map.qk_norm.scope == "all_heads"
+        part.map.qk_norm is not None and (part.map.qk_norm.is_joint or part.map.qk_norm.is_centred)
         for stack in spec.stacks
         for block in stack.kinds
         for part in sublayers(block)
@@ -77,11 +77,13 @@ def shrink_block(block: TransformerBlock, width: int, small: int) -> Transformer
 
 
 def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> GroupedAttention:
-    rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary)
+    # The mean of a head ties its pairs: three of them are the least for which nothing else is lost.
+    centred = attention.qk_norm is not None and attention.qk_norm.is_centred
+    rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary, 3 if centred else 2)
     plain = min(attention.unrotated, 2)
     shared = min(attention.heads // attention.groups, 2)
     groups = min(attention.groups, 2)
-    if attention.qk_norm is not None and attention.qk_norm.scope == "all_heads" and shared > 1:
+    if attention.qk_norm is not None and attention.qk_norm.is_joint and shared > 1:
         groups = 1
     fill = attention.groups * attention.value_dim >= width
     value_dim = -(-small // groups) if fill else min(attention.value_dim, 2)
@@ -102,11 +104,11 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
     )
 
 
-def _shrink_rotary(rotary: Rotary) -> Rotary:
-    """Two frequencies, one of them twice if there are equal ones, and 0 if it occurs."""
+def _shrink_rotary(rotary: Rotary, count: int) -> Rotary:
+    """``count`` frequencies, one of them twice if there are equal ones, and 0 if it occurs."""
     counts = Counter(rotary.frequencies)
     still = [0.0] if counts.pop(0.0, 0) else []
-    kept = sorted(counts, key=lambda frequency: (-counts[frequency], -frequency))[:2]
+    kept = sorted(counts, key=lambda frequency: (-counts[frequency], -frequency))[:count]
     if kept and counts[kept[0]] > 1:
         kept.insert(0, kept[0])
     frequencies = tuple(kept + still)

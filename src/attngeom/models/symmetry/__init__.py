@@ -7,7 +7,7 @@ acts on `LayerWeights` as they are stored, not only on folded ones. `compose` is
 from __future__ import annotations
 
 from attngeom.models.symmetry.attention import GroupedHeadOrder, GroupedQueryKey, GroupedValueOutput
-from attngeom.models.symmetry.normalised import LatentTurn, QKNormTurn
+from attngeom.models.symmetry.normalised import HeadMeans, LatentTurn, QKNormTurn, centred_turn, head_means
 from attngeom.models.symmetry.norms import ConstantShift, MeanShift, NormMove, OutputSigns, StreamShift
 from attngeom.models.symmetry.part import Part, Symmetry, Which, act, compose, inverse
 from attngeom.models.symmetry.units import ExpertOrder, Units
@@ -18,6 +18,7 @@ __all__ = [
     "GroupedHeadOrder",
     "GroupedQueryKey",
     "GroupedValueOutput",
+    "HeadMeans",
     "LatentTurn",
     "MeanShift",
     "NormMove",
@@ -29,6 +30,8 @@ __all__ = [
     "Units",
     "Which",
     "act",
+    "centred_turn",
     "compose",
+    "head_means",
     "inverse",
 ]

@@ -85,6 +85,56 @@ class _Undo:
         return self.part
 
 
+def centred_turn(scales: Array, turns: Array, query_signs: Array, key_signs: Array) -> QKNormTurn:
+    """Under a centred QK-norm: rows of marked pairs change places, a sign goes with all rows and gains of a head.
+
+    ``scales`` (G, f + a₀) may be negative; ``turns`` (G, f); signs (H) and (G). Signs of single rows would change the
+    mean that the norm takes away, so that the sign of a quarter turn stays with its gain.
+    """
+    plain = scales.shape[1] - turns.shape[1]
+    flips = np.where(np.concatenate([turns, np.zeros((len(turns), turns.shape[1] + plain), bool)], axis=1), -1.0, 1.0)
+    spread = np.repeat(flips, len(query_signs) // len(flips), axis=0)
+    return QKNormTurn(
+        np.ones_like(scales), scales, turns, spread * query_signs[:, None], flips * key_signs[:, None]
+    )  # fmt: skip
+
+
+def head_means(weights: AttentionWeights, side: str) -> Affine:
+    """The mean of the rows of every head of ``query`` or ``key``, batched (heads, ·) and (heads)."""
+    turned: Affine = getattr(weights, f"turned_{side}")
+    plain: Affine = getattr(weights, side)
+    size = 2 * turned.weight.shape[1] + plain.weight.shape[1]
+
+    def mean(pairs: Array, rest: Array) -> Array:
+        return np.asarray(((pairs.real + pairs.imag).sum(axis=1) + rest.sum(axis=1)) / size)
+
+    return Affine(mean(turned.weight, plain.weight), mean(turned.bias, plain.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMeans:
+    """Under a centred QK-norm: one map, ``query`` (H, ·) or ``key`` (G, ·), is added to all rows of a head."""
+
+    query: Affine
+    key: Affine
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(attention=self.shift(layer.attention))
+
+    def shift(self, weights: AttentionWeights) -> AttentionWeights:
+        """The action on one attention."""
+        changes: dict[str, object] = {}
+        for side, move in (("query", self.query), ("key", self.key)):
+            for name, factor in ((f"turned_{side}", 1 + 1j), (side, 1.0)):
+                own: Affine = getattr(weights, name)
+                weight = own.weight + factor * move.weight[:, None]
+                changes[name] = Affine(weight, own.bias + factor * move.bias[:, None])
+        return weights.with_(**changes)
+
+    def inverse(self) -> HeadMeans:
+        return HeadMeans(*(Affine(-move.weight, -move.bias) for move in (self.query, self.key)))
+
+
 @dataclass(frozen=True, eq=False)
 class LatentTurn:
     """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹ (L5), then gains D → D s with readers X → X / s."""

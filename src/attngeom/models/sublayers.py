@@ -1,0 +1,242 @@
+"""What the sublayers of a transformer compute, without their weights: norms, attention, MLPs and experts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from attngeom.models.checked import Checked, require
+
+Layout = Literal["half", "interleaved"]
+NormKind = Literal["rms", "layer"]
+Scope = Literal["per_head", "each_head", "all_heads"]
+Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid", "swiglu_oai"]
+Router = Literal["softmax", "sigmoid"]
+
+MAX_FREQUENCIES = 2**15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm(Checked):
+    """u = gain ∘ n(x) + bias with n(x) = x / √(mean x² + eps) (rms), or the same of x − mean x (layer).
+
+    ``offset`` is added to the stored gain (Gemma stores gain − 1).
+    """
+
+    kind: NormKind
+    eps: float
+    gain: bool = True
+    bias: bool = False
+    offset: float = 0.0
+
+    def check(self) -> None:
+        require(self.eps >= 0, f"norm eps {self.eps} given; eps >= 0 is required")
+        require(self.kind == "layer" or not self.bias, "an RMS norm with a bias given; no family has one, drop it")
+
+    def parameters(self, width: int) -> int:
+        return width * (self.gain + self.bias)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotary(Checked):
+    """Rotation of ``dims`` coordinates of queries and keys: pair f turns by position · frequencies[f].
+
+    ``half`` pairs coordinate f with f + dims/2, ``interleaved`` 2f with 2f + 1. ``amplitude`` multiplies cosine and
+    sine (YaRN). ``frequencies`` are those of short contexts: where they depend on the length of the context (dynamic,
+    longrope), ``lengthening`` holds the numbers that fix those of longer ones, the last length of short ones first.
+    """
+
+    layout: Layout
+    dims: int
+    frequencies: tuple[float, ...]
+    amplitude: float = 1.0
+    lengthening: tuple[float, ...] = ()
+
+    def check(self) -> None:
+        require(self.dims > 0 and self.dims % 2 == 0, f"{self.dims} rotated dimensions given; an even number is needed")
+        count = len(self.frequencies)
+        require(count <= MAX_FREQUENCIES, f"{count} rotary frequencies given; at most {MAX_FREQUENCIES} are read")
+        require(2 * count == self.dims, f"{count} frequencies for {self.dims} rotated dimensions given; half is needed")
+        good = all(isinstance(f, int | float) and math.isfinite(f) and f >= 0 for f in self.frequencies)
+        require(good, "a rotary frequency that is negative or not finite given; finite ones >= 0 are required")
+        require(self.amplitude > 0, f"rotary amplitude {self.amplitude} given; a positive one is required")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent(Checked):
+    """Multi-head latent attention: keys and values from a normalised latent of ``key_rank``, queries of ``query_rank``.
+
+    ``query_rank`` None: queries are read from the residual stream directly. The rotated part of the key is one vector
+    for all heads, read from the stream. Norms are over the latents; None: the latent is not normalised. ``bias``: of
+    the maps from the stream to the latents and to the rotated key.
+    """
+
+    query_rank: int | None
+    key_rank: int
+    query_norm: Norm | None
+    key_norm: Norm | None
+    bias: bool = False
+
+    def check(self) -> None:
+        require(self.key_rank > 0, "key_rank 0 given; a positive rank is required")
+        require(self.query_rank is None or self.query_rank > 0, "query_rank 0 given; a positive rank or null is needed")
+        require(self.query_rank is not None or self.query_norm is None, "a query_norm without query_rank given")
+        normed = self.key_norm is not None and (self.query_rank is None or self.query_norm is not None)
+        require(normed or not self.bias, "a bias of a latent without norm given; a norm or no bias is required")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QKNorm(Checked):
+    """A norm of queries and of keys: of each head with shared gains or gains of its own, or over all heads at once."""
+
+    scope: Scope
+    norm: Norm
+
+    def check(self) -> None:
+        known = self.norm.kind == "rms" or (self.scope == "each_head" and self.norm.gain and not self.norm.bias)
+        require(known, f"a QK-norm of kind layer, {self.scope} given; known with gains of every head and no bias")
+
+    @property
+    def shares_gains(self) -> bool:
+        return self.scope == "per_head"
+
+    @property
+    def is_joint(self) -> bool:
+        return self.scope == "all_heads"
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the mean of the coordinates of a head is taken away (Cohere)."""
+        return self.norm.kind == "layer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedAttention(Checked):
+    """Softmax attention: ``heads`` query heads in ``groups`` groups that share keys and values.
+
+    ``head_dim`` is the width of a query and key (for latent attention: unrotated and rotated part together),
+    ``scale`` multiplies the scores, ``softcap`` c replaces a score s by c·tanh(s/c), ``sinks`` adds one learned logit
+    per head to the denominator, ``alibi`` a fixed slope per head, times the scale if it is "scaled", ``window`` limits
+    the distance (None: no limit).
+    """
+
+    heads: int
+    groups: int
+    head_dim: int
+    value_dim: int
+    scale: float
+    causal: bool
+    rotary: Rotary | None = None
+    alibi: Literal[False, True, "scaled"] = False
+    query_bias: bool = False
+    key_bias: bool = False
+    value_bias: bool = False
+    output_bias: bool = False
+    qk_norm: QKNorm | None = None
+    softcap: float | None = None
+    sinks: bool = False
+    window: int | None = None
+    latent: Latent | None = None
+
+    def check(self) -> None:
+        sizes = (self.heads, self.groups, self.head_dim, self.value_dim)
+        require(min(sizes) > 0, f"heads, groups, head_dim, value_dim {sizes} given; positive numbers are required")
+        even = self.heads % self.groups == 0
+        require(even, f"{self.heads} heads in {self.groups} groups given; groups must divide heads")
+        require(self.rotated <= self.head_dim, f"{self.rotated} rotated of {self.head_dim} head dimensions given")
+        require(self.scale != 0, "attention scale 0 given; a scale that is not zero is required")
+        require(self.softcap is None or self.softcap > 0, f"softcap {self.softcap} given; a positive one is required")
+        if self.latent is not None:
+            biases = self.query_bias or self.key_bias or self.value_bias
+            plain = self.groups == self.heads and self.qk_norm is None and not biases
+            require(plain, "latent attention with grouped heads, a QK-norm or biases of q, k, v given; not known")
+
+    @property
+    def rotated(self) -> int:
+        """r, the number of rotated coordinates of a head."""
+        return 0 if self.rotary is None else self.rotary.dims
+
+    @property
+    def unrotated(self) -> int:
+        """a₀ = head_dim − r."""
+        return self.head_dim - self.rotated
+
+    def parameters(self, width: int, source: int) -> int:
+        """Number of weights; ``source`` is the width of the stream that keys and values read."""
+        heads, groups, a, v = self.heads, self.groups, self.head_dim, self.value_dim
+        output = heads * v * width + width * self.output_bias
+        if self.latent is not None:
+            r_q, r_k = self.latent.query_rank, self.latent.key_rank
+            bias = self.latent.bias
+            query = heads * a * (width if r_q is None else r_q) + (0 if r_q is None else r_q * (width + bias))
+            norms = sum(
+                norm.parameters(rank or 0)
+                for norm, rank in ((self.latent.query_norm, r_q), (self.latent.key_norm, r_k))
+                if norm is not None
+            )
+            return query + (r_k + self.rotated) * (source + bias) + heads * (self.unrotated + v) * r_k + norms + output
+        query = heads * a * (width + self.query_bias)
+        key_value = groups * a * (source + self.key_bias) + groups * v * (source + self.value_bias)
+        gains = 0
+        if self.qk_norm is not None:
+            gains = self.qk_norm.norm.parameters(2 * a if self.qk_norm.shares_gains else (heads + groups) * a)
+        return query + key_value + gains + heads * self.sinks + output
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLP(Checked):
+    """down(φ(gate x) ∘ up x) if ``gated``, else down(φ(up x)), with ``width`` hidden units.
+
+    ``limit`` clamps gate and up as gpt_oss does; ``up_bias`` covers the gate too.
+    """
+
+    width: int
+    activation: Activation
+    gated: bool
+    up_bias: bool = False
+    down_bias: bool = False
+    limit: float | None = None
+
+    def parameters(self, width: int) -> int:
+        rows = self.width * (2 if self.gated else 1)
+        return rows * (width + self.up_bias) + self.width * width + width * self.down_bias
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experts(Checked):
+    """Σ over the ``active`` experts with the largest routed scores, plus a ``shared`` MLP that always runs.
+
+    ``correction`` is a stored bias that takes part in the choice only (DeepSeek-V3); ``expert_groups`` of which
+    ``active_groups`` are kept before the choice; ``normalised`` divides the chosen scores by their sum; ``factor``
+    multiplies them.
+    """
+
+    expert: MLP
+    count: int
+    active: int
+    router: Router
+    router_bias: bool = False
+    correction: bool = False
+    shared: MLP | None = None
+    expert_groups: int = 1
+    active_groups: int = 1
+    normalised: bool = True
+    factor: float = 1.0
+
+    def check(self) -> None:
+        require(0 < self.active <= self.count, f"{self.active} active of {self.count} experts given; not possible")
+        split = self.expert_groups > 0 and self.count % self.expert_groups == 0
+        require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")
+        kept = self.active_groups * self.count // self.expert_groups
+        require(self.active <= kept, f"{self.active} active of {kept} experts in the kept groups given; not possible")
+
+    @property
+    def sums_to_constant(self) -> bool:
+        """Whether the weights of the chosen experts have a constant sum."""
+        return self.normalised or (self.router == "softmax" and self.active == self.count)
+
+    def parameters(self, width: int) -> int:
+        """Trained weights; the ``correction`` is stored but not trained by gradients and not counted."""
+        shared = 0 if self.shared is None else self.shared.parameters(width)
+        return self.count * (self.expert.parameters(width) + width + self.router_bias) + shared
