@@ -81,6 +81,11 @@ ANSWERS = {
     "Laws": (lambda: conserved_quantities(NARROW), "laws --widths 2,2 --attention 1"),
     "LearningCoefficient": (lambda: attngeom.learning_coefficient(read("boundary.json")), "lambda boundary.json"),
     "LearningTable": (lambda: learning_table(NARROW), None),
+    "Fingerprint": (lambda: models.fingerprint(models.open_model("model")), "model fingerprint model"),
+    "ModelComparison": (
+        lambda: models.compare(models.open_model("model"), models.open_model("model-moved")),
+        "model compare model model-moved",
+    ),
     "LowerBound": (lambda: minor_lower_bound(NARROW, 6), None),
     "PointRank": (lambda: rank_at(read("layer.json")), None),
     "Recheck": (_recheck, None),
@@ -92,8 +97,6 @@ ANSWERS = {
     "Verdict": (lambda: attngeom.verify("certificate.json"), "verify certificate.json"),
 }
 MODELS = {
-    "comparison": (lambda model, moved: models.compare(model, moved), "model compare model model-moved"),
-    "fingerprint": (lambda model, moved: models.fingerprint(model), "model fingerprint model"),
     "inspection": (lambda model, moved: inspect_model(model), "model inspect model"),
     "redundancy": (lambda model, moved: models.redundancy(model.spec), None),
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from attngeom.models import Model, open_model
+from attngeom.models import Model, ModelComparison, open_model
 from attngeom.models.evaluation import forward
 from attngeom.models.sampling import Sampler
 
@@ -69,6 +69,19 @@ def changed(model: Model, name: str, change: Callable[[np.ndarray], np.ndarray])
     """The model with one tensor changed."""
     state = state_of(model)
     state[name] = np.ascontiguousarray(change(state[name].copy()))
+    return open_model(state, model.config)
+
+
+def wrong(found: ModelComparison) -> set[str]:
+    return {misfit.part for layer in found.layers for _, misfit in layer.wrong}
+
+
+def scaled(model, **factors: float):
+    state = state_of(model)
+    for name in state:
+        for part, factor in factors.items():
+            if part.replace("__", ".") in name:
+                state[name] = state[name] * factor
     return open_model(state, model.config)
 
 

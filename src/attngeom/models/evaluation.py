@@ -71,7 +71,7 @@ def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
     return np.asarray((weights.down @ hidden).T + weights.down_bias)
 
 
-def _route(scores: Array, spec: Experts, correction: Array | None) -> Array:
+def route(scores: Array, spec: Experts, correction: Array | None) -> Array:
     """Weight of every expert for one token, zero for those that are not chosen."""
     chance = expit(scores) if spec.router == "sigmoid" else np.exp(scores - scores.max())
     if spec.router == "softmax":
@@ -94,7 +94,7 @@ def _route(scores: Array, spec: Experts, correction: Array | None) -> Array:
 
 def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
     scores = weights.router(x.T).T
-    routed = np.stack([_route(row, spec, weights.correction) for row in scores])
+    routed = np.stack([route(row, spec, weights.correction) for row in scores])
     y = sum(routed[:, e : e + 1] * apply_mlp(x, spec.expert, expert) for e, expert in enumerate(weights.experts))
     if spec.shared is not None and weights.shared is not None:
         y = y + apply_mlp(x, spec.shared, weights.shared)

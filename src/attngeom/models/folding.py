@@ -52,10 +52,20 @@ def fold(block: TransformerBlock, layer: LayerWeights, memory: tuple[Norm, NormW
         centred = Affine(router.weight - router.weight.mean(axis=0), router.bias - router.bias.mean())
         layer = layer.with_(mlp=layer.mlp.with_(router=centred))
     if isinstance(layer.mlp, ExpertsWeights) and layer.mlp.correction is not None:
-        # Only differences take part in the choice.
-        layer = layer.with_(mlp=layer.mlp.with_(correction=layer.mlp.correction - layer.mlp.correction.mean()))
+        assert isinstance(block.mlp, Experts)
+        layer = layer.with_(mlp=layer.mlp.with_(correction=_seen_correction(block.mlp, layer.mlp.correction)))
     layer = _fold_outputs(block, layer)
     return _fold_constants(block, _fold_stream(block, layer))
+
+
+def _seen_correction(spec: Experts, correction: Array) -> Array:
+    """The correction of the choice of experts without what the choice does not see."""
+    if spec.correction_seen == "nothing":
+        return np.zeros_like(correction)
+    if spec.correction_seen == "groups":
+        means = correction.reshape(spec.expert_groups, -1).mean(axis=1)
+        correction = np.repeat(means, spec.count // spec.expert_groups)
+    return np.asarray(correction - correction.mean())
 
 
 def input_norms(block: TransformerBlock) -> dict[str, Norm]:

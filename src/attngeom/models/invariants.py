@@ -221,8 +221,14 @@ class LayerEvaluator:
     def _experts(self, spec: Experts, mlp: ExpertsWeights, source: Input) -> list[Any]:
         routes = source.read(mlp.router, "r")
         corrections = None if mlp.correction is None else integers(mlp.correction)
+        if corrections is not None and spec.correction_seen == "groups":
+            sums = corrections.reshape(spec.expert_groups, -1).sum(axis=1)
+            corrections = np.repeat(sums, spec.count // spec.expert_groups)
         if corrections is not None:
-            corrections = (corrections * spec.count - corrections.sum()) % P
+            seen = int(spec.correction_seen != "nothing")
+            corrections = (corrections * spec.count - corrections.sum()) * seen % P
+            # A sigmoid lies between 0 and 1: a larger correction can decide the choice alone.
+            self.is_generic &= mlp.correction is None or bool(np.ptp(mlp.correction) < 1)
         if spec.router == "softmax":
             # A common vector in all rows changes nothing: E times the row minus the sum of the rows is what is seen.
             routes = (routes * spec.count - routes.sum(axis=0)) % P

@@ -232,6 +232,20 @@ class Experts(Checked):
         require(self.active <= kept, f"{self.active} active of {kept} experts in the kept groups given; not possible")
 
     @property
+    def correction_seen(self) -> Literal["differences", "groups", "nothing"]:
+        """What of a correction takes part in the choice: its differences, those of the sums of its groups, or nothing.
+
+        Where every expert of a kept group is active, groups alone are chosen, by the sum of their two best scores
+        (sigmoid): of groups of at most two experts that is the sum of all.
+        """
+        size = self.count // self.expert_groups
+        if self.active < self.active_groups * size:
+            return "differences"
+        if self.active_groups == self.expert_groups:
+            return "nothing"
+        return "groups" if self.router == "sigmoid" and size <= 2 else "differences"
+
+    @property
     def sums_to_constant(self) -> bool:
         """Whether the weights of the chosen experts have a constant sum."""
         return self.normalised or (self.router == "softmax" and self.active == self.count)

@@ -183,8 +183,8 @@ class _Replay:
             self.take(ExpertOrder(np.arange(len(gap)), gap.mean(axis=0), bias))
             wanted = self.stored.mlp.correction
             if wanted is not None and isinstance(self.layer.mlp, ExpertsWeights):
-                assert self.layer.mlp.correction is not None
-                moved = self.layer.mlp.correction + wanted.mean()
+                assert self.layer.mlp.correction is not None and self.pattern.mlp.correction is not None
+                moved = self.layer.mlp.correction + (wanted - self.pattern.mlp.correction)
                 self.layer = self.layer.with_(mlp=self.layer.mlp.with_(correction=moved))
 
     def take_constants(self, which: Which) -> None:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.evaluation import apply_layer, normalise, relative_buckets
-from attngeom.models.specification import Norm
+from attngeom.models.evaluation import apply_layer, normalise, relative_buckets, route
+from attngeom.models.layer import ExpertsWeights
+from attngeom.models.specification import Experts, Norm
 from attngeom.models.views import ModelView
 
 TOKENS = 6
 AGREE = 10.0
 """Outputs that differ by so many units of roundoff, relative to the largest, do not tell two layers apart."""
 FLOOR = 1e-13
+PATHS, BISECTIONS = 64, 40
+"""Pairs of states between which a change of the choice of experts is looked for, and how closely: to 1e-12."""
 GROSS = 0.05
 """Weights that differ by this share differ grossly: rounding is out of the question."""
 
@@ -30,6 +33,34 @@ def output_gap(left: ModelView, right: ModelView, layer: int) -> float:
     ours, theirs = (_written(view, layer, x, memory) for view in (left, right))
     size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
     return float(np.abs(ours - theirs).max()) / size
+
+
+def chooses_otherwise(spec: Experts, one: ExpertsWeights, other: ExpertsWeights, centred: bool) -> bool:
+    """Whether a state is found for which two routers choose different experts.
+
+    Between two states for which the first router chooses differently there is one at which its choice changes; the
+    second has to change its choice at the same place.
+    """
+    rng = np.random.default_rng(0)
+
+    def state(point: Array) -> Array:
+        point = point - point.mean() if centred else point
+        return np.asarray(point * np.sqrt(len(point)) / np.linalg.norm(point))
+
+    def chosen(mlp: ExpertsWeights, point: Array) -> Array:
+        return np.asarray(route(mlp.router(state(point)[:, None])[:, 0], spec, mlp.correction) != 0)
+
+    for _ in range(PATHS):
+        low, high = rng.normal(size=(2, one.router.weight.shape[1]))
+        first = chosen(one, low)
+        if np.array_equal(chosen(one, high), first):
+            continue
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.array_equal(chosen(one, middle), first) else (low, middle)
+        if any(not np.array_equal(chosen(one, point), chosen(other, point)) for point in (low, high)):
+            return True
+    return False
 
 
 def _written(view: ModelView, layer: int, x: Array, memory: Array) -> Array:
