@@ -168,11 +168,13 @@ def test_residual_rotation(family: str) -> None:
         assert np.abs(aligned.tensors.raw(name) - tensor).max() < 1e-11 * max(1.0, np.abs(tensor).max()), name
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2", "gpt_neox", "gptj", "gpt2", "cohere", "t5", "opt"])
+@pytest.mark.parametrize(
+    "family", ["llama", "qwen2", "gpt_neox", "gptj", "gpt2", "cohere", "t5", "opt", "opt_projected"]
+)
 def test_canonical_residual_stream(family: str) -> None:
     """O(d), O(d − 1) under LayerNorm, signed orders for tied heads, orders and a sign for both."""
     model = reference(family)
-    moved = teleport(model, 2, parts=(*PARTS, "residual")).moved()
+    moved = teleport(model, 1 if family == "opt_projected" else 2, parts=(*PARTS, "residual")).moved()
     assert relative(moved.embedding(), model.embedding()) > 0.1
     assert relative(outputs(family, moved), expected(family)) < 5e-14
     assert compare(model, moved, level="rounding", scope="model").same_function is True

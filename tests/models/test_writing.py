@@ -32,6 +32,14 @@ def test_written_folders_compute_the_same(family: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["moved"]
 
 
+@pytest.mark.parametrize("family", ["vit", "whisper"])
+def test_turned_front_ends_are_written(family: str, tmp_path: Path) -> None:
+    model = reference(family)
+    done = write_model(teleport(model, 3, parts=("residual",)), tmp_path / "turned")
+    assert done.check.same_function is True
+    assert compare(model, open_model(tmp_path / "turned"), scope="model").same_function is True
+
+
 def test_kept_types_and_copied_files(tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(DATA / "llama", source)

@@ -83,6 +83,8 @@ def compare(
     if tolerance is not None and not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} given; a number between 0 and 1 is required")
     unit = max(ROUNDOFF[one.dtype], ROUNDOFF[other.dtype]) if unit is None else unit
+    if scope == "model":
+        one, other = one.classifier, other.classifier
     differences = settings_differences(one.spec, other.spec)
     stored = storage_differences(one.config, other.config)
     listed = {**differences, **{key: pair for key, pair in stored.items() if key not in differences}}
@@ -159,8 +161,6 @@ def _compare_rounded(
     seed: int, progress: Callable[[int, int], None] | None,
 ) -> ModelComparison:  # fmt: skip
     heads = head_orders(one, other)
-    if scope == "model":
-        one, other = one.classifier, other.classifier
     turn = residual_turns(one, other) if scope == "model" else None
     loose = is_tied(one.spec) != is_tied(other.spec)
     left, right = ModelView(one, loose=loose), ModelView(other, turn, heads=heads, loose=loose)

@@ -78,6 +78,11 @@ class ModelView:
         block = self.model.block(layer)
         memory = self.memory() if block.cross is not None else None
         folded = act(block, fold(block, stored, memory), self.order_part(layer))
+        if self.flat:
+            folded = _flatten_writers(folded)
+        own = self.turn(self.model.place(layer)[0])
+        if own is not None:
+            folded = rotate_layer(folded, own, self.turn(self.model.spec.stacks[0]))
         if layer == self.model.layers - 1 and self.closing_norm() is not None:
             assert self.model.spec.head is not None
             norm = folded.norms["mlp.stream"]
@@ -85,10 +90,7 @@ class ModelView:
             # A head without a bias reads its constant from the bias of the norm.
             plain = norm.changed(ones, 0 * ones if self.model.spec.head.bias else ones)
             folded = folded.with_(norms={**folded.norms, "mlp.stream": plain})
-        if self.flat:
-            folded = _flatten_writers(folded)
-        own = self.turn(self.model.place(layer)[0])
-        return folded if own is None else rotate_layer(folded, own, self.turn(self.model.spec.stacks[0]))
+        return folded
 
     def embedding(self) -> Array:
         table, scale = self.model.embedding(), self.model.spec.embedding_scale
