@@ -391,6 +391,15 @@ def test_a_state_that_is_not_a_list_of_modules_is_refused(tmp_path, state_of_a_c
         sealed({**record, "results": [[1, [[2], [0, 1]], 1, 1, 0, True, True, [], []]]}, tmp_path)
 
 
+def test_weight_spaces_are_not_taken_for_modules(tmp_path, no_theorem):
+    """Weights of full length are highest weights too: (6, 3, 1; 3, 2) for d = 3 with two targets."""
+    state = tmp_path / "weights.json"
+    for _ in range(2):
+        run = Run(Variety(3, 2, targets=2), 5, "weights", state=state)
+        run.degrees()
+        assert check_complete(3, 2, 2, run=run).is_checked
+
+
 def test_what_a_state_leaves_unproven_is_computed_again(tmp_path, state_of_a_check, no_theorem):
     record = json.loads(state_of_a_check)
     for result in record["results"][::2]:

@@ -47,8 +47,8 @@ def check_complete(
     """Theorem 6 with a finite check beside it, of every module that could hold a generator of degree 5 or more.
 
     The modules have at most min(a, d, targets) rows in μ and two more in λ, so the cost depends on the attention width,
-    however large d is. Results of ``run`` are used, and new ones are kept there; ``workers`` are processes.
-    ArithmeticError if a module holds a generator, which would contradict the theorem.
+    however large d is. Results of ``run``, if it is by highest weights, are used, and new ones are kept there;
+    ``workers`` are processes. ArithmeticError if a module holds a generator, which would contradict the theorem.
 
     >>> found = check_complete(100, 2)
     >>> found.is_checked, found.degree, found.check.bound
@@ -56,7 +56,8 @@ def check_complete(
     """
     targets = d if targets is None else targets
     rank, rows = effective_rank(d, a, targets), check_reach(d, a, targets)
-    keeper = run or Run(Variety(d, a, targets=targets), 1, seed=seed)
+    # Weight spaces are not modules: a run over them keeps its own results.
+    keeper = run if run is not None and run.method == "highest" else Run(Variety(d, a, targets=targets), 1, seed=seed)
     limits = limits or Limits()
     start = _cpu_seconds()
     listed: dict[int, list[Weight]] = {}

@@ -79,8 +79,12 @@ def implicitize(
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
     if complete:
         sizes = (variety.d, variety.a, variety.num_targets)
-        checked = check_complete(*sizes, limits=limits, progress=progress, run=run, workers=workers) if check else None
-        summary = replace(summary, completeness=checked or complete_by_theorem(*sizes))
+        found = (
+            check_complete(*sizes, seed=seed, limits=limits, progress=progress, run=run, workers=workers)
+            if check
+            else complete_by_theorem(*sizes)
+        )
+        summary = replace(summary, completeness=found)
     standing = _standing(summary)
     return replace(summary, standing=standing, reason=_reason(summary, standing))
 
