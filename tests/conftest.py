@@ -24,10 +24,11 @@ settings.load_profile("attngeom")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What collection makes lives until the end: the garbage collector need not look at it, now or in any test."""
+    """What collection makes lives until the end: the garbage collector need not look at it, and rarely at the rest."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(10_000, 20, 20)

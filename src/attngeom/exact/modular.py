@@ -46,7 +46,7 @@ class Echelon:
     @property
     def free(self) -> Array:
         """The columns without a pivot."""
-        return np.setdiff1d(np.arange(self.matrix.shape[1]), self.pivots)
+        return np.delete(np.arange(self.matrix.shape[1]), self.pivots)
 
 
 def choose_method(rows: int, columns: int, p: int) -> Method:
