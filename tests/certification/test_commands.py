@@ -121,3 +121,16 @@ def test_t1_and_outside_terms_pass_through_files(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(record))
     assert run(["certify", str(path)]) == 1
+
+
+@pytest.mark.parametrize(("d", "rows"), [(251, 1), (60, 2)])
+def test_short_files_of_many_variables_are_bounded(
+    d: int, rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One token: d^3 numbers, or 2d·C(d+3, 4) for two rows, from a file of some hundred bytes."""
+    terms = [{"output": [n, 0], "monomial": [[n, 0], [1, 0], [2, 0]], "value": "1"} for n in range(rows)]
+    path = tmp_path / "c.json"
+    record = {"format": "attngeom/coefficients", "version": 1, "d": d, "d_out": rows, "t": 1, "terms": terms}
+    path.write_text(json.dumps(record))
+    assert run(["certify", str(path)]) == 2
+    assert "are needed; at most" in capsys.readouterr().err

@@ -121,19 +121,18 @@ def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Viol
 def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violation:
     """Two combinations of rows without a common quadratic factor: the quartics z_k F, z_k G are independent."""
     d, d_out = coefficients.d, coefficients.d_out
-    tensors = cubic_tensors(coefficients)
     words = list(combinations_with_replacement(range(d), 4))
     for attempt in range(TRIES):
         if attempt < d_out * d_out:
             n, s = divmod(attempt, d_out)
+            if n == s:
+                continue
             mix = np.array([[int(i == n) for i in range(d_out)], [int(i == s) for i in range(d_out)]])
         else:
             mix = rng.integers(-2 - attempt, 3 + attempt, (2, d_out))
-        flat = QQ.matmul(QQ.convert(mix), tensors.reshape(d_out, -1)).reshape(2, d, d, d)
-        quartics = quartic_multiples(flat)
-        columns = echelon_mod_p(residues(quartics), BIG_PRIME).columns
+        quartics, columns = quartic_multiples(QQ.matmul(QQ.convert(mix), coefficients.single[:, 0]))
         if len(columns) == 2 * d:
-            value = QQ.to_flint(quartics[:, list(columns)]).det()
+            value = QQ.to_flint(quartics).det()
             monomials = [list(words[c]) for c in columns]
             data = {"combinations": mix.tolist(), "monomials": monomials}
             label = f"combinations={mix.tolist()} monomials={monomials}"

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import comb
 from typing import Any
 
 import numpy as np
 from flint import fmpq, fmpq_poly, nmod_mat
 
+from attngeom.errors import SizeError
 from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber, Domain
 from attngeom.exact.modular import echelon_mod_p
-from attngeom.exact.multisets import triple_index, triple_orbits
+from attngeom.exact.multisets import triple_orbits, triple_places, triples
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 
 TRIES = 200
+MAX_ENTRIES = 20_000_000
+"""Numbers in a table; the tensors of d^3 entries are a tenth of that at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +38,11 @@ class Splitting:
 
 def cubic_tensors(coefficients: Coefficients) -> Array:
     """The symmetric tensors y of shape (d_out, d, d, d)."""
-    d = coefficients.d
+    d, entries = coefficients.d, coefficients.d_out * coefficients.d**3
+    if entries > MAX_ENTRIES // 10:
+        raise SizeError(f"one token, d = {d}: tensors of {entries:,} entries are needed; at most {MAX_ENTRIES // 10:,}")
     scaled = coefficients.single[:, 0] / triple_orbits(d)
-    places = np.array([[[triple_index((k, l, m), d) for m in range(d)] for l in range(d)] for k in range(d)])
+    places = triple_places(*np.sort(np.indices((d, d, d)), axis=0), d)
     return scaled[:, places]
 
 
@@ -147,28 +153,38 @@ def _relation(F: Array, G: Array) -> Array | None:
     that division checks.
     """
     d = F.shape[0]
-    quartics = quartic_multiples(np.stack([F, G]))
-    columns = list(echelon_mod_p(residues(quartics), BIG_PRIME).columns)
+    cubics = np.stack([F, G])[:, *np.array(triples(d)).T] * triple_orbits(d)
+    quartics, columns = quartic_multiples(cubics)
     if len(columns) == 2 * d:
         return None
-    relations = QQ.nullspace(quartics[:, columns].T)
+    relations = QQ.nullspace(quartics.T)
     return -relations[0, d:]
 
 
-def quartic_multiples(tensors: Array) -> Array:
-    """The coefficients of z_k F_n, row (n, k), at the quartic monomials in lexicographic order."""
-    number, d = tensors.shape[:2]
-    words = list(combinations_with_replacement(range(d), 4))
-    orbits = triple_orbits(d)
-    out = QQ.zeros((number * d, len(words)))
-    for column, W in enumerate(words):
-        for k in set(W):
-            rest = list(W)
-            rest.remove(k)
-            factor = int(orbits[triple_index((rest[0], rest[1], rest[2]), d)])
-            for n in range(number):
-                out[n * d + k, column] = tensors[n][tuple(rest)] * factor
-    return out
+def quartic_multiples(cubics: Array) -> tuple[Array, list[int]]:
+    """The coefficients of z_k F_n, row (n, k), at quartic monomials that give the rank mod p, and their places.
+
+    A row of ``cubics`` is a cubic F_n by the coefficients of its monomials; monomials are in lexicographic order.
+    """
+    number = len(cubics)
+    d = next(d for d in range(1, cubics.shape[1] + 1) if comb(d + 2, 3) == cubics.shape[1])
+    words = comb(d + 3, 4)
+    if number * d * words > MAX_ENTRIES:
+        size = f"{number * d * words:,}"
+        raise SizeError(f"one token, d = {d}: quartics of {size} coefficients are needed; at most {MAX_ENTRIES:,}")
+    base = d ** np.arange(4)[::-1]
+    quartics = np.array(list(combinations_with_replacement(range(d), 4))) @ base
+    multiples = np.array([np.sort(np.insert(triples(d), 0, k, axis=1)) @ base for k in range(d)])
+    places = np.searchsorted(quartics, multiples)
+
+    def table(values: Array, zeros: Array) -> Array:
+        for n, k in np.ndindex(number, d):
+            zeros[n * d + k, places[k]] = values[n]
+        return zeros
+
+    modular = table(residues(cubics), np.zeros((number * d, words), dtype=np.int64))
+    columns = list(echelon_mod_p(modular, BIG_PRIME).columns)
+    return table(cubics, QQ.zeros((number * d, words)))[:, columns], columns
 
 
 def _divide_by_quadric(tensor: Array, B: Array) -> Array | None:
