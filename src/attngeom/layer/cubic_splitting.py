@@ -42,8 +42,8 @@ def cubic_tensors(coefficients: Coefficients) -> Array:
     if entries > MAX_ENTRIES // 10:
         raise SizeError(f"one token, d = {d}: tensors of {entries:,} entries are needed; at most {MAX_ENTRIES // 10:,}")
     scaled = coefficients.single[:, 0] / triple_orbits(d)
-    places = triple_places(*np.sort(np.indices((d, d, d)), axis=0), d)
-    return scaled[:, places]
+    k, l, m = np.sort(np.indices((d, d, d)), axis=0)
+    return scaled[:, triple_places(k, l, m, d)]
 
 
 def contract(tensor: Array, *vectors: Array) -> Any:
