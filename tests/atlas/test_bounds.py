@@ -12,6 +12,7 @@ ABSURD = {
     "layers": "[[dimension]]\nlayers=[1,2,3,4,5,6]\nwidths={from=1,to=50}\nattention='all'",
     "many layers": "[[dimension]]\nlayers={from=1,to=100000}\nwidths={from=1,to=100}",
     "range": "[[dimension]]\nwidths={from=1,to=1000000000000000}",
+    "one size": "[[dimension]]\nwidths=[1,99999999999999999999999999]\ntokens=2",
     "degree": "[[ideal]]\nd=60\ndegrees=[20]",
     "huge degree": "[[ideal]]\nd=2\ndegrees=[100000]",
     "width": "[[ideal]]\nd=1000000000\ndegrees=[1]",
@@ -66,3 +67,10 @@ def test_dry_run_of_an_absurd_sweep(tmp_path, capfd):
     assert run(["atlas", "run", str(path), "--dry-run"]) == 2
     assert capfd.readouterr().err.count("\n") == 1
     assert issubclass(SizeError, AttnGeomError)
+
+
+def test_plans_of_huge_tasks_are_printed(tmp_path, capsys):
+    path = tmp_path / "sweep.toml"
+    path.write_text("[[dimension]]\nwidths=900000\nattention=999999999\ntokens=1000000\nkinds='softmax'")
+    assert run(["atlas", "run", str(path), "--dry-run", "--store", str(tmp_path / "none.db")]) == 0
+    assert "years" in capsys.readouterr().out

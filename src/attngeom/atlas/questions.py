@@ -26,6 +26,8 @@ BUILT_IN = {
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"
 MAX_VALUES = 10**5
+LARGEST = 10**9
+"""No size in a table is larger."""
 """Values of one range of a sweep."""
 
 
@@ -138,4 +140,6 @@ def integers(value: Any, name: str) -> list[int]:
         raise InputError(
             f"{name} = {str(value)[:40]} given; a positive integer, a list of them or {{from = 1, to = 6}} is required"
         )
+    if max(values) > LARGEST:
+        raise SizeError(f"{name} = {str(max(values))[:20]} given; sizes of at most {LARGEST:,} are required")
     return values

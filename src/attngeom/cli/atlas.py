@@ -119,7 +119,9 @@ def _print_report(report: RunReport, total: int, store: Path, json: bool) -> Non
 
 
 def _clock(seconds: float | None) -> str:
-    return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
+    if seconds is None:
+        return "?"
+    return str(timedelta(seconds=round(seconds))) if seconds < 10**9 else f"{seconds / 31557600:.0e} years"
 
 
 def _selected(store: Path, question: str | None, where: list[str] | None, sort: str | None) -> list[tuple[Fact, Row]]:
