@@ -46,7 +46,7 @@ def test_the_bar_shows_every_parameter():
 def test_no_backend_is_chosen():
     script = (
         "import sys, matplotlib; before = matplotlib.rcParams._get('backend');"
-        "import attngeom.papers.plots, attngeom.atlas.figures, attngeom.drawing;"
+        "import attngeom.papers.plots, attngeom.atlas.figures, attngeom.drawing, attngeom.learning.track_plot;"
         "print(matplotlib.rcParams._get('backend') is before, 'matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
 SHADES = (MIDDLE, WARM, LIGHT, DARK, "#93b3d2", "#8a6d3b")
+UNDATED = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
 STYLE: dict[Any, Any] = {"svg.hashsalt": "attngeom", "savefig.dpi": 130}
 
 
@@ -29,9 +30,9 @@ class Picture(Figure):
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Write the picture; without a date, so that the same answer gives the same file."""
-        name = str(options.get("format") or fname)
-        if "metadata" not in options and name.endswith(("svg", "png")):
-            options["metadata"] = {"Date": None} if name.endswith("svg") else {"Software": None}
+        kind = str(options.get("format") or fname).rpartition(".")[2]
+        if kind in UNDATED:
+            options.setdefault("metadata", UNDATED[kind])
         with matplotlib.rc_context(STYLE):
             super().savefig(fname, **options)
 

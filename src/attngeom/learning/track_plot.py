@@ -5,16 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import matplotlib
+from matplotlib.ticker import MaxNLocator
 
+from attngeom.drawing import Picture
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 from attngeom.learning.track import Track
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator
 
 FORMATS = (".png", ".svg", ".pdf")
 MAX_LINES = 12
@@ -33,7 +29,8 @@ def draw_track(found: Track, path: Path) -> None:
     """Write the picture, as the suffix of the name says."""
     check_format(path)
     steps = range(len(found.snapshots))
-    canvas, (ranks, jacobian, drift) = plt.subplots(3, 1, figsize=(8, 9), sharex=True)
+    canvas = Picture(figsize=(8, 9))
+    ranks, jacobian, drift = canvas.subplots(3, 1, sharex=True)
     names = [block.name for block in found.snapshots[0].blocks]
     lines = {
         name: [snapshot.blocks[place].distance for snapshot in found.snapshots] for place, name in enumerate(names)
@@ -59,7 +56,5 @@ def draw_track(found: Track, path: Path) -> None:
     drift.set_xlabel("checkpoint")
     drift.xaxis.set_major_locator(MaxNLocator(integer=True))
     stream = io.BytesIO()
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[path.suffix]
-    canvas.savefig(stream, format=path.suffix[1:], dpi=140, bbox_inches="tight", metadata=metadata)
-    plt.close(canvas)
+    canvas.savefig(stream, format=path.suffix[1:], dpi=140, bbox_inches="tight")
     write_atomic(path, stream.getvalue())
