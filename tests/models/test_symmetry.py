@@ -26,6 +26,7 @@ from attngeom.models import (
 from attngeom.models.evaluation import apply_layer
 from attngeom.models.layer import AttentionWeights, distance, parts_of
 from attngeom.models.sampling import PARTS
+from attngeom.models.views import ModelView
 from tests.effort import choose, spread
 from tests.models.cases import DATA, FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
 
@@ -155,6 +156,15 @@ def test_whole_models(family: str) -> None:
     assert relative(outputs(family, aligned), y) < limit
     for name, tensor in state_of(model).items():
         assert np.abs(aligned.tensors.raw(name) - tensor).max() < 1e-12 * max(1.0, np.abs(tensor).max()), name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_echelon_forms_agree_whatever_the_gaps_of_singular_values(family: str) -> None:
+    model = reference(family)
+    moved = teleport(model, 4).moved()
+    for layer, (block, _, ordered) in enumerate(layers(family)):
+        one, two = (canonical(block, ModelView(m).layer(layer), "echelon", ordered=ordered) for m in (model, moved))
+        assert distance(one, two) < 1e-13
 
 
 @pytest.mark.parametrize("family", ROTATABLE)

@@ -3,7 +3,8 @@
 balanced: KᵀQ and OV split by their singular values, pairs and units with equal norms on both sides, signs by the
 largest entry, heads and units sorted by invariants. rotated: balanced, then Hadamard matrices on the plain coordinates
 (for quantisation). echelon: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05, and
-after a LayerNorm readers with last column zero: as many entries are exactly 0 or 1 as the layer has redundant ones.
+after a LayerNorm readers with last column zero, triangles in the maps to latents: as many entries are exactly 0 or 1 as
+the layer has redundant ones.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _without_last_column(block: TransformerBlock, layer: LayerWeights) -> LayerW
 
 
 def _fix_attention(spec: GroupedAttention, weights: AttentionWeights, gauge: Gauge, keep: bool) -> AttentionWeights:
-    weights = _fix_latents(weights)
+    weights = _fix_latents(weights, gauge)
     if spec.qk_norm is not None:
         weights = _fix_qk_norm(weights, spec.qk_norm.is_centred)
     else:
@@ -271,8 +272,11 @@ def _all_rows(weights: AttentionWeights, side: str) -> Array:
     return np.concatenate([turned.real, turned.imag, plain], axis=1).reshape(len(turned), -1)
 
 
-def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
-    """Latents along the left singular vectors of their down-projection, signs by the pivot; gains are folded."""
+def _fix_latents(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+    """Latents along the left singular vectors of their down-projection, signs by the pivot; gains are folded.
+
+    Echelon: a triangle with a positive diagonal in the columns that a pivoted QR picks.
+    """
     changes: dict[str, object] = {}
     sides = (("key_latent", ("key", "value")), ("query_latent", ("query", "turned_query")))
     for name, readers in sides:
@@ -280,13 +284,28 @@ def _fix_latents(weights: AttentionWeights) -> AttentionWeights:
         if latent is None:
             continue
         rows = latent.down.rows
-        u = lapack.svd(rows, full_matrices=rows.shape[1] < rows.shape[0])[0]
-        u = u * pivot_signs(u.T @ rows)
-        changes[name] = replace(latent, down=latent.down.then(u.T))
+        pivots = _triangle_columns(latent.down.weight) if gauge == "echelon" else None
+        if pivots is None:
+            u = lapack.svd(rows, full_matrices=rows.shape[1] < rows.shape[0])[0]
+            down = latent.down.then((u := u * pivot_signs(u.T @ rows)).T)
+        else:
+            u, triangle = lapack.qr(rows[:, pivots])
+            down = latent.down.then((u := u * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T)
+            for place, column in enumerate(pivots):
+                down.weight[place + 1 :, column] = 0.0
+        changes[name] = replace(latent, down=down)
         for reader in readers:
             affine: Affine = getattr(weights, reader)
             changes[reader] = Affine(affine.weight @ u, affine.bias)
     return weights.with_(**changes)
+
+
+def _triangle_columns(matrix: Array) -> Array | None:
+    """Columns that a pivoted QR picks, as many as there are rows; None if the rows are dependent."""
+    triangle, order = lapack.pivoted_qr(matrix)
+    heights = np.abs(np.diag(triangle))
+    independent = len(heights) == len(matrix) and heights[-1] > 1e-12 * heights[0]
+    return order[: len(matrix)] if independent else None
 
 
 def unit_scales(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> Array:
