@@ -14,7 +14,7 @@ from attngeom.models.reading import ROUNDOFF
 from attngeom.models.residual import has_free_stream, residual_turns
 from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
 from attngeom.models.symmetry import Symmetry
-from attngeom.models.views import ModelView, can_flatten, head_orders, is_tied
+from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 from attngeom.results import Result, Standing, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
@@ -72,11 +72,13 @@ class ModelComparison(Result):
 def compare(
     one: Model, other: Model, *, level: Level = "auto", scope: Scope = "layer", tolerance: float | None = None,
     unit: float | None = None, seed: int = 0, progress: Callable[[int, int], None] | None = None,
+    turns: Turns | None = None,
 ) -> ModelComparison:  # fmt: skip
     """Compare two models: settings, exact fingerprints, then alignment within rounding.
 
     ``scope`` model also allows a turned residual stream; ``tolerance`` replaces the expected misfit of every head.
-    ``unit`` is the unit roundoff to allow for, by default that of the coarser file.
+    ``unit`` is the unit roundoff to allow for, by default that of the coarser file; ``turns`` bring the streams of the
+    other model back where they are known and need not be recovered.
     """
     if level not in ("auto", "exact", "rounding") or scope not in ("layer", "model"):
         raise InputError("level auto, exact or rounding and scope layer or model are required")
@@ -98,7 +100,7 @@ def compare(
         exact = _compare_exactly(one, other, unit, listed, seed, stop_early=level == "auto")
         if exact is not None:
             return exact
-    return _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress)
+    return _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, turns)
 
 
 def _compare_exactly(
@@ -158,10 +160,10 @@ def _unknown_differences(one: Model, other: Model) -> list[str]:
 
 def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
-    seed: int, progress: Callable[[int, int], None] | None,
+    seed: int, progress: Callable[[int, int], None] | None, turns: Turns | None = None,
 ) -> ModelComparison:  # fmt: skip
     heads = head_orders(one, other)
-    turn = residual_turns(one, other) if scope == "model" else None
+    turn = residual_turns(one, other) if scope == "model" and turns is None else turns
     loose = is_tied(one.spec) != is_tied(other.spec)
     left, right = ModelView(one, loose=loose), ModelView(other, turn, heads=heads, loose=loose)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))

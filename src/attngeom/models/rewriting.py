@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -34,6 +35,7 @@ class Rewrite(ABC):
     """What becomes of a model: `layer` gives the new layer, `outside` the new tensors outside the layers."""
 
     model: Model
+    rotation: Turns | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def layer(self, layer: int) -> LayerWeights:
@@ -44,8 +46,8 @@ class Rewrite(ABC):
         return {}
 
     @property
-    def scope(self) -> str:
-        return "layer"
+    def scope(self) -> Literal["layer", "model"]:
+        return "layer" if self.rotation is None else "model"
 
     def layer_tensors(self, layer: int) -> dict[str, Array]:
         """The tensors of a layer, by their names in the checkpoint."""
@@ -156,15 +158,10 @@ class Canonical(Rewrite):
     """Every layer folded and in the gauge; with a rotation, in the canonical residual stream as well."""
 
     gauge: Gauge = "balanced"
-    rotation: Turns | None = None
 
     @property
     def view(self) -> ModelView:
         return ModelView(self.model, self.rotation, self.rotation is not None and can_flatten(self.model.spec))
-
-    @property
-    def scope(self) -> str:
-        return "layer" if self.rotation is None else "model"
 
     def layer(self, layer: int) -> LayerWeights:
         stack, _ = self.model.place(layer)
@@ -185,7 +182,7 @@ def canonicalize(model: Model, gauge: Gauge = "balanced", scope: str = "layer") 
         raise InputError(f"scope {scope[:40]!r} given; layer or model is required")
     if scope == "layer":
         return Canonical(model, gauge)
-    return Canonical(model.classifier, gauge, canonical_turns(model.classifier))
+    return Canonical(model.classifier, gauge, rotation=canonical_turns(model.classifier))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +192,6 @@ class Teleported(Rewrite):
     seed: int = 0
     condition: float = 9.0
     parts: Collection[str] = PARTS
-    rotation: Turns | None = None
-
-    @property
-    def scope(self) -> str:
-        return "layer" if self.rotation is None else "model"
 
     def _sampler(self, place: int) -> Sampler:
         sampler = Sampler(0, self.condition)
@@ -262,7 +254,7 @@ def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[
     if "residual" not in parts:
         return Teleported(model, seed, condition, tuple(parts))
     turns = random_turns(model.classifier, np.random.default_rng([seed, 2**21]))
-    return Teleported(model.classifier, seed, condition, tuple(parts), turns)
+    return Teleported(model.classifier, seed, condition, tuple(parts), rotation=turns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,15 +262,10 @@ class Aligned(Rewrite):
     """The model moved next to a target: its heads, units, gauges, gains and constants where the target has them."""
 
     target: Model
-    rotation: Turns | None = None
 
     @property
     def view(self) -> ModelView:
         return ModelView(self.model, self.rotation, heads=head_orders(self.target, self.model))
-
-    @property
-    def scope(self) -> str:
-        return "layer" if self.rotation is None else "model"
 
     def layer(self, layer: int) -> LayerWeights:
         stack, _ = self.model.place(layer)
@@ -334,4 +321,5 @@ def align(target: Model, model: Model, scope: str = "layer") -> Aligned:
         raise InputError(f"models of different kinds given ({key[:60]} differs); align needs two of the same kind")
     if scope == "layer":
         return Aligned(model, target)
-    return Aligned(model.classifier, target.classifier, residual_turns(target.classifier, model.classifier))
+    turns = residual_turns(target.classifier, model.classifier)
+    return Aligned(model.classifier, target.classifier, rotation=turns)

@@ -81,7 +81,9 @@ def write_model(
     with new_folder(place, rewrite.model.path) as temporary:
         dtype = _write_folder(rewrite, temporary, precision, progress, compact)
         written = open_model(temporary)
-        check = compare(rewrite.model, written, level="rounding", scope=_scope(rewrite), unit=ROUNDOFF[written.dtype])
+        back = None if rewrite.rotation is None else {name: turn.T for name, turn in rewrite.rotation.items()}
+        unit = ROUNDOFF[written.dtype]
+        check = compare(rewrite.model, written, level="rounding", scope=rewrite.scope, unit=unit, turns=back)
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
         gap = None
@@ -118,10 +120,6 @@ def new_folder(place: Path, source: Path | None) -> Iterator[Path]:
 def _allowed_gap(dtype: str) -> float:
     """How far logits of transformers may move: rounding amplified by layers, at least its own float32 steps."""
     return min(max(2e3 * ROUNDOFF[dtype], 2e-5), 0.3)
-
-
-def _scope(rewrite: Rewrite) -> Literal["layer", "model"]:
-    return "model" if rewrite.scope == "model" else "layer"
 
 
 def _is_good(check: ModelComparison) -> bool:
