@@ -383,3 +383,10 @@ def test_the_last_norm_of_a_post_norm_model_moves_into_its_head() -> None:
     for name in (last + "bias", out):
         assert compare(model, changed(moved, name, lambda w: w * 1.01), level="exact").same_function is False
         assert compare(model, changed(moved, name, lambda w: w * 1.01), unit=2.0**-53).same_function is False
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_products_of_projected_tokens_are_granted_the_rounding_of_their_factors(seed: int) -> None:
+    model = reference("opt_projected")
+    moved = in_type(teleport(model, seed, parts=(*PARTS, "residual")).moved(), np.float32)
+    assert compare(model, moved, scope="model", unit=2.0**-24).same_function is True

@@ -157,10 +157,12 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     names: dict[str, str] = {}
     limit = max(PLAIN * unit, FLOOR)
 
+    growth = _outside_growth(left, right)
+
     def add(part: str, a: Array, b: Array, name: str) -> None:
         names[part] = name
         values = relative(a, b) if a.shape == b.shape else np.array([1.0])
-        misfits.append(Misfits(part=part, values=values, expected=np.full(values.shape, limit)))
+        misfits.append(Misfits(part=part, values=values, expected=limit * growth.get(part, np.ones(values.shape))))
 
     near, far = left.tables(), right.tables()
     for part, (name, table) in near.items():
@@ -178,6 +180,28 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, left, right)
     return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+
+
+def _outside_growth(*views: ModelView) -> dict[str, Array]:
+    """What was summed over what is left: per row of the products of projected tokens, and for constants of the head."""
+    found: dict[str, Array] = {}
+
+    def note(part: str, summed: Array, left: Array) -> None:
+        found[part] = np.maximum(found.get(part, 1.0), summed / np.maximum(left, 1e-300))
+
+    for view in views:
+        model = view.model
+        if model.spec.embedding_rank:
+            table, *maps = model.factors()
+            for part, matrix in zip(("embedding", "head"), maps):
+                squares = table**2 @ (matrix**2).sum(axis=1)
+                note(part, np.sqrt(squares), np.linalg.norm(table @ matrix, axis=1))
+        head, norm = view.head(), view.last_norm()
+        if head is not None and norm is not None and np.any(norm.bias):
+            sizes = np.sqrt(np.asarray(model.head(), dtype=np.float64) ** 2 @ norm.bias**2)
+            total = np.linalg.norm(sizes * found.get("head", 1.0))
+            note("head bias", np.array([total]), np.array([np.linalg.norm(head.bias)]))
+    return found
 
 
 def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stack: Any, twin: Any) -> None:

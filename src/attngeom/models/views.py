@@ -175,6 +175,11 @@ class ModelView:
         """The norm of the stream behind the last post-LN block, where a head of its own takes up gain and bias."""
         return None if self.model.spec.head is None or self.is_tied else self.model.stream_norm()
 
+    def last_norm(self) -> NormWeights | None:
+        """The norm that an own head reads: the final one, or that behind the last post-LN block."""
+        closing = self.closing_norm()
+        return self.model.final_norm(self.model.spec.stack) if closing is None else closing[1]
+
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
         return None if self.is_tied else self.reader()
