@@ -129,3 +129,21 @@ def test_states_come_back_in_their_types_and_a_copy_of_the_tied_embedding_stays_
     assert relative(outputs("gpt2", open_model(back, model.config)), expected("gpt2")) < 1e-2
     with pytest.raises(InputError, match="a state without"):
         export_state(teleport(model, 3), {})
+
+
+@pytest.mark.parametrize("family", ["vit", "gpt_neox", "deepseek_v3"])
+def test_states_of_live_modules_come_back_in_their_names(family: str) -> None:
+    raw = {name: np.asarray(reference(family).tensors.raw(name)) for name in reference(family).tensors}
+    state = {name.replace("embed_out.", "lm_head."): x for name, x in raw.items() if ".experts." not in name}
+    state = {name.replace("vit.encoder.layer.", "vit.layers."): x for name, x in state.items()}
+    state = {n.replace("intermediate.dense", "mlp.fc1"): x for n, x in state.items()}
+    base = "model.layers.1.mlp.experts."
+    if family == "deepseek_v3":
+        gates = [[raw[f"{base}{e}.{part}_proj.weight"] for part in ("gate", "up")] for e in range(4)]
+        state[f"{base}gate_up_proj"] = np.stack([np.concatenate(pair) for pair in gates])
+        state[f"{base}down_proj"] = np.stack([raw[f"{base}{e}.down_proj.weight"] for e in range(4)])
+    model = open_model(state, reference(family).config)
+    back = export_state(teleport(model, 2), state)
+    assert {n: (x.dtype, x.shape) for n, x in back.items()} == {n: (x.dtype, x.shape) for n, x in state.items()}
+    assert sum(not np.array_equal(back[name], state[name]) for name in state) > len(state) / 2
+    assert relative(outputs(family, open_model(back, model.config)), expected(family)) < 1e-2

@@ -30,7 +30,9 @@ def export_state(
     """
     tensors = state_of(state)
     if not isinstance(weights, Weights):
-        moved = weights.changes()
+        from attngeom.models.module_names import to_live_names
+
+        moved = to_live_names(weights.changes(), tensors, weights.model.config.get("model_type"))
         if missing := sorted(set(moved) - set(tensors)):
             raise InputError(f"a state without {missing[0][:60]} given; the state of the model itself is required")
         return {name: _like(x, moved[name], name) if name in moved else x for name, x in tensors.items()}

@@ -6,6 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from attngeom.exact.arrays import Array
+
 VIT = {
     "attention.q_proj": "attention.attention.query",
     "attention.k_proj": "attention.attention.key",
@@ -56,3 +60,25 @@ def _split_experts(state: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[name] = tensor
     return found
+
+
+def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_type: Any) -> dict[str, Array]:
+    """Tensors of a checkpoint under the names that a live state dict has, experts joined as they are there.
+
+    >>> list(to_live_names({"embed_out.weight": np.ones(1)}, {"lm_head.weight": 1}, "gpt_neox"))
+    ['lm_head.weight']
+    """
+    found = dict(moved)
+    for name in state:
+        base = name.removesuffix("gate_up_proj").removesuffix("down_proj")
+        if name.endswith(("mlp.experts.gate_up_proj", "mlp.experts.down_proj")) and f"{base}0.up_proj.weight" in moved:
+            parts = ("gate_proj", "up_proj") if name.endswith("gate_up_proj") else ("down_proj",)
+            rows = [[moved[f"{base}{e}.{part}.weight"] for part in parts] for e in range(len(state[name]))]
+            found[name] = np.stack([np.concatenate(row) for row in rows])
+        elif name not in moved and model_type in ("vit", "gpt_neox"):
+            (disk,) = to_disk_names({name: None}, model_type)
+            if disk in found and disk not in state:
+                found[name] = found.pop(disk)
+    joined = {name for name in found if re.search(r"mlp\.experts\.\d+\.", name) and name not in state}
+    whole = any(name.endswith("mlp.experts.gate_up_proj") for name in state)
+    return {name: tensor for name, tensor in found.items() if not (whole and name in joined)}
