@@ -198,6 +198,10 @@ def test_who_alters_a_file_alters_the_inputs(monkeypatch):
     assert len(set(seeds)) == 3
 
 
+def test_symmetry_that_cannot_be_turned_round_is_left_as_it_is():
+    assert verdict(*(read_weights(DATA / f"mixed_heads_{name}.safetensors") for name in "ab")) is True
+
+
 def test_input_that_separates_extreme_weights_beyond_the_range_of_floats_is_not_shown():
     zero = layers(SCALAR, ([[1e-250]], [[1e-250]], [[0]]), ([[1e-250]], [[1e-250]], [[1e-250]]))
     small = layers(SCALAR, *([([[1e-250]], [[1e-250]], [[1e-250]])] * 2))

@@ -192,11 +192,14 @@ class _Aligned:
     target: GaugedWeights
 
     def turned(self, tolerance: float) -> _Aligned:
-        """The inverse, refined where it leads: there errors may be of another size."""
+        """The inverse, refined where it leads: errors may be of another size there. This one if floats are too few."""
         source, target = self.target.weights, self.source.weights
         errors = errors_of(target, tolerance)
-        found = refine(self.match.symmetry.inverse(), source, target, errors)
-        return _Aligned(FloatMatch.of(found, source, target, errors), self.target, self.source)
+        try:
+            found = refine(self.match.symmetry.inverse(), source, target, errors)
+            return _Aligned(FloatMatch.of(found, source, target, errors), self.target, self.source)
+        except (SingularError, RangeError):
+            return self
 
     def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
         """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
