@@ -74,14 +74,14 @@ def peak_memory() -> float:
 def gpt2_small() -> dict[str, Any]:
     model = random_model(GPT2, dtype=np.float32)
 
-    def canonical_layers(source: Model, gauge: Gauge = "balanced", count: int | None = None) -> list[Any]:
+    def canonical_layers(source: Model, gauge: Gauge = "balanced") -> list[Any]:
         view = ModelView(source)
-        return [canonical(source.block(i), view.layer(i), gauge) for i in range(count or source.layers)]
+        return [canonical(source.block(i), view.layer(i), gauge) for i in range(source.layers)]
 
     form, seconds = timed(lambda: canonical_layers(model))
     moved = teleport(model, 1).moved()
     orbit = max(distance(a, b) for a, b in zip(form, canonical_layers(moved)))
-    pairs = zip(canonical_layers(model, "echelon", 1), canonical_layers(moved, "echelon", 1))
+    pairs = zip(canonical_layers(model, "echelon"), canonical_layers(moved, "echelon"))
     echelon = max(distance(a, b) for a, b in pairs)
     found, comparing = timed(lambda: compare(model, moved, level="rounding"))
     state = {name: moved.tensors.raw(name) for name in moved.tensors}
@@ -96,7 +96,7 @@ def gpt2_small() -> dict[str, Any]:
     emit(TABLE, "GPT-2 small, 12 layers: compare", comparing)
     emit(TABLE, "GPT-2 small, 12 layers: compare", 2 * read / read_rate(), LIMIT)
     return {
-        "canonicalise_cpu_s": seconds, "orbit": orbit, "orbit_echelon_one_layer": echelon,
+        "canonicalise_cpu_s": seconds, "orbit": orbit, "orbit_echelon": echelon,
         "compare_cpu_s": comparing, "same": found.same_function,
         "one_entry": places,
     }  # fmt: skip
