@@ -17,7 +17,7 @@ import os, sys, time
 from attngeom.processes import run_apart
 
 def work(item):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())  # in one piece: both write into one pipe
     time.sleep(600)
 
 if __name__ == "__main__":
