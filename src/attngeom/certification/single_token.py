@@ -130,7 +130,7 @@ def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violat
             mix = np.array([[int(i == n) for i in range(d_out)], [int(i == s) for i in range(d_out)]])
         else:
             mix = rng.integers(-2 - attempt, 3 + attempt, (2, d_out))
-        quartics, columns = quartic_multiples(QQ.matmul(QQ.convert(mix), coefficients.single[:, 0]))
+        quartics, columns = quartic_multiples(QQ.matmul(QQ.convert(mix), coefficients.single[:, 0]), d)
         if len(columns) == 2 * d:
             value = QQ.to_flint(quartics).det()
             monomials = [list(words[c]) for c in columns]

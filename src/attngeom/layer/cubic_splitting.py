@@ -154,21 +154,19 @@ def _relation(F: Array, G: Array) -> Array | None:
     """
     d = F.shape[0]
     cubics = np.stack([F, G])[:, *np.array(triples(d)).T] * triple_orbits(d)
-    quartics, columns = quartic_multiples(cubics)
+    quartics, columns = quartic_multiples(cubics, d)
     if len(columns) == 2 * d:
         return None
     relations = QQ.nullspace(quartics.T)
     return -relations[0, d:]
 
 
-def quartic_multiples(cubics: Array) -> tuple[Array, list[int]]:
+def quartic_multiples(cubics: Array, d: int) -> tuple[Array, list[int]]:
     """The coefficients of z_k F_n, row (n, k), at quartic monomials that give the rank mod p, and their places.
 
-    A row of ``cubics`` is a cubic F_n by the coefficients of its monomials; monomials are in lexicographic order.
+    A row of ``cubics`` is a cubic F_n in d variables: the coefficients of its monomials, in lexicographic order.
     """
-    number = len(cubics)
-    d = next(d for d in range(1, cubics.shape[1] + 1) if comb(d + 2, 3) == cubics.shape[1])
-    words = comb(d + 3, 4)
+    number, words = len(cubics), comb(d + 3, 4)
     if number * d * words > MAX_ENTRIES:
         size = f"{number * d * words:,}"
         raise SizeError(f"one token, d = {d}: quartics of {size} coefficients are needed; at most {MAX_ENTRIES:,}")
