@@ -99,7 +99,10 @@ def test_interrupt_says_so(monkeypatch, capfd):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_full_device_is_no_verdict():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_full_device_is_no_verdict(unbuffered, monkeypatch):
+    """Whether the device refuses at once or only what was kept back until the end."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with Path("/dev/full").open("w") as full:
         done = program("info", stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2

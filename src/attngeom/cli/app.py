@@ -180,13 +180,23 @@ def _open_closed_streams() -> None:
 
 def _leave_quietly() -> int:
     """The reader of our output went away: keep the interpreter from complaining at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _discard_output()
     return EXIT_CLOSED_PIPE
+
+
+def _discard_output() -> None:
+    """What is still to be written to stdout goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _report_system_error(error: OSError) -> int:
     if error.errno == errno.EPIPE:
         return _leave_quietly()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # The interpreter would try again at exit, complain, and change the exit code.
+        _discard_output()
     where = f"{error.filename}: " if error.filename else ""
     return _fail(f"{where}{error.strerror or error}; give other files, or a place with room", EXIT_BAD_INPUT)
 
