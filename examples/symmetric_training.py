@@ -115,7 +115,6 @@ def main() -> None:
         print(
             f"{name:16} {kind:18} losses {loss(first, X, Y):.4f} and {loss(second, X, Y):.4f}: "
             f"{ {True: 'same function', False: 'different functions', None: 'cannot be told'}[verdict.same_function] }"
-            f" (outputs differ by {verdict.difference:.0e})"
         )
     gradient = loss_gradient(start(), X, Y)
     step = adam(start().vector(), gradient, {}) - start().vector()
