@@ -1,5 +1,6 @@
 """Coefficients: closed counts, agreement with the function, files that round-trip, black boxes that are checked."""
 
+from dataclasses import replace
 from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
@@ -13,6 +14,8 @@ from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
 from attngeom.exact.domains import PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, Term, count_cubics, count_output, count_support, locate
+from attngeom.layer.copies import check_copies
+from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.interpolation import interpolate
 from attngeom.network import Architecture, Weights, forward, random_weights
 from tests.effort import examples
@@ -176,3 +179,28 @@ def test_coefficient_looks_up_every_monomial_of_the_polynomial():
         for row, column in monomial:
             powers[row * 2 + column] += 1
         assert coefficients.coefficient((0, 1), monomial) == polynomial.get(tuple(powers), 0)
+
+
+def test_exact_arrays_are_bounded_lower_than_floats():
+    header = {"format": "attngeom/coefficients", "version": 1, "d": 2, "d_out": 1, "t": 2100}
+    with pytest.raises(SizeError, match="at most 25,000,000"):
+        coefficients_from_json(header | {"terms": []})
+    term = {"output": [0, 0], "monomial": [[0, 0], [0, 0], [0, 0]], "value": 0.5}
+    assert coefficients_from_json(header | {"terms": [term]}).domain is RR
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("domain", [QQ, RR])
+def test_every_changed_copy_of_a_block_is_noticed(domain, causal):
+    plain = attngeom.coefficients(random_weights(Architecture((2, 1), 1, tokens=4, causal=causal), domain, seed=3))
+    assert check_copies(plain, causal, 1e-9) is None
+    for j, n in product(range(4), range(3)):
+        if (j, n) == (1, 0):
+            continue
+        cross = plain.cross.copy()
+        cross[0, j, n, 1, 0] += 1
+        found = check_copies(replace(plain, cross=cross), causal, 1e-9)
+        assert found is not None and f"target token {j} " in found.reason
+    single = plain.single.copy()
+    single[0, 2, 0] += 1
+    assert "token 2 alone" in check_copies(replace(plain, single=single), causal, 1e-9).reason

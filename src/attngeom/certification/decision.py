@@ -122,15 +122,14 @@ def _find_copy(coefficients: Coefficients) -> Violation | None:
             label = f"row={i} column={j} R={R}"
             return Violation("sequence-copy", label, 1, {"row": i, "column": j, "R": list(R)}, str(value))
     for j in range(coefficients.t):
-        for n in range(coefficients.t - 1):
-            place = _first_true(cross[:, j, n] != cross[:, 0, 0]) if (j, n) != (0, 0) else None
-            if place is not None:
-                i, s, m = place
-                S, context = pairs(d)[s], n + (n >= j)
-                value = (cross[i, j, n, s, m] - cross[i, 0, 0, s, m]) / int(pair_orbits(d)[s])
-                label = f"row={i} column={j} context={context} S={S} m={m}"
-                data = {"row": i, "column": j, "context": context, "S": list(S), "m": m}
-                return Violation("sequence-copy", label, 1, data, str(value))
+        place = _first_true(np.moveaxis(cross[:, j] != cross[:, 0, :1], 1, 0))
+        if place is not None:
+            n, i, s, m = place
+            S, context = pairs(d)[s], n + (n >= j)
+            value = (cross[i, j, n, s, m] - cross[i, 0, 0, s, m]) / int(pair_orbits(d)[s])
+            label = f"row={i} column={j} context={context} S={S} m={m}"
+            data = {"row": i, "column": j, "context": context, "S": list(S), "m": m}
+            return Violation("sequence-copy", label, 1, data, str(value))
     return None
 
 

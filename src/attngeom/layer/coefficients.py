@@ -26,7 +26,9 @@ from attngeom.network.attention.rule import swap
 
 Entry = tuple[int, int]
 Monomial = tuple[Entry, Entry, Entry]
-MAX_ENTRIES = 2 * 10**8
+MAX_ENTRIES = 8 * 10**7
+MAX_EXACT_ENTRIES = 25 * 10**6
+"""Entries of float and of exact arrays that are compared in some seconds."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Coefficients:
     outside: tuple[Term, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        check_size(self.d, self.d_out, self.t)
+        check_size(self.d, self.d_out, self.t, not self.domain.rounds)
         shapes = array_shapes(self.d, self.d_out, self.t)
         if (self.single.shape, self.cross.shape) != shapes:
             raise InputError(
@@ -172,13 +174,13 @@ def count_cubics(d: int, t: int) -> int:
     return comb(d * t + 2, 3)
 
 
-def check_size(d: int, d_out: int, t: int) -> None:
-    """Positive sizes whose arrays fit in memory."""
+def check_size(d: int, d_out: int, t: int, exact: bool) -> None:
+    """Positive sizes whose arrays fit in memory and are read in seconds."""
     for name, value in (("d", d), ("d_out", d_out), ("t", t)):
         check_positive(name, value)
-    entries = count_entries(d, d_out, t)
-    if entries > MAX_ENTRIES:
-        raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {MAX_ENTRIES:,}")
+    entries, most = count_entries(d, d_out, t), MAX_EXACT_ENTRIES if exact else MAX_ENTRIES
+    if entries > most:
+        raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {most:,}")
 
 
 def locate(output: Entry, monomial: Monomial, d: int) -> tuple[str, tuple[int, ...]] | None:
@@ -250,7 +252,7 @@ def coefficients(weights: Weights) -> Coefficients:
     if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.residual:
         raise InputError("coefficients of a deep, softmax or residual network; one plain lightning layer is required")
     (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
-    check_size(d, d_out, t)
+    check_size(d, d_out, t, not domain.rounds)
     with domain.working():
         single, cross = domain.zeros((d_out, len(triples(d)))), domain.zeros((d_out, len(pairs(d)), d))
         for head in weights.layers[0]:
