@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.fitting import fit
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.attention.rule import swap
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 STARTS = 12
 ITERATIONS = 60
@@ -159,45 +164,36 @@ class HeadFactors:
         gA, gV = np.einsum("nk,nklm->lm", self.V, G), np.einsum("lm,nklm->nk", self.A, G)
         return np.concatenate([(self.Q @ gA.T).ravel(), (self.K @ gA).ravel(), gV.ravel()])
 
-    def step(self, r: Array, damping: float) -> Array:
-        """The damped least squares step: dense if the matrix is small, else with the operators only."""
-        if self.size * len(r) <= MAX_DENSE:
-            padded = np.concatenate([self.derivative(np.eye(self.size)).T, damping * np.eye(self.size)])
-            return np.asarray(lapack.lstsq(padded, np.concatenate([-r, np.zeros(self.size)])))
-        from scipy.sparse.linalg import LinearOperator, lsmr
+    @property
+    def matrix(self) -> Array | LinearOperator:
+        """The derivative as a matrix, or as an operator if that would be large."""
+        shape = self.problem.data.size, self.size
+        if shape[0] * shape[1] <= MAX_DENSE:
+            return self.derivative(np.eye(self.size)).T
+        from scipy.sparse.linalg import LinearOperator  # slow to load
 
-        operator = LinearOperator(
-            (len(r), self.size),
-            matvec=lambda x: self.derivative(x.reshape(1, -1))[0],
-            rmatvec=self.adjoint,
-            dtype=np.float64,
-        )
-        return np.asarray(lsmr(operator, -r, damp=damping, atol=1e-6, btol=1e-6, maxiter=100)[0])
+        def along(x: Array) -> Array:
+            return np.asarray(self.derivative(x.reshape(1, -1))[0])
+
+        return LinearOperator(shape, matvec=along, rmatvec=self.adjoint, dtype=np.float64)
 
 
 def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array, Array]:
-    """Levenberg-Marquardt in (K, Q, V)."""
-    here = HeadFactors(problem, *_truncate(A, attention), V)
-    r = here.differences()
-    size = float(np.linalg.norm(problem.differences(np.zeros_like(A), V)))
-    damping = 1e-3
+    """The least squares fit in (K, Q, V) that starts at (A, V)."""
+    start = HeadFactors(problem, *_truncate(A, attention), V)
+
+    def derivative(x: Array) -> tuple[Array | LinearOperator, Array]:
+        here = start.move(x)
+        scale = max(1e-150, *(float(np.linalg.norm(part)) for part in (here.K, here.Q, here.V)))
+        return here.matrix * (1 / scale), np.full(here.size, 1 / scale)
+
     # Steps with operators only are expensive; after the alternation few are needed.
-    rounds = ITERATIONS if here.size * len(r) <= MAX_DENSE else ITERATIONS // 6
-    for _ in range(rounds):
-        scale = max(float(np.linalg.norm(x)) for x in (here.K, here.Q, here.V))
-        there = here.move(here.step(r, damping * max(scale, 1e-150)))
-        new = there.differences()
-        before, after = float(np.linalg.norm(r)), float(np.linalg.norm(new))
-        if after < before:
-            here, r = there, new
-            damping = max(damping / 10, 1e-15)
-            if after <= 1e-15 * size or after > (1 - 1e-9) * before:
-                break
-        else:
-            damping *= 10
-            if damping > 1e3:
-                break
-    return here.A, here.V
+    steps = ITERATIONS if start.size * problem.data.size <= MAX_DENSE else ITERATIONS // 6
+    rest = 1e-14 * float(np.linalg.norm(problem.data))
+    found = start.move(
+        fit(np.zeros(start.size), lambda x: start.move(x).differences(), derivative, steps=steps, rest=rest)
+    )
+    return found.A, found.V
 
 
 @dataclass(frozen=True, eq=False)

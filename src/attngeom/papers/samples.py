@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attngeom.dimensions import dimension
-from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.fitting import fit
 from attngeom.network import Architecture
 from attngeom.network.layer import Passes
 from attngeom.network.weights import Head
@@ -32,26 +32,16 @@ def values(architecture: Architecture, stack: Array, X: Array, C: Array) -> tupl
     return found, np.concatenate([x.reshape(*x.shape[:2], -1) for x in gradients], axis=-1)
 
 
-def fit(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
-    """Least squares fits of the wanted numbers from every start of the stack (Levenberg and Marquardt)."""
-    stack = stack.copy()
-    damping = np.full(len(stack), 1e-2)
-    found, J = values(architecture, stack, X, C)
-    eye = np.eye(X.shape[0])
-    for _ in range(STEPS):
-        misfit = found - wanted
-        loss = (misfit**2).sum(axis=1)
-        if np.all(loss <= (INTERPOLATES / 100) ** 2 * (wanted**2).sum()):
-            break
-        # Jᵀ (J Jᵀ + μ)⁻¹ r: there are fewer samples than weights.
-        normal = np.einsum("pni,pmi->pnm", J, J) + damping[:, None, None] * eye
-        step = np.einsum("pni,pn->pi", J, lapack.solve(normal, misfit[..., None])[..., 0])
-        tried, slopes = values(architecture, stack - step, X, C)
-        better = ((tried - wanted) ** 2).sum(axis=1) < loss
-        stack[better] -= step[better]
-        found[better], J[better] = tried[better], slopes[better]
-        damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-12, 1e12)
-    return stack
+def interpolate(architecture: Architecture, starts: Array, X: Array, C: Array, wanted: Array) -> Array:
+    """Least squares fits of the wanted numbers from every start of the stack."""
+
+    def misfit(stack: Array) -> Array:
+        return np.asarray(values(architecture, stack, X, C)[0] - wanted)
+
+    def derivative(stack: Array) -> tuple[Array, Array]:
+        return values(architecture, stack, X, C)[1], np.ones(stack.shape[-1])
+
+    return fit(starts, misfit, derivative, steps=STEPS, rest=INTERPOLATES / 100 * float(np.linalg.norm(wanted)))
 
 
 def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
@@ -65,7 +55,7 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
         starts = rng.standard_normal((STARTS, architecture.num_parameters))
         (X, C), held_out = samples
         wanted = values(architecture, true, X, C)[0]
-        fitted = fit(architecture, starts, X, C, wanted)
+        fitted = interpolate(architecture, starts, X, C, wanted)
         close = _error(architecture, fitted, X, C, wanted) <= INTERPOLATES
         others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)[0]) <= EQUALS
         interpolating += int(close.sum())

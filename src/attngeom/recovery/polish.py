@@ -1,19 +1,17 @@
-"""Least squares in floats: damped steps, and the refinement of weights to the values of a function."""
+"""The refinement of weights to the values of a function, in floats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import numpy as np
 
-from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.fitting import fit
 from attngeom.network import Weights, forward
 from attngeom.network.tangent import jacobian
 
-Moved = TypeVar("Moved")
 STEPS = 40
+LIMITS = {"cut": 1e-11, "rest": 1e-12}
+"""Singular values of directions along the fiber, and relative errors that are rounding errors."""
 
 
 def relative_error(weights: Weights, X: Array, Y: Array) -> Array:
@@ -33,26 +31,6 @@ def _tensor_norms(weights: Weights) -> Array:
     return np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in weights.tensors()])
 
 
-def damped_step(
-    J: Array, error: Array, damping: float, move: Callable[[Array], tuple[Array, Moved]], cut: float = 0.0
-) -> tuple[Array, Moved, float] | None:
-    """The first of eight Levenberg–Marquardt steps, more and more damped, that lowers ‖error‖; None if none does.
-
-    ``move`` takes a step and says what the error is then, and where that is. Directions with singular values below
-    ``cut`` times the largest are not moved. The last number is the damping to go on with.
-    """
-    left, values, right = lapack.svd(J, full_matrices=False)
-    projected = left.T @ error
-    for _ in range(8):
-        gains = values / (values**2 + (damping * values[0]) ** 2)
-        gains[values < cut * values[0]] = 0.0
-        moved_error, moved = move(right.T @ (gains * projected))
-        if np.linalg.norm(moved_error) < np.linalg.norm(error):
-            return moved_error, moved, max(damping / 30, 1e-15)
-        damping *= 8
-    return None
-
-
 def polish(weights: Weights, X: Array, Y: Array) -> Weights:
     """Levenberg–Marquardt steps that fit φ(X) to Y, relative to the size of each Y; never worse than the start.
 
@@ -70,21 +48,13 @@ def polish(weights: Weights, X: Array, Y: Array) -> Weights:
     keep = sizes > 0
     X, Y, sizes = X[keep], Y[keep], sizes[keep]
     scale = np.repeat(1 / sizes, Y.shape[1] * Y.shape[2])
-    error = relative_error(weights, X, Y)
-    damping = 1e-4
-    quiet = 0
-    for _ in range(STEPS):
-        units, size = _tensor_norms(weights), np.linalg.norm(error)
 
-        def move(step: Array, start: Weights = weights, units: Array = units) -> tuple[Array, Weights]:
-            trial = Weights.from_vector(start.architecture, start.vector() - units * step, RR)
-            return relative_error(trial, X, Y), trial
+    def at(vector: Array) -> Weights:
+        return Weights.from_vector(weights.architecture, vector, RR)
 
-        found = damped_step((jacobian(weights, X) * scale).T * units, error, damping, move, cut=1e-11)
-        if found is None:
-            break
-        error, weights, damping = found
-        quiet = quiet + 1 if np.linalg.norm(error) > 0.5 * size else 0
-        if quiet == 3 and np.linalg.norm(error) < 1e-12:
-            break
-    return weights
+    def derivative(vector: Array) -> tuple[Array, Array]:
+        here = at(vector)
+        units = _tensor_norms(here)
+        return (jacobian(here, X) * scale).T * units, units
+
+    return at(fit(weights.vector(), lambda x: relative_error(at(x), X, Y), derivative, steps=STEPS, **LIMITS))

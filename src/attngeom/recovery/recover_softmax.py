@@ -13,9 +13,10 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.fitting import fit
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.recovery.polish import damped_step, largest_error
+from attngeom.recovery.polish import largest_error
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers
 from attngeom.recovery.virtual_lift import lift_virtual
@@ -227,24 +228,16 @@ class _SoftmaxSearch:
 
     def _fit(self, data: _Data, start: int) -> None:
         """Levenberg–Marquardt on M_start … of the known layers; steps relative to what each entry moves."""
-        fixed, d = start * self.d**2, self.d
-        error, J = self._error(data, self.M)
-        damping = 1e-3
-        for _ in range(FIT_STEPS):
-            J = J[:, fixed:]
-            scale = np.linalg.norm(J, axis=0)
-            scale = np.where(scale > 0, scale, 1.0)
-            size = np.linalg.norm(error)
+        fixed, known = start * self.d**2, self.M[:start]
 
-            def move(step: Array, scale: Array = scale) -> tuple[Array, tuple[list[Array], Array]]:
-                steps = (step / scale).reshape(-1, d, d)
-                trial = [*self.M[:start], *(M - change for M, change in zip(self.M[start:], steps))]
-                trial_error, trial_J = self._error(data, trial)
-                return trial_error, (trial, trial_J)
+        def at(vector: Array) -> list[Array]:
+            return [*known, *vector.reshape(-1, self.d, self.d)]
 
-            found = damped_step(J / scale, error, damping, move)
-            if found is None:
-                break
-            error, (self.M, J), damping = found
-            if np.linalg.norm(error) > 0.9 * size and damping < 1e-12:
-                break
+        def derivative(vector: Array) -> tuple[Array, Array]:
+            J = self._error(data, at(vector))[1][:, fixed:]
+            moved = np.linalg.norm(J, axis=0)
+            units = 1 / np.where(moved > 0, moved, 1.0)
+            return J * units, units
+
+        found = np.concatenate([M.ravel() for M in self.M[start:]])
+        self.M = at(fit(found, lambda x: self._error(data, at(x))[0], derivative, steps=FIT_STEPS))
