@@ -188,6 +188,16 @@ def test_one_softmax_layer_of_heads_is_decided(heads, other, tokens, same, optio
     assert found.same_function is same and found.is_proven
 
 
+@pytest.mark.parametrize("temperature", ["1/1000000", "1000000"])
+def test_inputs_that_separate_suit_the_temperature(temperature):
+    architecture = Architecture((2, 2), 1, tokens=3, kind="softmax", heads=2, temperature=temperature)
+    first = random_weights(architecture, QQ, seed=0)
+    head, other = first.layers[0]
+    second = with_layers(first, [[Head(head.Q * 2, head.K, head.V, head.O), other]])
+    found = compare(first, second)
+    assert found.same_function is False and found.separation is not None
+
+
 def test_known_primes_do_not_deceive():
     pairs = [pair for pair in exact_pairs(2 * len(EXACT), seed=5) if pair.name == "known primes"]
     assert len(pairs) == 2 and all(compare(pair.first, pair.second).same_function is False for pair in pairs)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from itertools import chain, islice
 from typing import Any
 
 from attngeom.atlas.questions import get_question
@@ -15,13 +14,15 @@ from attngeom.atlas.records import Fact, Task
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.worker import answer
 from attngeom.errors import AttnGeomError, SizeError
+from attngeom.processes import run_apart
 from attngeom.results import Result
 from attngeom.verification import verify
 
-CHUNK = 500
+CHUNK, BATCH = 500, 16
 RECOMPUTE_SECONDS = 30.0
 """For proven facts without certificate, which are computed again from another seed, the cheapest first."""
 Finding = tuple[str, str]
+Findings = tuple[list[Finding], list[Finding]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,11 +116,14 @@ def recheck(
             bare.append((cost, fact.task))
         else:
             repeats.offer(fact.task)
-    for done, (wrong, unproven) in enumerate(_check_certificates(store, proofs.chosen, workers), 1):
+    found: dict[int, Findings] = {}
+    for place, findings in _check_certificates(store, proofs.chosen, workers):
+        found[place] = findings
+        if progress is not None:
+            progress(len(found), len(proofs.chosen))
+    for _, (wrong, unproven) in sorted(found.items()):
         problems += wrong
         unchecked += unproven
-        if progress is not None:
-            progress(done, len(proofs.chosen))
     started = time.monotonic()
     chosen = []
     for cost, task in sorted(bare, key=lambda pair: pair[0]):
@@ -166,19 +170,21 @@ class _Sample:
             self.chosen[place] = task
 
 
-def _check_certificates(
-    store: FactStore, tasks: list[Task], workers: int
-) -> Iterator[tuple[list[Finding], list[Finding]]]:
-    if workers == 1:
-        yield from (check_certificate(fact) for task in tasks for fact in store.get([task]))
-        return
-    # Fresh processes: forking one that has threads, as after a sweep, is not safe.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for start in range(0, len(tasks), CHUNK):
-            yield from pool.map(check_certificate, store.get(tasks[start : start + CHUNK]), chunksize=16)
+def _check_certificates(store: FactStore, tasks: list[Task], workers: int) -> Iterator[tuple[int, Findings]]:
+    """For the certificate of each task what was found and its place, in any order."""
+    facts = (fact for start in range(0, len(tasks), CHUNK) for fact in store.get(tasks[start : start + CHUNK]))
+    numbered = enumerate(facts)
+    batches = iter(lambda: list(islice(numbered, BATCH)), [])
+    yield from chain.from_iterable(
+        map(_check_batch, batches) if workers == 1 else run_apart(_check_batch, batches, workers)
+    )
 
 
-def check_certificate(fact: Fact) -> tuple[list[Finding], list[Finding]]:
+def _check_batch(batch: list[tuple[int, Fact]]) -> list[tuple[int, Findings]]:
+    return [(place, check_certificate(fact)) for place, fact in batch]
+
+
+def check_certificate(fact: Fact) -> Findings:
     """What is wrong with the certificate of a fact, refused or about something else; and whether it is out of reach."""
     name = str(fact.task)
     certificate, expected = fact.result.certificate, get_question(fact.task.question).claim(fact)

@@ -22,8 +22,11 @@ from attngeom.comparison.samples import (
     relate,
 )
 from attngeom.exact import lapack
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import RR, Array
+from attngeom.exact.multisets import splits
+from attngeom.layer.coefficients import quadric_table, symmetrize
 from attngeom.network import Architecture, Symmetry
+from attngeom.network.attention.rule import swap
 
 MAX_TABLE = 300_000
 
@@ -73,20 +76,15 @@ def judge_layer(architecture: Architecture, one: list[HeadSample], two: list[Hea
 
 
 def _table(heads: list[HeadSample], tokens: int) -> Sample:
-    """Σ_h of the symmetrised products V_ik A_lm, or of V_ik A_lm symmetrised over all three for one token."""
-    products = []
-    for head in heads:
-        A, V = head.A, head.V
-        values = np.einsum("cik,clm->ciklm", V.values, A.values)
-        products.append(Sample(values, A.exponent + V.exponent))
-    exponent = max((p.exponent for p in products if p.value.any()), default=0)
-    total = np.asarray(sum(p.at(exponent).values for p in products))
-    swapped = np.swapaxes(total, 2, 3)
-    cross = total + swapped
+    """The coefficients c(S, m) of the layer, (copies, d_out, C(d+1,2), d); of one token c(R) at every R = S ⊎ {m}."""
+    tables = (Sample(quadric_table(h.A.values, h.V.values, RR), h.A.exponent + h.V.exponent) for h in heads)
+    total = _sum([table.normalised() for table in tables])
+    cross = swap(total.values)
     if tokens == 1:
-        cross = cross + np.moveaxis(cross, 4, 2) + np.moveaxis(cross, 4, 3)
-    first, second = np.triu_indices(cross.shape[-1])
-    return Sample(cross[:, :, first, second], exponent).normalised()
+        rows, parts, ends = splits(cross.shape[-1])
+        single, cross = symmetrize(cross, cross.shape[-1], RR), np.empty_like(cross)
+        cross[..., parts, ends] = single[..., rows]
+    return Sample(cross, total.exponent).normalised()
 
 
 def _relate_tables(one: Sample, two: Sample, tolerance: float) -> Relation:

@@ -153,7 +153,8 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Fai
             moved_values = np.concatenate([pair[1].value_matrix(RR) * s for pair, s in zip(pairs, scales)], axis=1)
             if _rank(values) < values.shape[0] or _rank(moved_values) < values.shape[0]:
                 return no_match(index, UNDETERMINED)
-            D_next = (_solve_orthogonal if is_balanced else _solve_left)(values, moved_values)
+            sides = values, moved_values
+            D_next = _solve_orthogonal(*sides) if is_balanced else lapack.solve_left(*sides, RANK_CUT)
         for place, ((head, other), scale) in enumerate(zip(pairs, scales)):
             C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
             B = None
@@ -219,11 +220,6 @@ def _rank(a: Array) -> int:
     return int(lapack.matrix_rank(a, rtol=RANK_CUT))
 
 
-def _solve_left(S: Array, T: Array) -> Array:
-    """The X with X S ≈ T of least squares."""
-    return lapack.lstsq(S.T, T.T, rcond=RANK_CUT).T
-
-
 def _solve_orthogonal(S: Array, T: Array) -> Array:
     """The orthogonal X with X S ≈ T of least squares."""
     left, _, right = lapack.svd(T @ S.T)
@@ -234,7 +230,7 @@ def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
     """A matrix B with B P ≈ P_moved and R_moved B ≈ R; see :func:`attngeom.comparison.gauges.solve_gauge`."""
     size = P.shape[0]
     if _rank(P) == size:
-        return _solve_left(P, P_moved)
+        return lapack.solve_left(P, P_moved, RANK_CUT)
     if _rank(R_moved) == size:
         return lapack.lstsq(R_moved, R, rcond=RANK_CUT)
     left = lapack.svd(P)[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from itertools import islice
-from math import ceil
 from operator import add
 
 import numpy as np
@@ -16,6 +15,7 @@ from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
 from attngeom.network import Weights, forward
+from attngeom.network.input_sizes import LayerExponents, sizes_of_scores, thinned
 
 MAX_WORK = 4 * 10**6
 """Scores that are enclosed by balls in one search, at about a microsecond each."""
@@ -53,25 +53,19 @@ def separate_balls(
 def _trials(first: ClearedNetwork, second: ClearedNetwork) -> Iterator[tuple[int, Balls]]:
     """Sizes of inputs, as exponents of 2, and precisions at which they are evaluated."""
     yield from [(0, Balls(PRECISIONS[0]))] * FIRST_TRIALS
-    sizes = _natural_sizes(first, second)
+    natural = sizes_of_scores(first.architecture, [_layer_exponents(network) for network in (first, second)])
+    sizes = thinned(natural, MAX_SIZES).tolist() if natural else []
     for precision in PRECISIONS:
         yield from [(size, Balls(precision)) for size in sizes] * TRIALS_AT_A_SIZE
 
 
-def _natural_sizes(first: ClearedNetwork, second: ClearedNetwork) -> list[int]:
-    """The exponents e for which inputs of size 2^e give some layer scores of size about 1."""
-    sizes = set()
-    for network in (first, second):
-        gain = 0
-        for heads in network.layers:
-            scores = (head.K.transpose() * head.Q for head in heads)
-            sizes |= {-ceil(exponent(A) / 2) - gain for A in scores if A.matrix}
-            gain += 0 if network.architecture.residual else exponent(reduce(add, (head.values() for head in heads)))
-    ordered = sorted(sizes)
-    return ordered[:: len(ordered) // MAX_SIZES + 1]
+def _layer_exponents(network: ClearedNetwork) -> list[LayerExponents]:
+    scores = [[head.K.transpose() * head.Q for head in heads] for heads in network.layers]
+    values = [reduce(add, (head.values() for head in heads)) for heads in network.layers]
+    return [([_exponent(A) for A in heads if A.matrix], _exponent(V)) for heads, V in zip(scores, values)]
 
 
-def exponent(a: ClearedMatrix) -> int:
+def _exponent(a: ClearedMatrix) -> int:
     """About log2 of the largest entry of a rational matrix; 0 for zero."""
     bits = max(x.bit_length() for x in a.matrix.entries())
     return bits - a.denominator.bit_length() if bits else 0

@@ -217,6 +217,11 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> Array:
     return _finite(_rescaled(solution, f - e), a)
 
 
+def solve_left(a: Array, b: Array, rcond: float | None = None) -> Array:
+    """The x of least norm with x a ≈ b of least squares, as :func:`lstsq`."""
+    return lstsq(a.T, b.T, rcond).T
+
+
 def det(a: Array) -> Any:
     """The determinants over the last two axes, infinite beyond the range of floats."""
     unit, exponent = moderate(a)

@@ -65,7 +65,7 @@ def _solve_rows(rows: Array, wanted: Array, domain: Domain) -> tuple[Array | Non
     if domain.is_exact:
         solution = domain.solve(rows.T, wanted.T)
         return (None if solution is None else solution.T), True
-    X = lapack.lstsq(rows.T, wanted.T).T
+    X = lapack.solve_left(rows, wanted)
     miss = float(np.linalg.norm(X @ rows - wanted) / np.linalg.norm(wanted))
     clear = miss < NOISE / CLEAR_GAP or miss > NOISE * CLEAR_GAP
     return (X if miss < NOISE else None), clear

@@ -8,7 +8,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_rows
 from attngeom.exact.precise import null_vector
-from attngeom.layer.coefficients import quadric_table
+from attngeom.layer.coefficients import multiply_forms, quadric_table
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import symmetric_matrix
 from attngeom.layer.splitting import LayerSplitting, Status, check_table
@@ -35,7 +35,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     candidates = [_from_directions(table, seed), *_rank_one(table)]
     scored = []
     for separation, A, V in candidates:
-        A, V = _alternate(table, A, V)
+        A, V = alternate(table, A, V)
         misfit = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
         scored.append((misfit, separation, A, V))
     # Candidates that differ by rounding keep their order: the first knows how well it is determined.
@@ -103,28 +103,29 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
 
 def _solve_attention(table: Array, V: Array) -> Array:
     """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
-    d_out, d, S = table.shape
-    units = np.stack([quadric_table(unit[:, None], V, RR)[:, 0].ravel() for unit in np.eye(d)], axis=1)
-    solved: Array = lapack.lstsq(units, np.moveaxis(table, 1, 2).reshape(d_out * S, d))
-    return solved
+    units = multiply_forms(np.eye(table.shape[1])[:, None], V, RR)
+    return lapack.lstsq(_flat(units), _flat(np.moveaxis(table, 1, 0)))
 
 
 def _solve_values(table: Array, A: Array) -> Array:
-    """The V of least squares for given A."""
-    d_out, d, S = table.shape
-    units = np.stack([quadric_table(A, unit[None, :], RR)[0].ravel() for unit in np.eye(d)], axis=1)
-    solved: Array = lapack.lstsq(units, table.reshape(d_out, d * S).T)
-    return solved.T
+    """The V of least squares for given A: row n solves T[n] = sym(V_n ⊗ A_m)."""
+    units = multiply_forms(np.eye(len(A))[:, None], A.T, RR)
+    return lapack.lstsq(_flat(units), _flat(table)).T
 
 
-def _alternate(table: Array, A: Array, V: Array) -> tuple[Array, Array]:
-    """Alternating least squares until the misfit stops to fall."""
+def _flat(stack: Array) -> Array:
+    """A column for each member of a stack."""
+    return stack.reshape(len(stack), -1).T
+
+
+def alternate(table: Array, A: Array, V: Array, sweeps: int = SWEEPS, worthwhile: float = 0.01) -> tuple[Array, Array]:
+    """Alternating least squares for T[n, m] ≈ α_m ν_n until a sweep lowers the misfit by less than is worthwhile."""
     last = np.inf
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         A = _solve_attention(table, V)
         V = _solve_values(table, A)
         misfit = float(np.linalg.norm(table - quadric_table(A, V, RR)))
-        if misfit > 0.99 * last:
+        if misfit > (1 - worthwhile) * last:
             break
         last = misfit
     return A, V

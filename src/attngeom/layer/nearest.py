@@ -12,6 +12,7 @@ from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
+from attngeom.layer.float_splitting import alternate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.attention.rule import swap
 
@@ -93,26 +94,6 @@ def _start(problem: Problem, rng: np.random.Generator, number: int) -> tuple[Arr
         if number < len(values):
             return right[number].reshape(d, d) * values[number], left[:, number].reshape(d_out, d)
     return rng.standard_normal((d, d)), rng.standard_normal((d_out, d))
-
-
-def _alternate(problem: Problem, A: Array, V: Array) -> tuple[Array, Array]:
-    """Alternating least squares on the cross-column coefficients, in closed form.
-
-    For fixed V the squared length of the quadrics of column a is aᵀ(tr(S) I + S − diag S)a with S = VᵀV, and the same
-    holds with the roles exchanged: one d×d system for all columns, or all rows, at once.
-    """
-    G = problem.cross[:, pair_index(problem.d), :]
-
-    def normal(S: Array) -> Array:
-        sums: Array = np.trace(S) * np.eye(len(S)) + S - np.diag(np.diag(S))
-        return sums
-
-    for _ in range(ALTERNATIONS):
-        A = lapack.lstsq(normal(V.T @ V), np.tensordot(V, G, axes=((0, 1), (0, 1))))
-        V = lapack.lstsq(normal(A @ A.T), np.tensordot(G, A, axes=((2, 3), (0, 1))).T).T
-        scale = np.sqrt(max(float(np.linalg.norm(A)), 1e-150) / max(float(np.linalg.norm(V)), 1e-150))
-        A, V = A / scale, V * scale
-    return A, V
 
 
 def _truncate(A: Array, attention: int) -> tuple[Array, Array]:
@@ -233,7 +214,9 @@ def nearest_layer(
             break
         A, V = _start(problem, rng, number)
         if problem.cross_weight:
-            A, V = _alternate(problem, A, V)
+            A, V = alternate(swap(problem.cross), A, V, ALTERNATIONS, 0.0)
+            scale = np.sqrt(max(1e-150, float(np.linalg.norm(A))) / max(1e-150, float(np.linalg.norm(V))))
+            A, V = A / scale, V * scale
         A, V = _balance(*_refine(problem, A, V, width))
         found = Nearest(LayerMatrices(A, V, RR), enclose_distance(problem, A, V, t))
         if found.distance < best.distance:

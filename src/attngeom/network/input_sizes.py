@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
+from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
 from attngeom.network.weights import Weights
@@ -16,27 +17,39 @@ MARGIN = 8
 FLAT, SATURATED = 2.0**-7, 2.0**6
 """Scores that differ by less hardly change attention, and where they differ by more one token is all that counts."""
 
+LayerExponents = tuple[list[int], int]
+"""Of one layer about log2 of the scores of each head that is not zero, at inputs of size 1, and of ΣV."""
+
 
 def natural_sizes(first: Weights, second: Weights) -> Array:
     """Exponents e such that inputs of size 2^e give scores of size 1 in some layer, if no layer mixes tokens."""
-    architecture = first.architecture
-    if architecture.is_homogeneous:
+    if first.architecture.is_homogeneous:
         return np.zeros(1, dtype=np.int64)
+    found = sizes_of_scores(first.architecture, [_layer_exponents(weights) for weights in (first, second)])
+    return thinned(sorted({*np.clip(found, -WIDEST, WIDEST)}) or [0], MAX_NATURAL)
+
+
+def sizes_of_scores(architecture: Architecture, networks: list[list[LayerExponents]]) -> list[int]:
+    """The exponents e, increasing, for which the scores of some head are of size 1 at inputs of size 2^e."""
     found: set[int] = set()
-    temperature = float(architecture.temperature)
-    for weights in (first, second):
+    temperature = float(np.log2(float(architecture.temperature)))
+    for layers in networks:
         gain = 0
-        for heads, V in zip(weights.layers, weights.value_matrices()):
-            for head, v in zip(heads, V):
-                # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
-                parts = [head.Q, head.K, v] if architecture.rule.is_polynomial else [head.Q, head.K]
-                if all(part.any() for part in parts):
-                    scores = sum(_exponent(part) for part in parts) - np.log2(temperature)
-                    found.add(-round(scores / 2) - gain)
-            total = sum(V[1:], V[0])
-            if not architecture.residual and total.any():
-                gain += _exponent(total)
-    return _thinned(sorted(np.clip(list(found), -WIDEST, WIDEST)) or [0], MAX_NATURAL)
+        for scores, values in layers:
+            found |= {-round((exponent - temperature) / 2) - gain for exponent in scores}
+            gain += 0 if architecture.residual else values
+    return sorted(found)
+
+
+def _layer_exponents(weights: Weights) -> list[LayerExponents]:
+    found = []
+    for heads, V in zip(weights.layers, weights.value_matrices()):
+        # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
+        parts = [[h.Q, h.K, v] if weights.architecture.rule.is_polynomial else [h.Q, h.K] for h, v in zip(heads, V)]
+        scores = [sum(map(_exponent, head)) for head in parts if all(part.any() for part in head)]
+        total = sum(V[1:], V[0])
+        found.append((scores, _exponent(total) if total.any() else 0))
+    return found
 
 
 def _exponent(a: Array) -> int:
@@ -44,7 +57,8 @@ def _exponent(a: Array) -> int:
     return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
 
 
-def _thinned(ordered: list[int], most: int) -> Array:
+def thinned(ordered: list[int], most: int) -> Array:
+    """At most so many of the numbers, the ends among them."""
     chosen = np.linspace(0, len(ordered) - 1, min(len(ordered), most)).round().astype(int)
     return np.asarray(np.array(ordered, dtype=np.int64)[chosen])
 
@@ -64,7 +78,7 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = MAX_T
     sizes = np.arange(low, high + 1, -(-(high + 1 - low) // min(tried, MAX_TRIED)))
     for weights in (first, second):
         found |= set(sizes[_is_lively(weights, sizes, seed)].tolist())
-    return _thinned(sorted(found), MAX_SIZES)
+    return thinned(sorted(found), MAX_SIZES)
 
 
 def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
