@@ -14,14 +14,8 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import (
-    Affine,
-    AttentionWeights,
-    ExpertsWeights,
-    LayerWeights,
-    MLPWeights,
-    NormWeights,
-)
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import (
     Change,
     has_bias,
@@ -122,7 +116,7 @@ def _fold_attention(spec: GroupedAttention | None, weights: AttentionWeights) ->
 def value_constant(weights: AttentionWeights) -> Array:
     """Σ_h O_h b_v of the biases of the values."""
     biases = np.repeat(weights.value.bias, weights.heads // weights.groups, axis=0)
-    return np.asarray(np.einsum("hdv,hv->d", weights.output, biases))
+    return np.asarray((weights.output @ biases[..., None]).sum(axis=0)[:, 0])
 
 
 def _without_head_means(weights: AttentionWeights) -> AttentionWeights:

@@ -17,16 +17,9 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine, pick_columns
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import (
-    Affine,
-    AttentionWeights,
-    ExpertsWeights,
-    LatentWeights,
-    LayerWeights,
-    MLPWeights,
-    pick_columns,
-)
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LatentWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import has_bias, has_unit_scale, map_readers
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn, centred_turn

@@ -7,67 +7,15 @@ whether the file has a place for it is said by the `TransformerBlock` that descr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """x ↦ weight x + bias, batched: weight (…, out, in) and bias (…, out), real or complex."""
-
-    weight: Array
-    bias: Array
-
-    @classmethod
-    def linear(cls, weight: Array) -> Affine:
-        return cls(weight, np.zeros(weight.shape[:-1], weight.dtype))
-
-    @property
-    def rows(self) -> Array:
-        """(weight | bias), the bias as a last column."""
-        return np.concatenate([self.weight, self.bias[..., None]], axis=-1)
-
-    def __call__(self, x: Array) -> Array:
-        """Values at the columns of x (in, t): (…, out, t)."""
-        values: Array = self.weight @ x + self.bias[..., None]
-        return values
-
-    def then(self, matrix: Array) -> Affine:
-        """matrix ∘ self, the matrix batched like the weight."""
-        return Affine(matrix @ self.weight, (matrix @ self.bias[..., None])[..., 0])
-
-    def scaled(self, factors: Array) -> Affine:
-        """Every output multiplied by its factor; factors (…, out)."""
-        return Affine(self.weight * factors[..., None], self.bias * factors)
-
-    def after_norm(self, gain: Array, shift: Array, *, centred: bool = False) -> Affine:
-        """The same map read from n where u = gain ∘ n + shift was read, rows ``centred`` if n has mean zero.
-
-        Heads come to lie one after the other; all is done block by block, in the cache.
-        """
-        constant = self.weight @ shift if np.any(shift) else 0.0
-        means = (self.weight @ (gain / len(gain)))[..., None] if centred else None
-        heads = self.weight.ndim > 2
-        weight = np.empty(self.weight.shape, self.weight.dtype) if heads else np.empty_like(self.weight)
-        by_columns = weight.flags.f_contiguous and not heads
-        for part in [(i,) for i in range(len(weight))] if heads else row_blocks(weight.T if by_columns else weight):
-            place = (slice(None), part) if by_columns else part
-            np.multiply(self.weight[place], gain[part] if by_columns else gain, out=weight[place])
-            if means is not None:
-                weight[place] -= means if by_columns else means[place]
-        return Affine(weight, self.bias + constant)
-
-    def pick(self, order: Array | slice) -> Affine:
-        """Entries of the first axis in the given order; a slice copies nothing."""
-        weight = self.weight
-        if weight.ndim == 2 and isinstance(order, np.ndarray):
-            return Affine(pick_columns(weight.T, order).T, self.bias[order])
-        return Affine(weight[order], self.bias[order])
+from attngeom.models.affine import Affine
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +83,13 @@ class AttentionWeights:
     def turned_groups(self) -> int:
         return int(self.turned_key.weight.shape[0])
 
+    @cached_property
+    def grams(self) -> dict[str, Array]:
+        """K Kᵀ, Q Qᵀ, V Vᵀ and OᵀO of plain rows, per group or head."""
+        inner = {"key": self.key.weight, "query": self.query.weight, "value": self.value.weight}
+        found = {name: rows @ rows.transpose(0, 2, 1) for name, rows in inner.items()}
+        return {**found, "output": self.output.transpose(0, 2, 1) @ self.output}
+
     def with_(self, **changes: Any) -> AttentionWeights:
         return replace(self, **changes)
 
@@ -180,23 +135,6 @@ class LayerWeights:
 
     def with_(self, **changes: Any) -> LayerWeights:
         return replace(self, **changes)
-
-
-def pick_columns(matrix: Array, order: Array) -> Array:
-    """matrix[:, order], by rows of the transpose where that is how the matrix lies in memory."""
-    if matrix.flags.f_contiguous:
-        return matrix.T[order].T
-    # Indices are known to be good: mode clip only spares numpy a buffer.
-    return np.take(matrix, order, axis=1, mode="clip")
-
-
-BLOCK = 2**17
-
-
-def row_blocks(array: Array) -> Iterator[slice]:
-    """Slices of the first axis of about `BLOCK` entries each, for passes that stay in the cache."""
-    step = max(1, BLOCK * len(array) // max(array.size, 1))
-    return (slice(start, start + step) for start in range(0, len(array), step))
 
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, MLPWeights
 from attngeom.models.specification import MLP
 
@@ -22,23 +23,23 @@ def head_features(weights: AttentionWeights) -> Array:
     if weights.query_gain is None:
         sizes = np.sqrt((keys**2).sum(axis=-1))
         columns.append(np.sqrt((queries**2).sum(axis=-1)) * np.repeat(sizes, turned_share, axis=0))
-        columns.append(_core_values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), key_share))
+        columns.append(_core_values(weights.grams["key"], weights.grams["query"], key_share))
     else:
         # Under a QK-norm the rows are fixed up to signs and quarter turns: their norms are features.
         columns.append(np.sqrt((queries**2).sum(axis=-1)))
         columns.append(np.repeat(np.sqrt((keys**2).sum(axis=-1)), turned_share, axis=0))
-    columns.append(_core_values(weights.value.weight, weights.output, key_share))
+    columns.append(_core_values(weights.grams["value"], weights.grams["output"], key_share))
     return np.concatenate(columns, axis=1)
 
 
 def _core_values(inner: Array, outer: Array, share: int) -> Array:
-    """Singular values of outer_h inner_g for inner (G, a, ·) and outer (H, ·, a)."""
+    """Singular values of N_h M_g, by M_g M_gᵀ (G, a, a) and N_hᵀ N_h (H, a, a)."""
     if not inner.shape[1]:
         return np.zeros((len(outer), 0))
-    # Singular values of outer inner are those of the product of Cholesky factors of the two Gram matrices. That costs
-    # half the digits, which a feature does not need.
+    # Singular values are those of the product of Cholesky factors of the two Gram matrices. That costs half the digits,
+    # which a feature does not need.
     factors = []
-    for gram in (inner @ inner.transpose(0, 2, 1), outer.transpose(0, 2, 1) @ outer):
+    for gram in (inner, outer):
         ridge = 1e-14 * np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
         factors.append(lapack.cholesky(gram + ridge * np.eye(gram.shape[-1])))
     cores = factors[1].transpose(0, 2, 1) @ np.repeat(factors[0], share, axis=0)
@@ -71,33 +72,28 @@ def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, 
 def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
     """Order of the units of ``other`` that brings them next to ``one``, by projections of rows that no scale moves."""
     rng = np.random.default_rng(SEED)
-    left, right = _unit_rows(spec, one), _unit_rows(spec, other)
-    width = left[0].shape[1]
-    directions = rng.normal(size=(width, PROJECTIONS)).astype(left[0].dtype)
-    offsets = rng.normal(size=PROJECTIONS).astype(left[0].dtype)
+    left, right = (mlp.up if mlp.gate is None else mlp.gate for mlp in (one, other))
+    directions = rng.normal(size=(left.shape[1], PROJECTIONS)).astype(left.bias.dtype)
+    offsets = rng.normal(size=PROJECTIONS).astype(left.bias.dtype)
 
-    def project(rows: tuple[Array, Array]) -> Array:
-        weight, bias = rows
-        points = weight @ directions + bias[:, None] * offsets
+    def project(reader: Affine) -> Array:
+        points = reader.project(directions) + reader.bias[:, None] * offsets
         if not spec.gated and spec.activation == "relu":
-            size = np.sqrt(np.einsum("ij,ij->i", weight, weight) + bias**2)
+            size = np.sqrt(np.einsum("ij,ij->i", reader.weight, reader.weight) + reader.bias**2)
             points = points / np.maximum(size, 1e-300)[:, None]
         return np.asarray(points, dtype=np.float64)
 
     return assign_points(project(left), project(right))
 
 
-def _unit_rows(spec: MLP, mlp: MLPWeights) -> tuple[Array, Array]:
-    reader = mlp.gate if mlp.gate is not None else mlp.up
-    return reader.weight, reader.bias
-
-
 def assign_points(left: Array, right: Array) -> Array:
-    """A permutation that pairs points: nearest neighbours where they are mutual, an optimal assignment of the rest."""
+    """A permutation that pairs points: nearest neighbours; where these are not one, mutual ones, the rest optimally."""
     from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
     from scipy.spatial import cKDTree
 
     nearest = cKDTree(right).query(left)[1]
+    if len(np.unique(nearest)) == len(right):
+        return np.asarray(nearest)
     back = cKDTree(left).query(right)[1]
     mutual = back[nearest] == np.arange(len(left))
     order = np.where(mutual, nearest, -1)

@@ -16,16 +16,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine, row_blocks
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import (
-    Affine,
-    AttentionWeights,
-    ExpertsWeights,
-    LayerWeights,
-    MLPWeights,
-    NormWeights,
-    row_blocks,
-)
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
@@ -116,18 +109,17 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
     """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
     prefix = "" if which == "attention" else "cross."
     groups = target.groups
-    plain = np.tile(np.eye(target.key.weight.shape[1]), (groups, 1, 1))
-    matrices = np.tile(np.eye(target.value.weight.shape[1]), (groups, 1, 1))
+    plain, matrices = ((np.tile(np.eye(w.weight.shape[1]), (groups, 1, 1)),) * 2 for w in (target.key, target.value))
     for part in found.symmetry:
         if isinstance(part, GroupedQueryKey) and part.which == which and part.plain.size:
-            plain = part.plain
+            plain = part.plain, part.back
         elif isinstance(part, GroupedValueOutput) and part.which == which:
-            matrices = part.matrices
+            matrices = part.matrices, part.back
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
-    queries = target.query.weight.transpose(0, 2, 1)
-    inner_key, outer_query = _pushed(target.key.weight, queries, plain, keys)
-    inner_value, outer_output = _pushed(target.value.weight, target.output, matrices, values)
+    grams = target.grams
+    inner_key, outer_query = _pushed(target.key.weight, grams["key"], grams["query"], *plain, keys)
+    inner_value, outer_output = _pushed(target.value.weight, grams["value"], grams["output"], *matrices, values)
 
     def whole(plain_errors: Array, plain_rows: Array, turned: Array) -> Array:
         """Errors of plain and rotated rows together, relative to both."""
@@ -145,33 +137,30 @@ def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[
     }
 
 
-def _pushed(inner: Array, outer: Array, matrices: Array, noise: float) -> tuple[Array, Array]:
-    """Relative errors of inner (G, a, ·) and outer (H, ·, a) after alignment by least squares on inner, for u = 1.
+def _pushed(inner: Array, gram: Array, outer: Array, matrices: Array, back: Array, noise: float) -> tuple[Array, Array]:
+    """Relative errors of inner (G, a, ·) and of outer after alignment by least squares on inner, for u = 1.
 
-    With C from least squares, independent errors N of inner give C (1 + X), X = N inner⁺: the outer side moves by −X,
-    the inner side keeps the part of N outside its row space. Expected squares are sums of squares, so nothing is drawn.
+    Given are the Gram matrices of both, ``back`` inverts ``matrices``. With C from least squares, independent errors N
+    of inner give C (1 + X), X = N inner⁺: the outer side moves by −X, the inner side keeps the part of N outside its
+    row space. Expected squares are sums of squares, so nothing is drawn.
     """
     groups, a, width = inner.shape
     if not a:
         return np.zeros(groups), np.zeros(len(outer))
-    back = lapack.inv(matrices)
-    source, own, mixed = (back @ inner) ** 2, inner**2, matrices**2
+    mixed, share = matrices**2, len(outer) // groups
+    pseudo = _inverse(gram) @ inner
+    columns = np.stack([np.einsum("gad,gad->gd", pseudo, pseudo), np.ones((groups, width))], axis=-1)
     # Variances of N: own rounding of the target, and rounding of the source carried through the matrix that aligned it:
     # own + mixed source, of which only the sum and the product with the squares of inner⁺ are needed.
-    columns = ((_inverse(inner @ inner.transpose(0, 2, 1)) @ inner) ** 2).sum(axis=1)[..., None]
-    shift = (own @ columns + mixed @ (source @ columns))[..., 0] * (noise * ROUNDING) ** 2
-    sizes_in = own.sum(axis=(1, 2))
-    variance = sizes_in + (mixed.sum(axis=1) * source.sum(axis=2)).sum(axis=1)
-    share = len(outer) // groups
-    squares = np.einsum("hda,hda->ha", outer, outer)
-    moved = (squares * np.repeat(shift, share, axis=0)).sum(axis=1)
-    carried = outer @ np.repeat(matrices, share, axis=0)
-    carried = np.einsum("hda,hda->ha", carried, carried)
+    own, source = (np.multiply(rows, rows, out=pseudo) @ columns for rows in (inner, back @ inner))
+    shift, total = np.moveaxis(own + mixed @ source, -1, 0)
+    squares = np.diagonal(outer, axis1=1, axis2=2)
+    moved = (squares * np.repeat(shift, share, axis=0)).sum(axis=1) * noise**2
+    spread = np.repeat(matrices, share, axis=0)
+    carried = np.maximum(np.einsum("hac,hac->hc", spread, outer @ spread), 0)
     rounded = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
-    left = (noise * ROUNDING) ** 2 * variance * max(1 - a / width, 1 / width)
-    sizes_out = squares.sum(axis=1)
-    safe_in, safe_out = np.where(sizes_in > 0, sizes_in, 1.0), np.where(sizes_out > 0, sizes_out, 1.0)
-    return np.sqrt(left / safe_in), np.sqrt((moved + ROUNDING**2 * rounded) / safe_out)
+    left = noise**2 * total.sum(axis=1) * max(1 - a / width, 1 / width)
+    return ROUNDING * _ratio(left, own[..., 1].sum(axis=1)), ROUNDING * _ratio(moved + rounded, squares.sum(axis=1))
 
 
 def _inverse(grams: Array) -> Array:
@@ -209,26 +198,16 @@ def _ratio(gaps: Array, sizes: Array) -> Array:
     return np.where(sizes > 0, np.sqrt(gaps / np.where(sizes > 0, sizes, 1.0)), np.where(gaps > 0, 1.0, 0.0))
 
 
-def _gathered(a: Array, b: Array, order: Array, factors: Array) -> Array:
-    """The same for rows order[i] of b times factors[i], made block by block; by columns if a lies so in memory."""
-    by_columns = a.flags.f_contiguous and not a.flags.c_contiguous
-    left, right = (a.T, b.T) if by_columns else (a, b)
-    scales, plain = factors.astype(b.dtype), bool(np.all(factors == 1))
-    sizes, gaps = np.zeros(len(a)), np.zeros(len(a))
-    buffer = np.empty((0, 0), b.dtype)
-    for part in row_blocks(left):
-        rows = left[part]
-        if by_columns:
-            buffer = buffer if buffer.shape == rows.shape else np.empty(rows.shape, b.dtype)
-            other = np.take(right[part], order, axis=1, mode="clip", out=buffer)
-            gap = np.subtract(rows, other if plain else np.multiply(other, scales, out=other), out=other)
-            sizes += np.einsum("ij,ij->j", rows, rows)
-            gaps += np.einsum("ij,ij->j", gap, gap)
-        else:
-            other = right[order[part]]
-            gap = np.subtract(rows, other if plain else np.multiply(other, scales[part, None], out=other), out=other)
-            sizes[part] = np.einsum("ij,ij->i", rows, rows)
-            gaps[part] = np.einsum("ij,ij->i", gap, gap)
+def _gathered(a: Affine, b: Affine, order: Array, factors: Array) -> Array:
+    """The same for rows order[i] of b times factors[i], made piece by piece; by columns if b lies so in memory."""
+    scales, plain, columns = factors.astype(b.bias.dtype), bool(np.all(factors == 1)), b.by_columns
+    sizes, gaps = np.zeros(len(order)), np.zeros(len(order))
+    for part in a.parts(columns=columns):
+        rows, other = a.piece(part, columns=columns), b.piece(part, order, columns=columns)
+        place = slice(None) if columns else part
+        gap = np.subtract(rows, other if plain else np.multiply(other, scales[place, None], out=other), out=other)
+        sizes[place] += np.einsum("ij,ij->i", rows, rows)
+        gaps[place] += np.einsum("ij,ij->i", gap, gap)
     return _ratio(gaps, sizes)
 
 
@@ -303,11 +282,11 @@ def _add_units(add: Add, prefix: str, a: MLPWeights, b: MLPWeights, units: Units
     """Misfits of one MLP, the units of b taken in order and scaled as they are read."""
     order, scales = units.order, units.scales
     if a.gate is not None and b.gate is not None:
-        add(f"{prefix}gate", _gathered(a.gate.weight, b.gate.weight, order, np.ones(len(order))))
+        add(f"{prefix}gate", _gathered(a.gate, b.gate, order, np.ones(len(order))))
         add(f"{prefix}gate_bias", _shared(a.gate.bias[:, None], b.gate.bias[order, None]))
-    add(f"{prefix}up", _gathered(a.up.weight, b.up.weight, order, scales))
+    add(f"{prefix}up", _gathered(a.up, b.up, order, scales))
     add(f"{prefix}up_bias", _shared(a.up.bias[:, None], (b.up.bias[order] * scales)[:, None]))
-    add(f"{prefix}down", _gathered(a.down.T, b.down.T, order, 1 / scales))
+    add(f"{prefix}down", _gathered(Affine.linear(a.down.T), Affine.linear(b.down.T), order, 1 / scales))
     add(f"{prefix}down_bias", _whole(a.down_bias, b.down_bias))
 
 
@@ -336,9 +315,9 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
             left = after[prefix + reader]
             if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
                 return affine
-            squares = _column_squares(affine.weight)
+            squares = affine.column_squares
             if norm.kind == "layer":
-                note(part, float(np.sqrt(squares @ weights.gain**2)), _size(left.weight))
+                note(part, float(np.sqrt(squares @ weights.gain**2)), left.size)
             if np.any(weights.bias) or np.any(affine.bias):
                 note(
                     f"{part}_bias",
@@ -374,13 +353,6 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
                     "down_bias", float(np.hypot(_size(shift), _size(stored.mlp.down_bias))), _size(folded.mlp.down_bias)
                 )
     return noise
-
-
-def _column_squares(weight: Array) -> Array:
-    """Σ over all rows of |w|², per column, without a copy of the weight."""
-    rows = weight.reshape(-1, weight.shape[-1])
-    parts = (rows.real, rows.imag) if np.iscomplexobj(rows) else (rows,)
-    return np.asarray(np.sum([np.einsum("ij,ij->j", part, part) for part in parts], axis=0, dtype=np.float64))
 
 
 def _size(array: Array) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, LatentWeights, NormWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import LatentWeights, NormWeights
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.specification import Norm
 

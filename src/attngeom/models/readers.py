@@ -8,14 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import (
-    Affine,
-    AttentionWeights,
-    ExpertsWeights,
-    LayerWeights,
-    MLPWeights,
-    NormWeights,
-)
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 
 Change = Callable[[str, Affine], Affine]

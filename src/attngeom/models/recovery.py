@@ -14,7 +14,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, row_blocks
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_heads, match_units
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
@@ -233,10 +233,11 @@ def _unit_part(spec: MLP, goal: MLPWeights, mlp: MLPWeights, expert: int) -> Uni
         return Units(order, np.ones(mlp.units), expert)
     bias = mlp.up.bias[order].astype(np.float64)
     inner, size = bias * goal.up.bias, bias**2
-    for part in row_blocks(mlp.up.weight):
-        rows = mlp.up.weight[order[part]]
-        inner[part] += np.einsum("ij,ij->i", rows, goal.up.weight[part], dtype=np.float64)
-        size[part] += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    columns = mlp.up.by_columns
+    for part in mlp.up.parts(columns=columns):
+        rows, place = mlp.up.piece(part, order, columns=columns), slice(None) if columns else part
+        inner[place] += np.einsum("ij,ij->i", rows, goal.up.piece(part, columns=columns), dtype=np.float64)
+        size[place] += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     good = (size > 0) & ((inner > 0) | ((inner != 0) & spec.gated))
     return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), expert)
 

@@ -15,9 +15,10 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
 from attngeom.models.folding import express
 from attngeom.models.gauges import Gauge, balance, canonical
-from attngeom.models.layer import Affine, LayerWeights, NormWeights
+from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
 from attngeom.models.readers import map_cross_memory

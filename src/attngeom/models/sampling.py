@@ -9,8 +9,9 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
 from attngeom.models.folding import input_norms
-from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import has_bias, has_unit_scale, key_bias_is_invisible, map_readers, value_bias_is_constant
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import (

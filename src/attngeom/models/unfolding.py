@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.models.affine import Affine
 from attngeom.models.folding import express, express_constant, input_norms
-from attngeom.models.layer import Affine, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import (
     Change,
     has_bias,

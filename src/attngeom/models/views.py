@@ -12,15 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
 from attngeom.models.folding import fold, reader_change
-from attngeom.models.layer import (
-    Affine,
-    AttentionWeights,
-    ExpertsWeights,
-    LayerWeights,
-    MLPWeights,
-    NormWeights,
-)
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
 from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mlp

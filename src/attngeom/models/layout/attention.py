@@ -6,7 +6,8 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, AttentionWeights, LatentWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LatentWeights
 from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
 from attngeom.models.layout.tables import AttentionLayout, Load
 from attngeom.models.specification import GroupedAttention, QKNorm

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, NormWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import NormWeights
 from attngeom.models.layout.tables import Load
 from attngeom.models.specification import Norm
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, ExpertsWeights, MLPWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import ExpertsWeights, MLPWeights
 from attngeom.models.layout.linear import read_linear, store_linear
 from attngeom.models.layout.tables import Load, MLPLayout
 from attngeom.models.specification import MLP, Experts

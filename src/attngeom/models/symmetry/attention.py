@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class GroupedQueryKey:
         def change(weights: AttentionWeights) -> AttentionWeights:
             heads = weights.heads
             factors = np.repeat(self.turned, heads // len(self.turned), axis=0)
-            back = lapack.inv(self.plain).transpose(0, 2, 1)
+            back = self.back.transpose(0, 2, 1)
             return weights.with_(
                 turned_query=weights.turned_query.scaled(factors),
                 turned_key=weights.turned_key.scaled(1 / self.turned.conj()),
@@ -35,8 +36,13 @@ class GroupedQueryKey:
 
         return on_attention(layer, self.which, change)
 
+    @cached_property
+    def back(self) -> Array:
+        """C⁻¹ per group."""
+        return lapack.inv(self.plain)
+
     def inverse(self) -> GroupedQueryKey:
-        return GroupedQueryKey(1 / self.turned, lapack.inv(self.plain), self.which)
+        return GroupedQueryKey(1 / self.turned, self.back, self.which)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +54,18 @@ class GroupedValueOutput:
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         def change(weights: AttentionWeights) -> AttentionWeights:
-            back = np.repeat(lapack.inv(self.matrices), weights.heads // len(self.matrices), axis=0)
+            back = np.repeat(self.back, weights.heads // len(self.matrices), axis=0)
             return weights.with_(value=weights.value.then(self.matrices), output=weights.output @ back)
 
         return on_attention(layer, self.which, change)
 
+    @cached_property
+    def back(self) -> Array:
+        """B⁻¹ per group."""
+        return lapack.inv(self.matrices)
+
     def inverse(self) -> GroupedValueOutput:
-        return GroupedValueOutput(lapack.inv(self.matrices), self.which)
+        return GroupedValueOutput(self.back, self.which)
 
 
 @dataclass(frozen=True, eq=False)

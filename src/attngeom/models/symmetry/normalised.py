@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, AttentionWeights, LayerWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.part import Part
 

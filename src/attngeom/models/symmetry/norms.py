@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, AttentionWeights, LayerWeights, MLPWeights
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_mlp, map_readers
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.part import Which, on_attention

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import Affine, ExpertsWeights, LayerWeights, MLPWeights, pick_columns
+from attngeom.models.affine import Affine, pick_columns
+from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.specification import TransformerBlock
 
 
