@@ -1,9 +1,12 @@
-"""Float networks with one head and no skip connection, through (M, L): Theorems A, A' and F, hypotheses first."""
+"""Float networks with one head and no skip connection, through (M, L), hypotheses first."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from attngeom.comparison.fiber_theorems import IN_FLOATS, VirtualPair
 from attngeom.comparison.results import UNTOLD, Ruling
 from attngeom.comparison.samples import (
     AMPLIFIED,
@@ -18,10 +21,11 @@ from attngeom.comparison.samples import (
     is_zero,
     relate,
 )
+from attngeom.inspection.hypotheses import Traits, orbit_hypotheses
 from attngeom.network import Architecture
 
 
-def virtual_samples(layers: Layers) -> tuple[list[Sample], Sample]:
+def virtual_samples(layers: Layers) -> list[Sample]:
     """M_1..M_l and L of all copies."""
     d = layers[0][0]["Q"].shape[-1]
     L = Sample(np.broadcast_to(np.eye(d), (len(layers[0][0]["Q"]), d, d)))
@@ -33,12 +37,34 @@ def virtual_samples(layers: Layers) -> tuple[list[Sample], Sample]:
         if "O" in head:
             V = Sample(head["O"]).normalised().times(V)
         L = V.times(L)
-    return M, L
+    return [*M, L]
 
 
 def symmetric(M: Sample) -> Sample:
     """M + Mᵀ."""
     return Sample(M.values + np.swapaxes(M.values, -1, -2), M.exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class SamplePair(VirtualPair):
+    """Virtual weights in floats, with copies."""
+
+    sides: tuple[list[Sample], list[Sample]]
+    tolerance: float
+    words = IN_FLOATS
+
+    def _matrices(self, place: int, is_symmetric: bool) -> list[Sample]:
+        return [symmetric(side[place]) if is_symmetric else side[place] for side in self.sides]
+
+    def relate(self, place: int, symmetric: bool = False) -> Relation:
+        one, two = self._matrices(place, symmetric)
+        return relate(one, two, self.tolerance)
+
+    def are_zero(self, place: int, symmetric: bool = False) -> bool | None:
+        matrices = self._matrices(place, symmetric)
+        if all(is_zero(x, self.tolerance) for x in matrices):
+            return True
+        return False if all(map(is_far_from_zero, matrices)) else None
 
 
 def judge_virtual(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
@@ -47,60 +73,23 @@ def judge_virtual(architecture: Architecture, one: Layers, two: Layers, toleranc
     Equal (M, L), up to the scales of [G] Eq 13 for lightning, are one function without any hypothesis. Different ones
     are different functions only where a theorem says so, and only if its hypotheses hold for all copies.
     """
-    if architecture.rule.is_normalised:
-        return _judge_softmax(architecture, virtual_samples(one), virtual_samples(two), tolerance)
+    sides = virtual_samples(one), virtual_samples(two)
     if architecture.rule.is_polynomial:
-        return _judge_lightning(architecture, virtual_samples(one), virtual_samples(two), tolerance)
-    (M, L), (N, K) = virtual_samples(one), virtual_samples(two)
-    close = all(relate(a, b, tolerance) == "close" for a, b in zip([*M, L], [*N, K]))
-    return Ruling(True, "the virtual weights (M, L) agree") if close else UNTOLD
+        return _judge_lightning(architecture, sides, tolerance)
+    known = architecture.rule, architecture.tokens, architecture.num_layers
+    return SamplePair(*known, sides, tolerance).judge()
 
 
-Virtual = tuple[list[Sample], Sample]
-
-
-def _judge_softmax(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> Ruling:
-    (M, L), (N, K) = one, two
-    tokens, causal = architecture.tokens, architecture.causal
-    theorem = "Theorem A'" if causal else "Theorem A"
-    total = relate(L, K, tolerance)
-    if total == "far":
-        return Ruling(False, f"L = V_l … V_1 differs beyond what the tolerance explains ({theorem})")
-    if is_zero(L, tolerance) and is_zero(K, tolerance):
-        return Ruling(True, "L = V_l … V_1 is zero for both, up to rounding: both functions are zero")
-    if tokens == 1:
-        same = total == "close"
-        return Ruling(True if same else None, "one token attends to itself alone, and L = V_l … V_1 agrees")
-    # Nothing is seen of M unless L ≠ 0 for all copies, and nothing of M_i after a layer that may be blind.
-    is_seen = is_far_from_zero(L) and is_far_from_zero(K)
-    agree = total == "close"
-    for i, (a, b) in enumerate(zip(M, N), start=1):
-        relation = relate(a, b, tolerance)
-        if causal and tokens == 2:
-            is_seen = is_seen and is_far_from_zero(a) and is_far_from_zero(b)
-        if relation == "far" and is_seen:
-            return Ruling(False, f"M_{i} differs beyond what the tolerance explains ({theorem})")
-        agree = agree and relation == "close"
-        if not causal and i < len(M):
-            tests = [symmetric(x) if tokens == 2 else x for x in (a, b)]
-            if agree and all(is_zero(x, tolerance) for x in tests):
-                return Ruling(True, f"L and M_1 … M_{i} agree, and layer {i} is blind ({theorem})")
-            is_seen = is_seen and all(is_far_from_zero(x) for x in tests)
-    return Ruling(True, "the virtual weights (M, L) agree") if agree else UNTOLD
-
-
-def _judge_lightning(architecture: Architecture, one: Virtual, two: Virtual, tolerance: float) -> Ruling:
-    (M, L), (N, K) = one, two
-    tokens, layers = architecture.tokens, architecture.num_layers
-    sides = [[*M, L], [*N, K]]
+def _judge_lightning(architecture: Architecture, given: tuple[list[Sample], list[Sample]], tolerance: float) -> Ruling:
+    layers = architecture.num_layers
     blunt = _sees_symmetric_parts(architecture)
-    sides = [[symmetric(x) if i in blunt else x for i, x in enumerate(side)] for side in sides]
+    sides = [[symmetric(x) if i in blunt else x for i, x in enumerate(side)] for side in given]
     if all(any(is_zero(x, tolerance) for x in side) for side in sides):
         return Ruling(True, "a factor M_i or L is zero for both, up to rounding: both functions are zero")
     if not all(is_far_from_zero(x) for side in sides for x in side):
         return Ruling(None, "a factor M_i or L is not told from zero")
     relations: list[Relation] = []
-    logs = np.zeros(len(L.values))
+    logs = np.zeros(len(given[0][-1].values))
     sign = 1.0
     for i, (a, b) in enumerate(zip(*sides)):
         place = best_known(a, b)
@@ -118,8 +107,8 @@ def _judge_lightning(architecture: Architecture, one: Virtual, two: Virtual, tol
         return Ruling(True, f"the virtual weights (M, L) agree, {seen}")
     # Functions that differ by a factor alone differ if they are not zero, as at one token x ≠ 0 with xᵀM_ix ≠ 0.
     by_scale = relations[-1] == "far" and set(relations[:-1]) == {"close"}
-    is_nonzero = by_scale and all(is_far_from_zero(symmetric(x)) for x in M)
-    if "far" in relations and (is_nonzero or any(_has_known_fiber(tokens, side) for side in sides)):
+    is_nonzero = by_scale and all(is_far_from_zero(symmetric(x)) for x in given[0][:-1])
+    if "far" in relations and (is_nonzero or any(_is_orbit(architecture, side) for side in sides)):
         names = [*(f"M_{i + 1}" for i in range(layers)), "L", "the scale"]
         name = names[relations.index("far")]
         return Ruling(False, f"{name} differs beyond what the tolerance explains (Theorem F)")
@@ -151,14 +140,9 @@ def _relate_scale(logs: Sample, sign: float, powers: float, tolerance: float) ->
     return "close" if value <= NEAR * noise and value <= AMPLIFIED * tolerance * powers else "unclear"
 
 
-def _has_known_fiber(tokens: int, side: list[Sample]) -> bool:
-    """Whether the hypotheses of Theorem F, or of its case t = 1, hold for all copies; no factor is zero."""
+def _is_orbit(architecture: Architecture, side: list[Sample]) -> bool:
+    """Whether the hypotheses under which the fiber is an orbit of the scales hold for all copies."""
     *M, L = side
-    if tokens == 1:
-        return has_rank_two(L)
-    if len(M) == 1:
-        # [G] Theorem 3.2.
-        return has_rank_two(M[0]) or has_rank_two(L)
-    first, last = M[:-1], M[-1]
-    skew = all(is_far_from_zero(symmetric(x)) for x in M)
-    return skew and all(has_rank_two(x) for x in first) and (has_rank_two(last) or has_rank_two(L))
+    traits = [Traits(is_far_from_zero(x), is_far_from_zero(symmetric(x)), has_rank_two(x)) for x in M]
+    product = Traits(is_far_from_zero(L), None, has_rank_two(L))
+    return all(hypothesis.holds for hypothesis in orbit_hypotheses(architecture.tokens, traits, product))

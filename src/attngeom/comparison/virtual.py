@@ -1,19 +1,21 @@
-"""Comparison through the virtual weights (M, L): [G] Eq 13 and Theorem F, A and S for lightning, softmax, sigmoid."""
+"""Comparison through exact virtual weights (M, L): [G] Eq 13 for lightning, Theorems A and S for softmax, sigmoid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import gcd
 
 from flint import fmpq
 
+from attngeom.comparison.fiber_theorems import EXACTLY, VirtualPair
 from attngeom.comparison.gauges import ratio
 from attngeom.comparison.results import Ruling
+from attngeom.comparison.samples import Relation
 from attngeom.errors import InputError
-from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Weights
-from attngeom.network.attention import Sigmoid, Softmax
 from attngeom.network.weights import VirtualWeights
 
 
@@ -90,6 +92,27 @@ def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
     return [*M, virtual.L]
 
 
+@dataclass(frozen=True, eq=False)
+class ExactPair(VirtualPair):
+    """Virtual weights over Q, or their residues."""
+
+    one: VirtualWeights
+    two: VirtualWeights
+    words = EXACTLY
+
+    def _matrices(self, place: int, symmetric: bool) -> Iterator[Array]:
+        for side in (self.one, self.two):
+            matrix = (*side.M, side.L)[place]
+            yield side.domain.reduce(matrix + matrix.T) if symmetric else matrix
+
+    def relate(self, place: int, symmetric: bool = False) -> Relation:
+        return "close" if self.one.domain.equal(*self._matrices(place, symmetric)) else "far"
+
+    def are_zero(self, place: int, symmetric: bool = False) -> bool | None:
+        zeros = {self.one.domain.is_zero(matrix) for matrix in self._matrices(place, symmetric)}
+        return zeros.pop() if len(zeros) == 1 else None
+
+
 def compare_virtual(first: Weights, second: Weights) -> Ruling:
     """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
@@ -103,81 +126,15 @@ def compare_virtual(first: Weights, second: Weights) -> Ruling:
     True
     """
     architecture = first.architecture
-    tokens, causal = architecture.tokens, architecture.causal
+    known = architecture.rule, architecture.tokens, architecture.num_layers
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
-    if not (causal and tokens == 2):
+    if not (architecture.causal and architecture.tokens == 2):
         try:
             residues = [weights.to(GF(WORD_PRIME)).virtual() for weights in (first, second)]
         except InputError:
             residues = []
         if residues and not residues[0].domain.is_zero(residues[0].L):
-            verdict = _decide(residues[0], residues[1], tokens)
+            verdict = ExactPair(*known, residues[0], residues[1]).judge()
             if verdict.same is False:
                 return verdict
-    return _decide(first.virtual(), second.virtual(), tokens)
-
-
-def _decide(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
-    """What the theorem of the kind says; without one, equal (M, L) are one function."""
-    theorem = THEOREMS.get(one.rule.name)
-    if theorem is not None:
-        return theorem(one, two, tokens)
-    equal = all(map(one.domain.equal, (*one.M, one.L), (*two.M, two.L)))
-    return Ruling(True if equal else None, "the virtual weights (M, L) are equal" if equal else "")
-
-
-def _theorem_s(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
-    domain = one.domain
-    if not domain.equal(one.L, two.L):
-        return Ruling(False, "L = V_l … V_1 differs (Theorem S)")
-    if domain.is_zero(one.L):
-        return Ruling(True, "L = V_l … V_1 = 0 for both: both functions are zero")
-    sides = _factors(one, tokens)[:-1], _factors(two, tokens)[:-1]
-    if all(map(domain.equal, *sides)):
-        seen = "symmetric parts of M, which one token sees, and L" if tokens == 1 else "virtual weights (M, L)"
-        return Ruling(True, f"the {seen} are equal")
-    if len(one.M) > 1 and (tokens == 1 or one.rule.causal):
-        why = "one token" if tokens == 1 else "a causal mask"
-        return Ruling(None, f"M differs, and Theorem S does not cover several layers with {why}")
-    for i, (a, b) in enumerate(zip(*sides), start=1):
-        if not domain.equal(a, b):
-            return Ruling(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs (Theorem S)")
-        if domain.is_zero(a):
-            break
-    later = [domain.reduce(a - b) for a, b in zip(one.M[i:], two.M[i:])]
-    if all(domain.is_zero(domain.reduce(x + x.T)) for x in later):
-        reason = f"M_{i} = 0 makes all tokens equal, and the symmetric parts of later M, which they see, are equal"
-        return Ruling(True, reason)
-    return Ruling(None, f"M_{i} = 0 makes all tokens equal, and Theorem S does not cover what is seen then")
-
-
-def _theorem_a(one: VirtualWeights, two: VirtualWeights, tokens: int) -> Ruling:
-    domain, causal = one.domain, one.rule.causal
-    theorem = "Theorem A'" if causal else "Theorem A"
-    if not domain.equal(one.L, two.L):
-        return Ruling(False, f"L = V_l … V_1 differs ({theorem})")
-    if domain.is_zero(one.L):
-        return Ruling(True, "L = V_l … V_1 = 0 for both: both functions are zero")
-    if tokens == 1:
-        return Ruling(True, "one token attends to itself alone, and L = V_l … V_1 is equal")
-    for i, (a, b) in enumerate(zip(one.M, two.M), start=1):
-        if not domain.equal(a, b):
-            if causal and tokens == 2 and (domain.is_zero(a) or domain.is_zero(b)):
-                return Ruling(None, f"one of M_{i}, M'_{i} is zero, and Theorem A' does not cover that for t = 2")
-            return Ruling(False, f"L and M_1 … M_{i - 1} do not hide M_{i}, which differs ({theorem})")
-        if not causal and i < len(one.M) and _is_blind(a, tokens, domain):
-            reason = f"L and M_1 … M_{i} are equal, and layer {i} is blind: nothing later is seen ({theorem})"
-            return Ruling(True, reason)
-    return Ruling(True, "the virtual weights (M, L) are equal")
-
-
-def _is_blind(M: Array, tokens: int, domain: Domain) -> bool:
-    """Whether all tokens are equal after a layer: M = 0, or M skew and two tokens."""
-    return domain.is_zero(domain.reduce(M + M.T) if tokens == 2 else M)
-
-
-THEOREMS: dict[str, Callable[[VirtualWeights, VirtualWeights, int], Ruling]] = {
-    Softmax.name: _theorem_a,
-    Sigmoid.name: _theorem_s,
-}
-"""What is proven of fibers in (M, L), by kind of attention."""
+    return ExactPair(*known, first.virtual(), second.virtual()).judge()

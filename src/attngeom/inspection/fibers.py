@@ -11,6 +11,7 @@ from attngeom.inspection.hypotheses import (
     VirtualRanks,
     check_hypotheses,
     is_nonzero,
+    orbit_hypotheses,
     virtual_ranks,
     visible_layers,
 )
@@ -159,7 +160,7 @@ def _one_token_fiber(ranks: VirtualRanks, layers: int) -> VirtualFiber:
     theorem = "Theorem F (one token)"
     if any(is_nonzero(rank) is False for rank in (ranks.L, *ranks.symmetric)):
         return VirtualFiber(theorem, "L = 0 or some M_i is skew-symmetric: the function is zero", True)
-    if not all(is_nonzero(rank) for rank in ranks.symmetric) or ranks.L.value < 2 or not ranks.L.is_clear:
+    if not all(h.holds for h in orbit_hypotheses(1, [ranks.traits(i) for i in range(layers)], ranks.traits(None))):
         return VirtualFiber(None, "one token: rk L ≥ 2 and no M_i skew-symmetric are not certain", False)
     words = "one token: L and the symmetric parts of the M_i are determined, up to the scales of [G] Eq 13"
     determined = ("L", *(f"{name} + {name}ᵀ" for name in _names(1, layers)))

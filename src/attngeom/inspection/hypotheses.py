@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class Hypothesis:
         return asdict(self)
 
 
+class Traits(NamedTuple):
+    """What theorems ask of a matrix: True, False, or None where it cannot be told."""
+
+    is_nonzero: bool | None
+    is_not_skew: bool | None
+    has_rank_two: bool | None
+
+
 @dataclass(frozen=True)
 class VirtualRanks:
     """Ranks of A_i, of the virtual weights M_i, of M_i + M_iᵀ, and of L.
@@ -42,6 +50,12 @@ class VirtualRanks:
     M: tuple[Rank, ...]
     symmetric: tuple[Rank, ...]
     L: Rank
+
+    def traits(self, layer: int | None) -> Traits:
+        """Those of M_i, i counted from 0, or of L."""
+        rank = self.L if layer is None else self.M[layer]
+        is_not_skew = None if layer is None else is_nonzero(self.symmetric[layer])
+        return Traits(is_nonzero(rank), is_not_skew, _decided(rank, rank.value >= 2))
 
 
 def in_range(weights: Weights) -> Weights:
@@ -195,27 +209,43 @@ def visible_layers(ranks: VirtualRanks, tokens: int) -> tuple[bool | None, ...]:
 def _lightning(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
     """[G] Theorem 3.2 for one layer; Theorem F, which repairs [G] Theorem 3.7, for several."""
     layers, t = weights.architecture.num_layers, weights.architecture.tokens
-    nonzero = is_nonzero(ranks.L)
-    if layers == 1:
-        theorem = "[G] Theorem 3.2"
-        found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "V ≠ 0", nonzero)]
-        return [*found, Hypothesis(theorem, "A ≠ 0", is_nonzero(ranks.M[0]))]
-    theorem = "Theorem F"
-    found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", nonzero)]
-    for i, (rank, symmetric) in enumerate(zip(ranks.M, ranks.symmetric)):
-        if i < layers - 1:
-            found.append(Hypothesis(theorem, f"rk M_{i + 1} ≥ 2", _decided(rank, rank.value >= 2)))
-        found.append(Hypothesis(theorem, f"M_{i + 1} not skew-symmetric", is_nonzero(symmetric)))
-    last = ranks.M[-1]
-    product = _all([is_nonzero(last), nonzero, _either(_decided(last, last.value >= 2), ranks.L)])
-    found.append(Hypothesis(theorem, f"rk M_{layers} · rk L ≥ 2", product))
+    M, L = [ranks.traits(i) for i in range(layers)], ranks.traits(None)
+    if layers > 1:
+        return _theorem_f(t, M, L)
+    return [Hypothesis("[G] Theorem 3.2", "t ≥ 2", t >= 2), *_single_layer(M[0], L)]
+
+
+def orbit_hypotheses(tokens: int, M: list[Traits], L: Traits) -> list[Hypothesis]:
+    """Those under which the fiber of a lightning network in (M, L) is an orbit of the scales of [G] Eq 13."""
+    if tokens == 1:
+        theorem = "Theorem F (one token)"
+        found = [Hypothesis(theorem, "rk L ≥ 2", L.has_rank_two)]
+        return found + [Hypothesis(theorem, f"M_{i} not skew-symmetric", x.is_not_skew) for i, x in enumerate(M, 1)]
+    if len(M) > 1:
+        return _theorem_f(tokens, M, L)
+    ranks = _either(M[0].has_rank_two, L.has_rank_two)
+    return [*_single_layer(M[0], L), Hypothesis("[G] Theorem 3.2", "rk A · rk V ≥ 2", ranks)]
+
+
+def _single_layer(A: Traits, V: Traits) -> list[Hypothesis]:
+    theorem = "[G] Theorem 3.2"
+    return [Hypothesis(theorem, "V ≠ 0", V.is_nonzero), Hypothesis(theorem, "A ≠ 0", A.is_nonzero)]
+
+
+def _theorem_f(tokens: int, M: list[Traits], L: Traits) -> list[Hypothesis]:
+    theorem, last = "Theorem F", M[-1]
+    found = [Hypothesis(theorem, "t ≥ 2", tokens >= 2), Hypothesis(theorem, "L ≠ 0", L.is_nonzero)]
+    for i, traits in enumerate(M, start=1):
+        if i < len(M):
+            found.append(Hypothesis(theorem, f"rk M_{i} ≥ 2", traits.has_rank_two))
+        found.append(Hypothesis(theorem, f"M_{i} not skew-symmetric", traits.is_not_skew))
+    product = _all([last.is_nonzero, L.is_nonzero, _either(last.has_rank_two, L.has_rank_two)])
+    found.append(Hypothesis(theorem, f"rk M_{len(M)} · rk L ≥ 2", product))
     return found
 
 
-def _either(first: bool | None, second: Rank) -> bool | None:
-    """Whether one of two ranks is at least two."""
-    other = _decided(second, second.value >= 2)
-    return True if True in (first, other) else None if None in (first, other) else False
+def _either(first: bool | None, second: bool | None) -> bool | None:
+    return True if first or second else None if None in (first, second) else False
 
 
 def failed(hypotheses: tuple[Hypothesis, ...]) -> tuple[str, ...]:
