@@ -110,7 +110,7 @@ def test_ideal_facts_are_those_of_a_single_run(path):
         assert answer["modules"] == {str(module): module.dimension for module in expected.modules}
         assert answer["formula"] in (None, expected.hilbert_function)
         is_proven = expected.is_dimension_proven and expected.is_generation_proven
-        assert fact.result.evidence == ("proven" if is_proven else "Monte Carlo")
+        assert fact.result.evidence == ("proven" if is_proven else "probabilistic")
 
 
 def test_a_finite_check_is_the_sum_of_its_modules(monkeypatch):

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import pytest
 
-from attngeom.atlas.records import Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
-from attngeom.atlas.rows import make_line
+from attngeom.atlas.records import FORMER, Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
+from attngeom.atlas.rows import fact_row, make_line
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.summary import summary_tables
 from attngeom.cli.app import run
@@ -259,6 +260,24 @@ def test_an_altered_row_is_seen_when_it_is_read(path, column):
     database.close()
     with FactStore(path, read_only=True) as store, pytest.raises(FormatError, match="does not match its digest"):
         list(store.facts())
+
+
+@pytest.mark.parametrize(("former", "standing"), FORMER.items())
+def test_stores_with_former_words_are_read_merged_and_kept(path, former, standing):
+    fact = make_fact(1)
+    fact = replace(fact, result=replace(fact.result, evidence=former))
+    assert fact.result.evidence == standing
+    row = fact_row(fact, former)
+    with FactStore(path) as store:
+        store.add([fact])
+    edit(path, "UPDATE facts SET evidence = ?, digest = ?", former, row[-1])
+    with FactStore(path, read_only=True) as store, FactStore(path.parent / "other.db") as other:
+        assert list(store.facts()) == [fact]
+        store.check()
+        other.add(store.facts())
+        assert list(other.facts()) == [fact]
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT evidence FROM facts").fetchone() == (former,)
 
 
 def test_reading_needs_an_existing_store(path):

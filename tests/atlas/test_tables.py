@@ -25,7 +25,7 @@ def make_fact(width, dimension, kind="lightning", evidence="proven"):
     return Fact(Task("dimension", architecture), Answer({"dimension": dimension}, evidence, 7), 0.5)
 
 
-FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_fact(4, None, evidence="bounds")]
+FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_fact(4, None, evidence="undecided")]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ FACTS = [make_fact(2, 6), make_fact(3, 11, "softmax"), make_fact(10, 100), make_
         ("kind != softmax", [2, 10, 4]),
         ("causal=true", [3, 10, 4]),
         ("widths=[3,2]", [3]),
-        ("evidence=bounds", [4]),
+        ("evidence=undecided", [4]),
         ("prime=7", [2, 3, 10, 4]),
         ("nothing=1", []),
     ],
@@ -179,7 +179,7 @@ def test_a_flag_that_claims_a_proof_is_computed_again(tmp_path):
     table = {"d": 2, "a": 1, "degrees": 1}
     (part,), (total,) = (list(make(table, 0)) for make in (Ideal().tasks, Ideal().sums))
     wrong = {**IdealWeight().run(part).answer, "rank": 0}
-    fact = Fact(part, Answer(wrong, "Monte Carlo", WORD_PRIME), 0.1)
+    fact = Fact(part, Answer(wrong, "probabilistic", WORD_PRIME), 0.1)
     with FactStore(tmp_path / "flags.db") as store:
         store.add([fact, Fact(total, Ideal().combine(total, [fact]), 0.1)])
         assert [fact.result.evidence for fact in store.facts("ideal")] == ["proven"]
@@ -230,7 +230,7 @@ def test_proven_facts_without_certificate_are_computed_again_or_counted(tmp_path
 
 def test_recheck_finds_a_sum_that_claims_more_than_its_parts(path):
     question = get_question("toy")
-    parts = [Fact(task, replace(question.run(task), evidence="Monte Carlo"), 0.1) for task in question.tasks({}, 0)]
+    parts = [Fact(task, replace(question.run(task), evidence="probabilistic"), 0.1) for task in question.tasks({}, 0)]
     (total,) = question.sums({}, 0)
     with FactStore(path) as store:
         store.add([*parts, Fact(total, replace(question.combine(total, parts), evidence="dimension proven"), 0)])

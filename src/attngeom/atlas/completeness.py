@@ -63,7 +63,7 @@ class Completeness(Question):
         }
         # A module is reached if one product with it is nonzero mod p: a proof. That none is reached was only sampled.
         is_proven = answer["is_complete"] and all(degree.is_generation_proven for degree in summary.degrees)
-        return Answer(answer, "proven" if is_proven else "sampled", summary.primes[0])
+        return Answer(answer, "proven" if is_proven else "probabilistic", summary.primes[0])
 
 
 register(Completeness())

@@ -162,7 +162,7 @@ class ArchitectureDimension(Question):
             has_minor = found.lower is not None and found.lower.method == "minor"
             certificate = certify_dimension(found).to_json() if has_minor else None
             return Answer(answer, "proven", found.prime, certificate)
-        return Answer(answer, "bounds" if found.error_probability is None else "Monte Carlo", found.prime)
+        return Answer(answer, "undecided" if found.error_probability is None else "probabilistic", found.prime)
 
     def claim(self, fact: Fact) -> Mapping[str, Any]:
         architecture = dict(fact.task.architecture)

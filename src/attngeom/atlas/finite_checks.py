@@ -85,7 +85,7 @@ class FiniteCheck(Question):
     def _answer(self, a: int, new: dict[str, int], is_proven: bool) -> Answer:
         modules = sum(len(weights) for weights in all_candidates(a + 2, a).values())
         answer = {"bound": generator_bound(a + 2, a, a), "modules": modules, "new": new}
-        return Answer(answer, "proven" if is_proven else "Monte Carlo", WORD_PRIME)
+        return Answer(answer, "proven" if is_proven else "probabilistic", WORD_PRIME)
 
 
 register(FiniteCheck())

@@ -178,7 +178,7 @@ class IdealWeight(Question):
             "is_rank_proven": bool(found.is_rank_proven),
             "is_generated_proven": bool(found.is_generated_proven),
         }
-        evidence = "proven" if found.is_rank_proven and found.is_generated_proven else "Monte Carlo"
+        evidence = "proven" if found.is_rank_proven and found.is_generated_proven else "probabilistic"
         return Answer(answer, evidence, WORD_PRIME)
 
 
@@ -258,7 +258,9 @@ def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
         "formula": formula,
     }
     kinds = {(True, True): "proven", (True, False): "dimension proven"}
-    return Answer(answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "Monte Carlo"), prime)
+    return Answer(
+        answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "probabilistic"), prime
+    )
 
 
 register(IdealWeight())

@@ -15,8 +15,11 @@ REASONS = ("time", "memory", "crash", "error", "lost", "contradiction")
 """Why a task has no fact: over its time or memory budget, its process died, it raised, its machine went away, or it
 was computed twice with different answers."""
 
-EVIDENCE = ("proven", "dimension proven", "bounds", "Monte Carlo", "sampled")
-"""How strong an answer is; only the first two words claim a proof, which `atlas verify` then asks for."""
+EVIDENCE = ("proven", "dimension proven", "probabilistic", "undecided")
+"""How strong an answer is: its standing, or that of a part; only the first two claim a proof, which `atlas verify` then
+asks for."""
+FORMER = {"Monte Carlo": "probabilistic", "sampled": "probabilistic", "bounds": "undecided"}
+"""What version 0.1 called evidence, as its stores do."""
 
 
 def canonical_json(value: Any) -> str:
@@ -98,8 +101,8 @@ def short_name(record: Mapping[str, Any]) -> str:
 class Answer:
     """What a question returns: the answer, how strong it is, and the prime and certificate it rests on.
 
-    ``evidence`` is one of :data:`EVIDENCE`. ``answer`` holds nothing that changes from run to
-    run (no timings), so that two computations of one fact can be compared.
+    ``evidence`` is one of :data:`EVIDENCE`; former words are translated. ``answer`` holds nothing that changes from
+    run to run (no timings), so that two computations of one fact can be compared.
     """
 
     answer: Mapping[str, Any]
@@ -108,6 +111,7 @@ class Answer:
     certificate: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "evidence", FORMER.get(self.evidence, self.evidence))
         if self.evidence not in EVIDENCE:
             raise FormatError(f"evidence {str(self.evidence)[:40]!r} given; one of {', '.join(EVIDENCE)} is required")
 

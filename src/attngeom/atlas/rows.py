@@ -27,13 +27,17 @@ def task_columns(task: Task) -> tuple[str, str, str, str, int]:
     return sha256(line), task.question, architecture, parameters, task.seed
 
 
-def fact_row(fact: Fact) -> Row:
-    """The columns of the task, then answer, evidence, certificate, prime, version, CPU seconds and digest."""
+def fact_row(fact: Fact, former: str | None = None) -> Row:
+    """The columns of the task, then answer, evidence, certificate, prime, version, CPU seconds and digest.
+
+    ``former`` is the word for the evidence that a store has of old.
+    """
     columns, r = task_columns(fact.task), fact.result
+    evidence = former or r.evidence
     answer = canonical_json(r.answer)
     certificate = None if r.certificate is None else canonical_json(r.certificate)
-    digest = seal(make_line(*columns[1:]), answer, r.evidence, r.prime, certificate, fact.version)
-    return (*columns, answer, r.evidence, certificate, r.prime, fact.version, fact.cpu_seconds, digest)
+    digest = seal(make_line(*columns[1:]), answer, evidence, r.prime, certificate, fact.version)
+    return (*columns, answer, evidence, certificate, r.prime, fact.version, fact.cpu_seconds, digest)
 
 
 def read_task(question: str, architecture: str, parameters: str, seed: int) -> Task:
@@ -52,7 +56,7 @@ def read_fact(row: Row) -> Fact | None:
         result = Answer(json.loads(answer), evidence, prime, proof)
         fact = Fact(read_task(question, architecture, parameters, seed), result, cpu, version)
         # A text that is not canonical would have a key under which the fact is never found again.
-        return fact if has_shape(fact) and fact_row(fact) == row else None
+        return fact if has_shape(fact) and fact_row(fact, evidence) == row else None
     except (ValueError, TypeError, RecursionError):
         return None
 
