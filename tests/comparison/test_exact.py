@@ -5,11 +5,12 @@ import pytest
 from flint import fmpq
 
 from attngeom.comparison import compare
-from attngeom.comparison.evaluation import Agreement, evaluate_mod_p, separate_exact
+from attngeom.comparison.evaluation import Agreement, function_over, separate_exact
 from attngeom.comparison.layerwise import drop_unread, layerwise_equality, live_heads
 from attngeom.comparison.matching import clear
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME
+from attngeom.exact.domains import Balls
 from attngeom.layer.forms import layer_form
 from attngeom.network import (
     Architecture,
@@ -45,9 +46,27 @@ def test_residues_of_outputs_are_those_of_the_outputs(options, p):
     weights = random_weights(Architecture((3, 3, 3), 2, **options), QQ, 0)
     weights = random_symmetry(weights.architecture, QQ, 3).apply(weights)
     X = np.random.default_rng(0).integers(-9, 10, size=(3, 4))
-    found = evaluate_mod_p(clear(weights), X, GF(p))
+    found = function_over(clear(weights), GF(p))(X)
     assert GF(p).equal(found, GF(p).convert(forward(weights, QQ.convert(X))))
     assert found.dtype == GF(p).zeros((1, 1)).dtype
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("options", [{}, {"heads": 2, "value_width": 2, "residual": True}, {"causal": True}])
+def test_balls_of_outputs_are_those_of_the_forward_pass(kind, options):
+    weights = random_weights(Architecture((3, 3, 3), 2, kind=kind, **options), QQ, 0)
+    weights = random_symmetry(weights.architecture, QQ, 3).apply(weights)
+    X = QQ.convert(np.random.default_rng(0).integers(-9, 10, size=(3, 4))) / 100
+    balls = Balls(256)
+    found, expected = function_over(clear(weights), balls)(X), forward(weights.to(balls), balls.convert(X))
+    assert balls.equal(found, expected)
+    assert all(x.rad() < 1e-60 for x in (*found.ravel(), *expected.ravel()))
+
+
+def test_weights_stay_inside_flint_when_softmax_networks_are_told_apart(monkeypatch):
+    first, second = (random_weights(Architecture((3, 3, 3), 2, kind="softmax"), QQ, seed) for seed in (0, 1))
+    monkeypatch.delattr(Weights, "to")
+    assert compare(first, second).same_function is False
 
 
 @pytest.mark.parametrize("kind", ["lightning", "softmax"])
@@ -135,7 +154,7 @@ def test_fibers_of_deep_softmax_networks(M, other, tokens, causal, same):
 def test_two_causal_tokens_do_not_tell_which_layer_is_zero():
     # s_2 = δᵀ(2J)(u + δ/2)/2 = δᵀJu: the functions of (0, 2J) and (J, 0) are equal, so the fiber is not a point.
     first, second = deep([ZERO, J * 2], 2, causal=True), deep([J, ZERO], 2, causal=True)
-    assert compare_virtual(first, second).same is None
+    assert compare_virtual(clear(first), clear(second)).same is None
     assert compare(first, second).same_function is None
     X = np.random.default_rng(0).standard_normal((20, 2, 2))
     outputs = [forward(Weights.from_vector(w.architecture, w.vector().astype(float), RR), X) for w in (first, second)]

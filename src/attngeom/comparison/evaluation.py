@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import log2
 from operator import add, attrgetter
+from typing import Any
 
 import numpy as np
 
 from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
-from attngeom.exact.arrays import from_flint
-from attngeom.exact.domains import GF, QQ, Array, PrimeField
+from attngeom.exact.domains import GF, QQ, Array, Balls, PrimeField
 from attngeom.exact.primes import primes_from
 from attngeom.network import Architecture, forward
 from attngeom.results import draw_entropy
@@ -46,31 +47,39 @@ def random_prime(rng: np.random.Generator) -> int:
     return next(primes_from(int(rng.integers(2**60 + 2**12, 2**61))))
 
 
-def evaluate_mod_p(network: ClearedNetwork, X: Array, field: PrimeField) -> Array:
-    """φ_W(X) mod p for a lightning network and integers X, inside FLINT: entries of weights never leave it.
+def function_over(network: ClearedNetwork, domain: PrimeField | Balls) -> Callable[[Array], Array]:
+    """The function X ↦ φ_W(X) of a lightning network mod p, or of any in balls; entries of weights never leave FLINT.
 
     InputError if p divides a denominator.
 
     >>> from attngeom.comparison.matching import clear
     >>> from attngeom.network import random_weights
     >>> w = random_weights(Architecture((2, 2), 1), QQ, seed=0)
-    >>> evaluate_mod_p(clear(w), np.eye(2, dtype=int), GF(101)).tolist()
+    >>> function_over(clear(w), GF(101))(np.eye(2, dtype=int)).tolist()
     [[50, 7], [50, 7]]
     """
-    p, architecture = field.p, network.architecture
-    value = field.to_flint(field.convert(X))
-    for heads in network.layers:
-        outputs = [value] if architecture.residual else []
-        for head in heads:
-            q, k, v = (tensor.residues(p) * value for tensor in (head.Q, head.K, head.V))
-            if architecture.causal:
-                queries, keys, values = (field.convert(from_flint(x.transpose(), int)) for x in (q, k, v))
-                part = field.to_flint(architecture.rule.mix(queries, keys, values, field).T)
-            else:
-                part = (v * k.transpose()) * q
-            outputs.append(part if head.O is None else head.O.residues(p) * part)
-        value = reduce(add, outputs)
-    return field.convert(from_flint(value, int))
+    architecture, rule = network.architecture, network.architecture.rule
+    layers: list[list[list[Any]]] = [
+        [[None if x is None else domain.image(x) for x in head] for head in heads] for heads in network.layers
+    ]
+
+    def evaluate(X: Array) -> Array:
+        with domain.working():
+            value: Any = domain.to_flint(domain.convert(X))
+            for heads in layers:
+                outputs = [value] if architecture.residual else []
+                for *projections, O in heads:
+                    q, k, v = (matrix * value for matrix in projections)
+                    if rule.is_polynomial and not rule.causal:
+                        part = (v * k.transpose()) * q
+                    else:
+                        queries, keys, values = (domain.from_flint(x.transpose()) for x in (q, k, v))
+                        part = domain.to_flint(rule.mix(queries, keys, values, domain).T)
+                    outputs.append(part if O is None else O * part)
+                value = reduce(add, outputs)
+            return domain.from_flint(value)
+
+    return evaluate
 
 
 def weight_bits(network: ClearedNetwork) -> float:
@@ -115,19 +124,20 @@ def separate_exact(
         report("evaluating modulo primes", len(primes), MAX_PRIMES)
         p = random_prime(rng)
         field = GF(p)
-        for X in (rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)):
-            try:
-                outputs = evaluate_mod_p(first, X, field), evaluate_mod_p(second, X, field)
-            except InputError:
-                break
+        inputs = rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)
+        try:
+            functions = [function_over(network, field) for network in (first, second)]
+        except InputError:
+            continue
+        for X in inputs:
+            outputs = functions[0](X), functions[1](X)
             if not field.equal(*outputs):
                 return present_separation(first, second, QQ.convert(X), outputs, field)
-        else:
-            primes.append(p)
-            bits = bits or output_bits(architecture, max(map(weight_bits, (first, second))))
-            # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
-            # each of them is drawn with probability below 2^-49.
-            probability *= min(1.0, function_degree(architecture) / p + 2 * bits / 60 / 2**49)
+        primes.append(p)
+        bits = bits or output_bits(architecture, max(map(weight_bits, (first, second))))
+        # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
+        # each of them is drawn with probability below 2^-49.
+        probability *= min(1.0, function_degree(architecture) / p + 2 * bits / 60 / 2**49)
     return Agreement(probability, tuple(primes), 2 * len(primes), entropy)
 
 

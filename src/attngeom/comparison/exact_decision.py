@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.comparison.evaluation import NEGLIGIBLE, evaluate_mod_p, present_separation, separate_exact
+from attngeom.comparison.evaluation import NEGLIGIBLE, function_over, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.matching import ClearedNetwork, Match, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
@@ -83,7 +83,7 @@ def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separati
     X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
     field = GF(WORD_PRIME)
     try:
-        one, two = (evaluate_mod_p(network, X[:, :visible], field) for network in (first, second))
+        one, two = (function_over(network, field)(X[:, :visible]) for network in (first, second))
     except InputError:
         return None
     if field.equal(one, two):
@@ -115,7 +115,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
         return Comparison.proven(True, CARRIED, carrier=found.symmetry, **known)
     verdict = UNTOLD
     if architecture.has_virtual_weights:
-        verdict = compare_virtual(first, second)
+        verdict = compare_virtual(one, two)
     elif layerwise_equality(first, second) is not None:
         verdict = Ruling(True, "the layers are equal up to a change of basis")
     elif architecture.num_layers == 1 and architecture.rule.head_theorem is not None:

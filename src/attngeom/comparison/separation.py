@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from itertools import islice
 from operator import add
 
 import numpy as np
-from flint import fmpq
+from flint import fmpq, fmpz
 
+from attngeom.comparison.evaluation import function_over
 from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
-from attngeom.network import Weights, forward
+from attngeom.network import Weights
 from attngeom.network.input_sizes import LayerExponents, sizes_of_scores, thinned
 
 MAX_WORK = 4 * 10**6
@@ -37,14 +38,14 @@ def separate_balls(
     shape = (first.architecture.widths[0], first.architecture.tokens)
     work = first.architecture.num_layers * first.architecture.heads * shape[1] * (shape[1] + shape[0])
     limit = max(1, min(MAX_WORK // work, FIRST_TRIALS + len(PRECISIONS) * MAX_SIZES * TRIALS_AT_A_SIZE))
-    networks: dict[Balls, tuple[Weights, Weights]] = {}
+    functions: dict[Balls, list[Callable[[Array], Array]]] = {}
     for done, (size, domain) in enumerate(islice(_trials(first, second), limit)):
         report("evaluating", done, limit)
-        if domain not in networks:
-            networks[domain] = first.weights.to(domain), second.weights.to(domain)
+        if domain not in functions:
+            functions[domain] = [function_over(network, domain) for network in (first, second)]
         # Small inputs keep the scores moderate: softmax then is far from saturation and its balls stay narrow.
         X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
-        one, two = (forward(network, domain.convert(X)) for network in networks[domain])
+        one, two = (function(X) for function in functions[domain])
         if not domain.equal(one, two):
             return Separation(X, (one, two), domain)
     return None
@@ -67,7 +68,7 @@ def _layer_exponents(network: ClearedNetwork) -> list[LayerExponents]:
 
 def _exponent(a: ClearedMatrix) -> int:
     """About log2 of the largest entry of a rational matrix; 0 for zero."""
-    bits = max(x.bit_length() for x in a.matrix.entries())
+    bits = max(map(fmpz.bit_length, a.matrix.entries()))
     return bits - a.denominator.bit_length() if bits else 0
 
 

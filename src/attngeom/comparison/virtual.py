@@ -10,10 +10,11 @@ from flint import fmpq
 
 from attngeom.comparison.fiber_theorems import EXACTLY, VirtualPair
 from attngeom.comparison.gauges import ratio
+from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Ruling
 from attngeom.comparison.samples import Relation
 from attngeom.errors import InputError
-from attngeom.exact.domains import GF, Array
+from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Weights
 from attngeom.network.weights import VirtualWeights
@@ -113,15 +114,16 @@ class ExactPair(VirtualPair):
         return zeros.pop() if len(zeros) == 1 else None
 
 
-def compare_virtual(first: Weights, second: Weights) -> Ruling:
+def compare_virtual(first: ClearedNetwork, second: ClearedNetwork) -> Ruling:
     """Theorems A, A' (softmax) and S (sigmoid) for rational networks with one head and no skip connection.
 
     Different residues are different numbers and nonzero residues are nonzero, so almost all different pairs are told
     apart modulo a prime; equality is checked over Q.
 
+    >>> from attngeom.comparison.matching import clear
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
-    >>> w = random_weights(Architecture((2, 2, 2), 1, kind="softmax"), QQ, seed=0)
+    >>> w = clear(random_weights(Architecture((2, 2, 2), 1, kind="softmax"), QQ, seed=0))
     >>> compare_virtual(w, w).same
     True
     """
@@ -130,11 +132,20 @@ def compare_virtual(first: Weights, second: Weights) -> Ruling:
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
     if not (architecture.causal and architecture.tokens == 2):
         try:
-            residues = [weights.to(GF(WORD_PRIME)).virtual() for weights in (first, second)]
+            residues = [_virtual_mod_p(network, GF(WORD_PRIME)) for network in (first, second)]
         except InputError:
             residues = []
         if residues and not residues[0].domain.is_zero(residues[0].L):
             verdict = ExactPair(*known, residues[0], residues[1]).judge()
             if verdict.same is False:
                 return verdict
-    return ExactPair(*known, first.virtual(), second.virtual()).judge()
+    return ExactPair(*known, first.weights.virtual(), second.weights.virtual()).judge()
+
+
+def _virtual_mod_p(network: ClearedNetwork, field: PrimeField) -> VirtualWeights:
+    """(M, L) mod p, inside FLINT; InputError if p divides a denominator."""
+    L, M = field.to_flint(field.eye(network.architecture.widths[0])), []
+    for (head,) in network.layers:
+        M.append((field.image(head.K) * L).transpose() * (field.image(head.Q) * L))
+        L = field.image(head.values()) * L
+    return VirtualWeights(tuple(map(field.from_flint, M)), field.from_flint(L), field, network.architecture.rule)

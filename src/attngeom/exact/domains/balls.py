@@ -13,6 +13,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from attngeom.errors import InputError, SingularError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
+from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse
 from attngeom.exact.numbers import as_fmpq
 
@@ -52,6 +53,14 @@ class Balls(Domain):
     def to_flint(self, a: Array) -> arb_mat:
         return arb_mat(a.shape[0], a.shape[1], a.ravel().tolist())
 
+    def from_flint(self, matrix: arb_mat) -> Array:
+        return from_flint(matrix)
+
+    def image(self, a: ClearedMatrix) -> arb_mat:
+        """The balls around a rational matrix, inside FLINT."""
+        with self.working():
+            return arb_mat(a.matrix) / a.denominator
+
     def times(self, a: Any, b: Any) -> Any:
         with self.working():
             return a * b
@@ -66,13 +75,13 @@ class Balls(Domain):
 
     def matmul(self, a: Array, b: Array) -> Array:
         with self.working():
-            return broadcast_product(lambda x, y: from_flint(self.to_flint(x) * self.to_flint(y)), a, b)
+            return broadcast_product(lambda x, y: self.from_flint(self.to_flint(x) * self.to_flint(y)), a, b)
 
     def inverse(self, a: Array) -> Array:
         check_square(a)
         with self.working():
             try:
-                return from_flint(self.to_flint(a).inv())
+                return self.from_flint(self.to_flint(a).inv())
             except ZeroDivisionError:
                 raise SingularError(
                     f"{a.shape[0]}×{a.shape[1]} matrix of balls not certainly invertible; raise the precision"

@@ -73,9 +73,8 @@ class PrimeField(FiniteField):
         if set(map(type, entries)) == {fmpq}:
             # In FLINT, over one denominator.
             cleared = ClearedMatrix(*fmpq_mat(1, len(entries), entries).numer_denom())
-            residues = from_flint(cleared.residues(self.p), int).reshape(data.shape)
-        else:
-            residues = elementwise(self._residue, data)
+            return self.from_flint(self.image(cleared)).reshape(data.shape)
+        residues = elementwise(self._residue, data)
         return residues.astype(np.int64) if self.fits_word else residues
 
     def _convert_floats(self, data: Array) -> Array:
@@ -93,6 +92,14 @@ class PrimeField(FiniteField):
     def to_flint(self, a: Array) -> nmod_mat:
         return nmod_mat(a.shape[0], a.shape[1], a.ravel().tolist(), self.p)
 
+    def from_flint(self, matrix: nmod_mat) -> Array:
+        residues = from_flint(matrix, int)
+        return residues.astype(np.int64) if self.fits_word else residues
+
+    def image(self, a: ClearedMatrix) -> nmod_mat:
+        """The residues of a rational matrix, inside FLINT; InputError if p divides its denominator."""
+        return a.residues(self.p)
+
     def invert(self, a: Any) -> Any:
         residues = np.asarray(a) % self.p
         if not np.all(residues):
@@ -104,15 +111,14 @@ class PrimeField(FiniteField):
     def matmul(self, a: Array, b: Array) -> Array:
         if self.fits_word:
             return matmul_mod(a, b, self.p)
-        return broadcast_product(lambda x, y: from_flint(self.to_flint(x) * self.to_flint(y), int), a, b)
+        return broadcast_product(lambda x, y: self.from_flint(self.to_flint(x) * self.to_flint(y)), a, b)
 
     def inverse(self, a: Array) -> Array:
         check_square(a)
         try:
-            out = from_flint(self.to_flint(a).inv(), int)
+            return self.from_flint(self.to_flint(a).inv())
         except ZeroDivisionError:
             raise singular(a) from None
-        return out.astype(np.int64) if self.fits_word else out
 
     def rank(self, a: Array) -> int:
         return rank_mod_p(a, self.p)
