@@ -14,7 +14,7 @@ from attngeom.papers.cross_column import span_dimension, vanishes_identically
 from attngeom.papers.deep_fibers import SEARCHES, search_networks, virtual_jacobian
 from attngeom.papers.expansion import linear_relations
 from attngeom.papers.figures import plane_coordinates, plane_point, slice_coefficients
-from attngeom.papers.layer_fibers import exhaust_fibers, fiber_points, is_multiple
+from attngeom.papers.layer_fibers import are_proportional, exhaust_fibers, fiber_points
 from attngeom.papers.single_column import lie_flattening, product_of_forms
 from attngeom.papers.softmax import equation_34
 from attngeom.papers.tangent_spaces import samples, tangent_lower_bound, tangent_upper_bound
@@ -73,7 +73,7 @@ def test_small_fields_confirm_fibers_of_one_layer():
 def test_two_points_of_a_fiber_are_not_multiples():
     points = fiber_points(QQ.convert([[1, 0], [0, 0]]), QQ.convert([[1, 1]])).points
     assert len(points) == 2
-    assert not is_multiple(points[0].A, points[1].A)
+    assert not are_proportional(points[0].A, points[1].A)
 
 
 def test_slice_pencil_vanishes_on_generic_weights_and_spans_ten_cubics():

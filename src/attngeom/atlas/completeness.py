@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attngeom.atlas.ideals import check_reach, ideal_models
+from attngeom.atlas.ideals import check_listable, ideal_models
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Answer, Task
 from attngeom.equations import Variety
@@ -42,12 +42,12 @@ class Completeness(Question):
         degrees = integers(values["max_degree"], "max_degree")
         models = list(ideal_models(values["d"], values["a"], values["targets"], 1))
         for model in models:
-            check_reach(model, max(degrees), "cross")
+            check_listable(model, max(degrees), "cross")
         return len(models) * len(degrees)
 
     def cost(self, task: Task) -> float:
         d, degree = task.architecture["widths"][0], task.parameters["max_degree"]
-        check_reach({"d": d, "rows": 1, **task.parameters}, degree, "cross")
+        check_listable({"d": d, "rows": 1, **task.parameters}, degree, "cross")
         return 1e-3 * float(d ** (degree + 1))
 
     def run(self, task: Task) -> Answer:

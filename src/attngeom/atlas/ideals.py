@@ -113,7 +113,7 @@ def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
     return HighestWeightEngine(d, targets).weights(degree)
 
 
-def check_reach(model: Mapping[str, int], degree: int, coordinates: str) -> None:
+def check_listable(model: Mapping[str, int], degree: int, coordinates: str) -> None:
     """Refuse a degree whose weights or monomials could not even be listed."""
     d, rows = model["d"], model["rows"]
     if model["targets"] > MAX_TARGETS:
@@ -149,7 +149,7 @@ class IdealWeight(Question):
         tasks = 0
         for degree in _degrees(table):
             for model, coordinates in _models(table):
-                check_reach(model, degree, coordinates)
+                check_listable(model, degree, coordinates)
                 if coordinates == "cross" and model["rows"] == 1:
                     tasks += comb(model["d"] + 2 * degree - 1, min(2 * degree, model["d"] - 1))
                 if tasks > MANY:
@@ -223,7 +223,7 @@ class Ideal(Question):
         d, rows = task.architecture["widths"]
         if task.parameters["coordinates"] != "cross" or rows > 1:
             return ()
-        check_reach({"d": d, "rows": rows, **task.parameters}, task.parameters["degree"], "cross")
+        check_listable({"d": d, "rows": rows, **task.parameters}, task.parameters["degree"], "cross")
         weights = _weights(d, task.parameters["targets"], task.parameters["degree"])
         return tuple(weight_task(task, weight) for weight in weights)
 

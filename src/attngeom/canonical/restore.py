@@ -57,9 +57,9 @@ def _echelon_heads(term: CanonicalTerm, shape: LayerShape, log_factor: float, do
     K, O = _times_power(term.K, term.key_exponent), term.O
     if log_factor or term.output_exponent:
         O = _times_power(O, term.output_exponent + log_factor)
-    K, Q = (pad(matrix, (shape.attention, shape.d_in), domain) for matrix in (K, term.Q))
+    K, Q = (fill_corner(matrix, (shape.attention, shape.d_in), domain) for matrix in (K, term.Q))
     if shape.value_width is None:
-        return [Head(Q, K, pad(domain.matmul(O, term.V), (shape.d_out, shape.d_in), domain))]
+        return [Head(Q, K, fill_corner(domain.matmul(O, term.V), (shape.d_out, shape.d_in), domain))]
     return [Head(Q, K, V, O) for V, O in _deal(term.V, O, shape, domain)]
 
 
@@ -72,12 +72,12 @@ def _balanced_heads(
     value_log = term.output_exponent + log_factor
     is_clear = attention.is_clear
     if shape.value_width is None:
-        pairs: list[tuple[Array, Array | None]] = [(pad(W, (shape.d_out, shape.d_in), RR), None)]
+        pairs: list[tuple[Array, Array | None]] = [(fill_corner(W, (shape.d_out, shape.d_in), RR), None)]
     else:
         values = balanced_factors(W, len(term.V))
         is_clear = is_clear and values.is_clear
         pairs = list(_deal(values.T, values.S.T, shape, RR))
-    K, Q = (pad(matrix, (shape.attention, shape.d_in), RR) for matrix in (attention.S, attention.T))
+    K, Q = (fill_corner(matrix, (shape.attention, shape.d_in), RR) for matrix in (attention.S, attention.T))
     heads = []
     for V, O in pairs:
         q, v = term.key_exponent / 2, value_log if O is None else value_log / 2
@@ -112,8 +112,8 @@ def _deal(V: Array, O: Array, shape: LayerShape, domain: Domain) -> list[tuple[A
     width = int(shape.value_width or 0)
     return [
         (
-            pad(V[start : start + width], (width, shape.d_in), domain),
-            pad(O[:, start : start + width], (shape.d_out, width), domain),
+            fill_corner(V[start : start + width], (width, shape.d_in), domain),
+            fill_corner(O[:, start : start + width], (shape.d_out, width), domain),
         )
         for start in range(0, len(V), width)
     ]
@@ -123,7 +123,7 @@ def _zero_head(shape: LayerShape, domain: Domain) -> Head:
     return Head(*(domain.zeros(sizes) for sizes in shape.tensor_shapes.values()))
 
 
-def pad(matrix: Array, shape: tuple[int, int], domain: Domain) -> Array:
+def fill_corner(matrix: Array, shape: tuple[int, int], domain: Domain) -> Array:
     """The matrix in the corner of a larger one that is zero elsewhere."""
     out = domain.zeros(shape)
     out[: matrix.shape[0], : matrix.shape[1]] = matrix

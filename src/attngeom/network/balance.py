@@ -154,17 +154,13 @@ def balance(T: Array, S: Array) -> Balanced:
     found = [np.zeros(T.shape), np.zeros(S.shape)]
     for out, factor, basis in ((found[0], right, T_basis), (found[1], left.T, S_basis)):
         out[:rank] = join_scale(rotation @ (root * (factor @ basis.T)), (e + f) // 2)
-    is_attained = _rank(T_factor) == rank == _rank(S_factor)
+    ranks = {lapack.matrix_rank(factor, factor.shape[1] * ROUNDING) for factor in (T_factor, S_factor)}
+    is_attained = ranks == {rank}
     element = None
     if is_attained:
         onto = rotation @ ((left.T @ S_factor) / root)
         element = join_scale(_complete(onto, T_factor.T @ right.T), (f - e) // 2)
     return Balanced(found[0], found[1], element)
-
-
-def _rank(factor: Array) -> int:
-    values = lapack.svdvals(factor)
-    return int(np.sum(values > factor.shape[1] * ROUNDING * values[0])) if values.size else 0
 
 
 def _complete(onto: Array, image: Array) -> Array:

@@ -36,7 +36,7 @@ def slice_coefficients(x: Any, y: Any, w: Any) -> Coefficients:
     return Coefficients.of_cross(QQ.convert([[[1, 0], [0, x], [-w, y]]]), 2, QQ)
 
 
-def slice_weights(x: Any, b: Any) -> tuple[Array, Array]:
+def umbrella_matrices(x: Any, b: Any) -> tuple[Array, Array]:
     """A and V of the point (x, b x, b²): V = (1, b), columns of A equal to (1, −b) and (0, x)."""
     return QQ.convert([[1, 0], [-b, x]]), QQ.convert([[1, b]])
 
@@ -68,7 +68,7 @@ def run_umbrella(work: Work) -> Checks:
     for value in (fmpq(k, 3) for k in range(1, work.choose(4, 12))):
         points = (value, value**2, value**2), (0, 0, value**2), (0, 0, -(value**2))
         found = [certify(slice_coefficients(*point)) for point in points]
-        stratum = layer_stratum(*slice_weights(0, value), 2, 2, QQ)
+        stratum = layer_stratum(*umbrella_matrices(0, value), 2, 2, QQ)
         surface &= found[0].verdict == "realizable"
         crossing &= found[1].verdict == "realizable" and bool(stratum.is_singular) and stratum.fiber == "two points"
         dashed &= found[2].verdict == "closure_only"
@@ -76,7 +76,7 @@ def run_umbrella(work: Work) -> Checks:
     yield Check("points of the surface with w > 0 are functions of layers", surface)
     yield Check("the line x = y = 0, w > 0 is singular: two weights each", crossing)
     yield Check("the line x = y = 0, w < 0 is in the Zariski closure only", dashed)
-    pinch = layer_stratum(*slice_weights(0, 0), 2, 2, QQ)
+    pinch = layer_stratum(*umbrella_matrices(0, 0), 2, 2, QQ)
     yield Check("its end x = y = w = 0 is a boundary point", bool(pinch.is_boundary))
     yield Check("every verdict has a certificate that verifies", valid, "support")
     grid_x, grid_b = np.linspace(-1.0, 1.0, 41), np.linspace(-1.15, 1.15, 61)
@@ -123,8 +123,7 @@ def estimate_rank(architecture: Architecture, samples: int, seed: int) -> tuple[
 
 def numerical_rank(J: Array) -> int:
     """The number of singular values above max(shape)·ε·σ_1, from the triangle of a QR factorization."""
-    values = lapack.svdvals(lapack.triangle(J))
-    return int(np.sum(values > max(J.shape) * np.finfo(J.dtype).eps * values[0]))
+    return lapack.matrix_rank(lapack.triangle(J), max(J.shape) * float(np.finfo(J.dtype).eps))
 
 
 @finds("", primes=(BLAS_PRIME,))

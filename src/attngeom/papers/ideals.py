@@ -44,7 +44,7 @@ def generators_of(d: int, a: int, degree: int) -> tuple[IdealSummary, tuple[Ledg
     return summary, tuple(ledger(model, summary))
 
 
-def count_generators(summary: IdealSummary) -> dict[str, int]:
+def generators_by_degree(summary: IdealSummary) -> dict[str, int]:
     """Minimal generators by degree."""
     return {str(row.degree): row.minimal_generators for row in summary.degrees if row.minimal_generators}
 
@@ -77,7 +77,7 @@ def run_hypersurface(work: Work) -> Checks:
     _, factors = quartic.to_flint().factor()
     irreducible = len(factors) == 1 and factors[0][1] == 1
     yield Check("it is irreducible over Q, so it generates the ideal", irreducible)
-    counts = count_generators(generators_of(2, 2, work.choose(6, 10))[0])
+    counts = generators_by_degree(generators_of(2, 2, work.choose(6, 10))[0])
     statement = f"minimal generators by degree from the degree-by-degree computation: {listed(counts)}"
     yield Check(statement, counts == {"4": 1}, "support")
     return {"values": {"quartic": str(quartic)}}
@@ -87,7 +87,7 @@ def _small_ideal(a: int, expected: dict[str, int], sources: dict[str, int], work
     """The generators of the ideal of d = 3, and how many each family gives modulo lower degrees."""
     degree = work.choose(6, 8)
     summary, rows = generators_of(3, a, degree)
-    everything, counts, linear = count_complete(3, a), count_generators(summary), count_linear(3, a, work.seed)
+    everything, counts, linear = count_complete(3, a), generators_by_degree(summary), count_linear(3, a, work.seed)
     given = {entry.name: entry.literal_rank for row in rows for entry in row.entries if entry.name in sources}
     enough = all(row.from_paper == row.minimal_generators for row in rows)
     yield Check(f"all minimal generators, in all degrees (Theorem 6): {listed(everything)}", everything == expected)

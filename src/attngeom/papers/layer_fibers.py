@@ -22,7 +22,7 @@ from attngeom.papers.symbolic import generic
 from attngeom.papers.tangent_spaces import random_rank, swap_sample, units
 
 
-def is_multiple(a: Array, b: Array) -> bool:
+def are_proportional(a: Array, b: Array) -> bool:
     """Whether two nonzero arrays over Q are proportional."""
     return QQ.rank(np.stack([a.ravel(), b.ravel()])) == 1
 
@@ -57,7 +57,7 @@ def fiber_points(A: Array, V: Array) -> LayerSplitting:
 
 
 def _is_point(splitting: LayerSplitting, A: Array, V: Array) -> bool:
-    return any(is_multiple(point.A, A) and is_multiple(point.V, V) for point in splitting.points)
+    return any(are_proportional(point.A, A) and are_proportional(point.V, V) for point in splitting.points)
 
 
 def _is_single(A: Array, V: Array) -> bool:
@@ -70,7 +70,7 @@ def _has_swapped_point(A: Array, V: Array) -> bool:
     """Whether the fiber of (k qᵀ, h vᵀ) consists of it and (v qᵀ, h kᵀ)."""
     k, q = A[:, _pivot(A.T)], A[_pivot(A)]
     v, h = V[_pivot(V)], V[:, _pivot(V.T)]
-    found, number = fiber_points(A, V), 1 if is_multiple(k, v) else 2
+    found, number = fiber_points(A, V), 1 if are_proportional(k, v) else 2
     swapped = v[:, None] * q[None, :], h[:, None] * k[None, :]
     return len(found.points) == number and _is_point(found, A, V) and _is_point(found, *swapped)
 

@@ -22,30 +22,37 @@ INTERPOLATES, EQUALS = 1e-10, 1e-5
 """Relative misfits: at the samples of the fit, and at others of the same kind."""
 
 
-def values(architecture: Architecture, stack: Array, X: Array, C: Array) -> tuple[Array, Array]:
-    """⟨C_n, φ_w(X_n)⟩ for a stack of weights w of one layer, (p, N), and the derivatives, (p, N, parameters)."""
+def _passes(architecture: Architecture, stack: Array, X: Array) -> Passes:
     shapes, slots = dict(architecture.tensor_shapes()), architecture.slots()
     tensors = [stack[:, slots[name]].reshape(len(stack), *shape) for name, shape in shapes.items()]
-    passes = Passes.at(((Head(*tensors),),), X, architecture.rule, RR, architecture.residual)
-    found = np.einsum("nto,pnto->pn", C, passes.output())
-    gradients = [gradient.product(RR) for gradient in passes.pull(C)]
-    return found, np.concatenate([x.reshape(*x.shape[:2], -1) for x in gradients], axis=-1)
+    return Passes.at(((Head(*tensors),),), X, architecture.rule, RR, architecture.residual)
 
 
-def interpolate(architecture: Architecture, starts: Array, X: Array, C: Array, wanted: Array) -> Array:
+def values(architecture: Architecture, stack: Array, X: Array, C: Array) -> Array:
+    """⟨C_n, φ_w(X_n)⟩ for a stack of weights w of one layer, (p, N)."""
+    return np.asarray(np.einsum("nto,pnto->pn", C, _passes(architecture, stack, X).output()))
+
+
+def slopes(architecture: Architecture, stack: Array, X: Array, C: Array) -> Array:
+    """The derivatives of the :func:`values` in the weights, (p, N, parameters)."""
+    gradients = [gradient.product(RR) for gradient in _passes(architecture, stack, X).pull(C)]
+    return np.concatenate([x.reshape(*x.shape[:2], -1) for x in gradients], axis=-1)
+
+
+def fit_all(architecture: Architecture, starts: Array, X: Array, C: Array, wanted: Array) -> Array:
     """Least squares fits of the wanted numbers from every start of the stack."""
 
     def misfit(stack: Array) -> Array:
-        return np.asarray(values(architecture, stack, X, C)[0] - wanted)
+        return values(architecture, stack, X, C) - wanted
 
     def derivative(stack: Array) -> tuple[Array, Array]:
-        return values(architecture, stack, X, C)[1], np.ones(stack.shape[-1])
+        return slopes(architecture, stack, X, C), np.ones(stack.shape[-1])
 
     return fit(starts, misfit, derivative, steps=STEPS, rest=INTERPOLATES / 100 * float(np.linalg.norm(wanted)))
 
 
 def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
-    """How many of all fits interpolate ``count`` random samples of a random truth, and how many of these equal it."""
+    """How many of all fits fit_all ``count`` random samples of a random truth, and how many of these equal it."""
     d_in, d_out, t = architecture.widths[0], architecture.widths[-1], architecture.tokens
     interpolating = equal = 0
     for truth in range(truths):
@@ -54,10 +61,10 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
         samples = [(rng.standard_normal((n, t, d_in)), rng.standard_normal((n, t, d_out))) for n in (count, 40)]
         starts = rng.standard_normal((STARTS, architecture.num_parameters))
         (X, C), held_out = samples
-        wanted = values(architecture, true, X, C)[0]
-        fitted = interpolate(architecture, starts, X, C, wanted)
+        wanted = values(architecture, true, X, C)
+        fitted = fit_all(architecture, starts, X, C, wanted)
         close = _error(architecture, fitted, X, C, wanted) <= INTERPOLATES
-        others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)[0]) <= EQUALS
+        others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)) <= EQUALS
         interpolating += int(close.sum())
         equal += int((close & others).sum())
     return interpolating, equal
@@ -65,7 +72,7 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
 
 def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
     """The largest relative misfit of every fit."""
-    found = values(architecture, stack, X, C)[0]
+    found = values(architecture, stack, X, C)
     return np.asarray(np.abs(found - wanted).max(axis=1) / np.abs(wanted).max())
 
 
@@ -93,12 +100,12 @@ def run_samples(work: Work) -> Checks:
     yield Check("with D + 1 samples every interpolating fit is the true function", every)
     others = any(row["equal"] < row["interpolating"] for row in at)
     yield Check("with D samples some interpolating fits are other functions", others, "support")
-    yield Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support")
+    yield Check("at every size some fits fit_all", all(row["interpolating"] for row in rows), "support")
     few = all(row["samples"] <= row["parameters"] for row in rows)
     yield Check("D + 1 is at most the number of parameters", few, "support")
     shown = "; ".join(f"D = {r['dimension']}, N = {r['samples']}: {r['equal']} of {r['interpolating']}" for r in rows)
     evidence = (
-        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and are"
+        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that fit_all and are"
         f" the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture"
     )
     return {"evidence": evidence, "values": {"rows": rows}, "data": {"rows": rows}}

@@ -17,7 +17,7 @@ from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triple_orbits, triples
 from attngeom.layer.coefficients import expand_matrices, multiply_forms, symmetrize
-from attngeom.papers.ideals import count_generators
+from attngeom.papers.ideals import generators_by_degree
 from attngeom.papers.records import Check, Checks, Work, finds, listed
 from attngeom.papers.symbolic import generic
 
@@ -158,7 +158,7 @@ def run_octics(work: Work) -> Checks:
     """[I] Example 19: d = 3, t = 1: codimension 2, 35 octics generate; they span the 45 maximal minors."""
     rng, degree, variety = np.random.default_rng(work.seed), work.choose(8, 10), Variety(3, 3, tokens=1)
     summary = implicitize(variety, degree, seed=work.seed)
-    family, counts = LieFlattening(variety), count_generators(summary)
+    family, counts = LieFlattening(variety), generators_by_degree(summary)
     cubics = np.stack([FIELD.random((1, 1, 10), rng) for _ in range(60)])
     span = rank_mod_p(family.evaluate(Points(cubics, None, FIELD)), WORD_PRIME)
     point = coordinates(variety).sample(1, WORD_PRIME, rng)

@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 """Outputs of size 1 computed in double precision that differ by more come from different functions."""
 
 
-def recover_layer(layer: Callable[[Array], Array], d: int, t: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def read_off_layer(layer: Callable[[Array], Array], d: int, t: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """(A, V) of one softmax layer from its values: the constructive proof of Theorem 3.9.
 
     Equal tokens give V x. With x_1 = x and all other tokens x + u, V u ≠ 0, column 1 is a mean of V x and V(x + u) with
@@ -56,7 +56,7 @@ def run_softmax_fibers(work: Work) -> Checks:
     for d, d_out, t in work.choose(((2, 1, 2), (3, 2, 3)), ((1, 1, 2), (2, 1, 2), (3, 2, 3), (4, 4, 2), (5, 3, 4))):
         architecture, label = Architecture((d, d_out), d, tokens=t, kind="softmax"), f"d = {d}, d' = {d_out}, t = {t}"
         weights = random_weights(architecture, RR, work.seed)
-        A, V = recover_layer(partial(forward, weights), d, t, rng)
+        A, V = read_off_layer(partial(forward, weights), d, t, rng)
         head = weights.layers[0][0]
         error = max(float(np.abs(A - head.attention_matrix(RR)).max()), float(np.abs(V - head.V).max()))
         worst = max(worst, error)

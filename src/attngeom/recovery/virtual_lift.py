@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.canonical.echelon import row_gauge
-from attngeom.canonical.restore import pad
+from attngeom.canonical.restore import fill_corner
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
@@ -42,14 +42,14 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
         else:
             after, after_dual = _span(virtual, index + 1, shape.d_out, domain)
             values = multiply(after, before_dual)
-        V = pad(values, (shape.d_out, shape.d_in), domain)
+        V = fill_corner(values, (shape.d_out, shape.d_in), domain)
         if domain.rounds:
             found = balanced_factors(A, shape.attention)
-            Q, K = (pad(x, (shape.attention, shape.d_in), domain) for x in (found.T, found.S))
+            Q, K = (fill_corner(x, (shape.attention, shape.d_in), domain) for x in (found.T, found.S))
         else:
             if domain.rank(A) > shape.attention:
                 raise InputError(f"M_{index + 1} of rank {domain.rank(A)} given; at most {shape.attention} fits")
-            Q, K = factor_attention(pad(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
+            Q, K = factor_attention(fill_corner(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
         if shape.value_width is None:
             layers.append((Head(Q, K, V),))
         else:
@@ -80,8 +80,8 @@ def _factor_values(V: Array, width: int, domain: Domain) -> tuple[Array, Array]:
     """O and V' with O V' = V through the value width."""
     if domain.rounds:
         found = balanced_factors(V, width)
-        return pad(found.S.T, (V.shape[0], width), domain), pad(found.T, (width, V.shape[1]), domain)
+        return fill_corner(found.S.T, (V.shape[0], width), domain), fill_corner(found.T, (width, V.shape[1]), domain)
     gauge = row_gauge(V, domain)
     if len(gauge.pivots) > width:
         raise InputError(f"a value map of rank {len(gauge.pivots)} given; value width {width} is too small")
-    return pad(gauge.basis, (V.shape[0], width), domain), pad(gauge.rows, (width, V.shape[1]), domain)
+    return fill_corner(gauge.basis, (V.shape[0], width), domain), fill_corner(gauge.rows, (width, V.shape[1]), domain)
