@@ -74,15 +74,15 @@ def peak_memory() -> float:
 def gpt2_small() -> dict[str, Any]:
     model = random_model(GPT2, dtype=np.float32)
 
-    def canonical_layers(source: Model, gauge: Gauge = "balanced") -> list[Any]:
+    def canonical_layers(source: Model, gauge: Gauge = "echelon") -> list[Any]:
         view = ModelView(source)
         return [canonical(source.block(i), view.layer(i), gauge) for i in range(source.layers)]
 
     form, seconds = timed(lambda: canonical_layers(model))
     moved = teleport(model, 1).moved()
     orbit = max(distance(a, b) for a, b in zip(form, canonical_layers(moved)))
-    pairs = zip(canonical_layers(model, "echelon"), canonical_layers(moved, "echelon"))
-    echelon = max(distance(a, b) for a, b in pairs)
+    pairs = zip(canonical_layers(model, "balanced"), canonical_layers(moved, "balanced"))
+    balanced = max(distance(a, b) for a, b in pairs)
     found, comparing = timed(lambda: compare(model, moved, level="rounding"))
     state = {name: moved.tensors.raw(name) for name in moved.tensors}
     name = "transformer.h.7.attn.c_attn.weight"
@@ -96,7 +96,7 @@ def gpt2_small() -> dict[str, Any]:
     emit(TABLE, "GPT-2 small, 12 layers: compare", comparing)
     emit(TABLE, "GPT-2 small, 12 layers: compare", 2 * read / read_rate(), LIMIT)
     return {
-        "canonicalise_cpu_s": seconds, "orbit": orbit, "orbit_echelon": echelon,
+        "canonicalise_cpu_s": seconds, "orbit": orbit, "orbit_balanced": balanced,
         "compare_cpu_s": comparing, "same": found.same_function,
         "one_entry": places,
     }  # fmt: skip

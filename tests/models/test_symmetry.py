@@ -26,7 +26,6 @@ from attngeom.models import (
 from attngeom.models.evaluation import apply_layer
 from attngeom.models.layer import AttentionWeights, distance, parts_of
 from attngeom.models.sampling import PARTS
-from attngeom.models.views import ModelView
 from tests.effort import choose, spread
 from tests.models.cases import DATA, FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
 
@@ -104,7 +103,8 @@ def test_canonical_forms(family: str, gauge: str) -> None:
         assert relative(run(block, form), run(block, layer)) < 2e-14
         moved = act(block, layer, random_symmetry(block, layer, Sampler(11), ordered=ordered))
         # Directions of close singular values are determined up to rounding over their gap.
-        bound = 1e-14 / smallest_gap(canonical(block, fold(block, layer), ordered=ordered).attention)
+        balanced = canonical(block, fold(block, layer), "balanced", ordered=ordered).attention
+        bound = 1e-13 if gauge == "echelon" else 1e-14 / smallest_gap(balanced)
         assert bound < 2e-11
         for other in (moved, form):
             assert distance(canonical(block, fold(block, other), gauge, ordered=ordered), form) < bound
@@ -151,20 +151,42 @@ def test_whole_models(family: str) -> None:
     worst = max(
         relative(two.tensors.raw(n), one.tensors.raw(n).astype(float)) for n in one.tensors if one.tensors.raw(n).any()
     )
-    assert worst < 5e-12
+    assert worst < 1e-13
     aligned = align(model, moved).moved()
     assert relative(outputs(family, aligned), y) < limit
     for name, tensor in state_of(model).items():
         assert np.abs(aligned.tensors.raw(name) - tensor).max() < 1e-12 * max(1.0, np.abs(tensor).max()), name
 
 
+def spread_of_forms(model, seeds: range) -> float:
+    """How far the canonical forms of copies, and the form of a form, are from the form of a model."""
+    form = canonicalize(model).moved()
+    copies = [form, *(teleport(model, seed).moved() for seed in seeds)]
+    forms = [canonicalize(copy).state() for copy in copies]
+    names = [name for name in form.tensors if np.any(form.tensors.raw(name))]
+    return max(relative(other[name], form.tensors.raw(name).astype(float)) for other in forms for name in names)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_echelon_forms_agree_whatever_the_gaps_of_singular_values(family: str) -> None:
+def test_canonical_forms_are_constant_on_the_orbit_and_idempotent(family: str) -> None:
+    assert spread_of_forms(reference(family), range(choose(3, 20))) < 1e-13
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "phi3", "gpt2"])
+def test_equal_entries_do_not_leave_the_pivot_to_rounding(family: str) -> None:
+    """Few digits and plain gains, as in half precision at the start of training: largest entries are often equal."""
     model = reference(family)
-    moved = teleport(model, 4).moved()
-    for layer, (block, _, ordered) in enumerate(layers(family)):
-        one, two = (canonical(block, ModelView(m).layer(layer), "echelon", ordered=ordered) for m in (model, moved))
-        assert distance(one, two) < 1e-13
+    few = {n: np.round(3 * w / w.std()) / 16 if w.ndim > 1 else 1 + 0 * w for n, w in state_of(model).items()}
+    assert spread_of_forms(open_model(few, model.config), range(2)) < 1e-13
+
+
+def test_heads_without_full_rank_have_one_form() -> None:
+    model, name = reference("gpt2"), "transformer.h.0.attn.c_attn.weight"
+    spoiled = state_of(model)[name].astype(float)
+    width = len(spoiled)
+    for start in (width, 2 * width):
+        spoiled[:, start + 1] = spoiled[:, start] - 0.5 * spoiled[:, start + 2]
+    assert spread_of_forms(open_model({**state_of(model), name: spoiled}, model.config), range(2)) < 1e-13
 
 
 @pytest.mark.parametrize("family", ROTATABLE)

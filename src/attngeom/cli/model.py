@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attngeom.models.writing import Written
 
 SCOPES, DTYPES = ("layer", "model"), ("auto", "keep", "float32")
-LEVELS, GAUGES = ("auto", "exact", "rounding"), ("balanced", "rotated", "echelon")
+LEVELS, GAUGES = ("auto", "exact", "rounding"), ("echelon", "balanced", "rotated")
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
 Scope = Annotated[str, choice_option("--scope", SCOPES, "layer, or model: the residual stream may be turned as well.")]
@@ -141,7 +141,7 @@ def canonicalize_command(
     path: Folder,
     out: Out,
     gauge: Annotated[
-        str | None, choice_option("--gauge", GAUGES, "balanced (the default), rotated or echelon (with --compact).")
+        str | None, choice_option("--gauge", GAUGES, "echelon (the default), balanced (least norm) or rotated.")
     ] = None,
     scope: Scope = "layer",
     dtype: Dtype = "auto",
@@ -158,7 +158,7 @@ def canonicalize_command(
         return canonicalize_adapter(path, out, json)
     from attngeom.models import canonicalize, open_model, write_model
 
-    gauge = gauge or ("echelon" if compact else "balanced")
+    gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
     with _steps("layers") as step:

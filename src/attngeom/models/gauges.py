@@ -1,10 +1,11 @@
 """Canonical forms: one representative of every orbit of a folded layer, in three gauges.
 
-balanced: KᵀQ and OV split by their singular values, pairs and units with equal norms on both sides, signs by the
-largest entry, heads and units sorted by invariants. rotated: balanced, then Hadamard matrices on the plain coordinates
-(for quantisation). echelon: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05, and
-after a LayerNorm readers with last column zero, triangles in the maps to latents: as many entries are exactly 0 or 1 as
-the layer has redundant ones.
+echelon, the default: identity blocks at pivot columns of K, V and unit pivots, all entries at most 1.05, and after a
+LayerNorm readers with last column zero, triangles in the maps to latents: as many entries are exactly 0 or 1 as the
+layer has redundant ones. Pivots hang on the span of the rows alone, so that no gap of singular values amplifies the
+rounding of two copies. balanced: KᵀQ and OV split by their singular values, pairs and units with equal norms on both
+sides: least norm. rotated: balanced, then Hadamard matrices on the plain coordinates (for quantisation). In all of them
+signs and phases follow the first of the largest entries, heads and units are sorted by invariants.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine, pick_columns
 from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LatentWeights, LayerWeights, MLPWeights
+from attngeom.models.pivots import choose_pivots, farthest_columns, first_largest, pivot_signs
 from attngeom.models.readers import has_bias, has_unit_scale, map_readers
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.symmetry import GroupedHeadOrder, QKNormTurn, centred_turn
 from attngeom.models.tall import tall_qr
 
-Gauge = Literal["balanced", "rotated", "echelon"]
-SWAP_ABOVE = 1.05
+Gauge = Literal["echelon", "balanced", "rotated"]
+DEFAULT: Gauge = "echelon"
+SINGULAR = 1e12
+"""Beyond this condition rows count as dependent."""
+GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 def canonical(
-    block: TransformerBlock, layer: LayerWeights, gauge: Gauge = "balanced", *, ordered: bool = False
+    block: TransformerBlock, layer: LayerWeights, gauge: Gauge = DEFAULT, *, ordered: bool = False
 ) -> LayerWeights:
     """The canonical form of a folded layer; ``ordered`` keeps the order of heads (tables of relative positions)."""
     if gauge not in get_args(Gauge):
-        raise InputError(f"gauge {str(gauge)[:40]!r} given; balanced, rotated or echelon is required")
+        raise InputError(f"gauge {str(gauge)[:40]!r} given; echelon, balanced or rotated is required")
     assert block.attention is not None
     if gauge == "echelon":
         layer = _without_last_column(block, layer)
@@ -82,46 +87,46 @@ def _fix_attention(spec: GroupedAttention, weights: AttentionWeights, gauge: Gau
     return weights if keep else _sort_heads(weights)
 
 
-def pivot_signs(rows: Array) -> Array:
-    """±1 per row so that the entry of largest modulus becomes positive; the first one decides ties."""
-    if not rows.shape[-1]:
-        return np.ones(rows.shape[:-1])
-    places = np.abs(rows).argmax(axis=-1)
-    values = np.take_along_axis(rows, places[..., None], axis=-1)[..., 0]
-    return np.where(values < 0, -1.0, 1.0).astype(rows.dtype)
+def balance(left: Array, right: Array, cut: float = 1e-14) -> tuple[Array, Array]:
+    """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing.
 
-
-def balance(left: Array, right: Array) -> tuple[Array, Array]:
-    """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing."""
+    Singular values of at most ``cut`` times the largest, and the missing ones, give rows of zeros.
+    """
     q_left, r_left = tall_qr(left.T)
     q_right, r_right = tall_qr(right.T)
     u, values, w = lapack.svd(r_left @ r_right.T)
-    root = np.sqrt(values)[:, None]
-    new_left, new_right = root * (q_left @ u).T, root * (q_right @ w.T).T
-    signs = pivot_signs(new_left)[:, None]
-    if len(values) < len(left):
-        # Fewer columns than rows: the missing rows are zero.
-        rest = len(left) - len(values)
-        new_left = np.pad(new_left * signs, ((0, rest), (0, 0)))
-        return new_left, np.pad(new_right * signs, ((0, rest), (0, 0)))
-    return new_left * signs, new_right * signs
+    rank, a = int(np.sum(values > cut * values.max(initial=0.0))), len(left)
+    root = np.sqrt(values[:rank])[:, None]
+    new_left, new_right = root * (q_left @ u[:, :rank]).T, root * (q_right @ w[:rank].T).T
+    signs, zeros = pivot_signs(new_left)[:, None], ((0, a - rank), (0, 0))
+    return np.pad(new_left * signs, zeros), np.pad(new_right * signs, zeros)
 
 
 def turn(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
     """The chosen gauge of a pair with leftᵀ right kept."""
+    if gauge == "echelon":
+        return _to_echelon(left, right)
     left, right = balance(left, right)
     if gauge == "rotated":
         matrix = rotation(len(left))
         return matrix @ left, matrix @ right
-    if gauge == "echelon":
-        pivots = choose_pivots(left)
-        square = left[:, pivots]
-        if lapack.cond(square) < 1e12:
-            left, right = lapack.solve(square, left), square.T @ right
-            left[:, pivots] = np.eye(len(left))
-            # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.
-            return left + 0.0, right + 0.0
     return left, right
+
+
+def _to_echelon(left: Array, right: Array) -> tuple[Array, Array]:
+    """An identity in columns of left that its row space alone determines; rows of zeros if left has no full rank."""
+    q, r = tall_qr(left.T)
+    if len(r) < len(left) or lapack.cond(r) > SINGULAR:
+        left, right = balance(left, right, 10 / SINGULAR)
+        rank = int(np.any(left, axis=1).sum())
+        if rank:
+            left[:rank], right[:rank] = _to_echelon(left[:rank], right[:rank])
+        return left, right
+    pivots = choose_pivots(q.T)
+    rows = lapack.solve(q.T[:, pivots], q.T)
+    rows[:, pivots] = np.eye(len(left))
+    # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.
+    return rows + 0.0, left[:, pivots].T @ right + 0.0
 
 
 def rotation(size: int) -> Array:
@@ -134,19 +139,6 @@ def rotation(size: int) -> Array:
     return np.kron(np.eye(size // power), block / np.sqrt(power))
 
 
-def choose_pivots(left: Array) -> Array:
-    """Columns of nearly largest volume: start with a pivoted QR, swap while an entry exceeds 1.05."""
-    a = len(left)
-    pivots = lapack.pivoted_qr(left)[1][:a]
-    for _ in range(10 * a + 10):
-        ratios = lapack.lstsq(left[:, pivots], left)
-        row, column = np.unravel_index(np.abs(ratios).argmax(), ratios.shape)
-        if abs(ratios[row, column]) <= SWAP_ABOVE:
-            break
-        pivots[row] = column
-    return np.sort(pivots)
-
-
 def _fix_turned(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     """|k_f| = (Σ_h |q_hf|²)^½ and a real positive pivot; echelon: pivot 1."""
     key, query = weights.turned_key, weights.turned_query
@@ -156,15 +148,15 @@ def _fix_turned(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     sizes = (np.abs(query.weight) ** 2).sum(axis=-1) + np.abs(query.bias) ** 2
     right = np.sqrt(sizes.reshape(weights.turned_groups, share, -1).sum(axis=1))
     left = np.sqrt((np.abs(key.weight) ** 2).sum(axis=-1) + np.abs(key.bias) ** 2)
-    places = np.abs(key.weight).argmax(axis=-1)
+    places = first_largest(np.abs(key.weight))
     pivots = np.take_along_axis(key.weight, places[..., None], axis=-1)[..., 0]
     alive = (left > 0) & (right > 0) & (np.abs(pivots) > 0)
     safe = np.where(alive, pivots, 1.0)
     size = np.where(alive, left, 1.0) / np.where(alive, right, 1.0)
-    factors = np.sqrt(size) * safe.conj() / np.abs(safe)
+    factors = np.where(alive, np.sqrt(size) * safe.conj() / np.abs(safe), 1.0)
     if gauge == "echelon":
-        factors = safe.conj()
-    factors = np.where(alive, factors, 1.0)
+        alive = np.abs(pivots) > 0
+        factors = np.where(alive, pivots.conj(), 1.0)
     key = key.scaled(1 / factors.conj())
     if gauge == "echelon":
         exact = np.where(alive, 1.0, np.take_along_axis(key.weight, places[..., None], axis=-1)[..., 0])
@@ -268,7 +260,7 @@ def _all_rows(weights: AttentionWeights, side: str) -> Array:
 def _fix_latents(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
     """Latents along the left singular vectors of their down-projection, signs by the pivot; gains are folded.
 
-    Echelon: a triangle with a positive diagonal in the columns that a pivoted QR picks.
+    Echelon: a triangle with a positive diagonal in the columns that stick out farthest.
     """
     changes: dict[str, object] = {}
     sides = (("key_latent", ("key", "value")), ("query_latent", ("query", "turned_query")))
@@ -294,11 +286,9 @@ def _fix_latents(weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
 
 
 def _triangle_columns(matrix: Array) -> Array | None:
-    """Columns that a pivoted QR picks, as many as there are rows; None if the rows are dependent."""
-    triangle, order = lapack.pivoted_qr(matrix)
-    heights = np.abs(np.diag(triangle))
-    independent = len(heights) == len(matrix) and heights[-1] > 1e-12 * heights[0]
-    return order[: len(matrix)] if independent else None
+    """Columns of a triangle, as many as there are rows; None if the rows are dependent."""
+    order = farthest_columns(matrix) if matrix.shape[1] >= len(matrix) else np.zeros(0, dtype=np.int64)
+    return order if len(order) and lapack.cond(matrix[:, order]) < SINGULAR else None
 
 
 def unit_scales(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> Array:
@@ -311,17 +301,27 @@ def unit_scales(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> Array:
     alive = (left > 0) & (right > 0)
     scales = np.sqrt(np.where(alive, right, 1.0) / np.where(alive, left, 1.0))
     if gauge == "echelon":
-        scales = 1 / np.where(alive, np.abs(mlp.up.weight).max(axis=1), 1.0)
+        largest = np.abs(mlp.up.weight).max(axis=1)
+        scales = 1 / np.where(largest > 0, largest, 1.0)
     if spec.gated:
         scales = scales * pivot_signs(mlp.up.weight)
     return scales.astype(dtype)
 
 
+def _sorting_sizes(reader: Affine) -> Array:
+    """Σ c_j w_ij² + b_i² per row: weights c_j between 1 and 2 tell rows of few digits apart whose norms are equal."""
+    weights = 1 + np.arange(reader.shape[1]) * GOLDEN % 1
+    sizes = reader.bias.astype(np.float64) ** 2
+    for part in reader.parts():
+        sizes[part] += reader.weight[part] ** 2 @ weights
+    return sizes
+
+
 def fix_units(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> MLPWeights:
-    """Scales of the units fixed and units sorted by the norm of the row that no scale changes."""
+    """Scales of the units fixed and units sorted by the size of the row that no scale changes."""
     scales = unit_scales(spec, mlp, gauge)
     reader = mlp.gate if mlp.gate is not None else mlp.up
-    sizes = np.einsum("ij,ij->i", reader.weight, reader.weight) + reader.bias**2
+    sizes = _sorting_sizes(reader)
     if mlp.gate is None:
         sizes = sizes * scales**2
     order = np.argsort(-sizes, kind="stable")
@@ -330,7 +330,7 @@ def fix_units(spec: MLP, mlp: MLPWeights, gauge: Gauge) -> MLPWeights:
         # Both arrays are fresh: scale them in place.
         up.weight[...] *= scales[order, None]
         if gauge == "echelon":
-            places = np.abs(up.weight).argmax(axis=1)[:, None]
+            places = first_largest(np.abs(up.weight))[:, None]
             pivots = np.take_along_axis(up.weight, places, axis=1)
             np.put_along_axis(up.weight, places, np.where(pivots != 0, np.sign(pivots), 0), axis=1)
             up.weight[...] += 0.0

@@ -17,7 +17,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.folding import express
-from attngeom.models.gauges import Gauge, balance, canonical
+from attngeom.models.gauges import DEFAULT, Gauge, canonical, turn
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
@@ -158,7 +158,7 @@ def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
 class Canonical(Rewrite):
     """Every layer folded and in the gauge; with a rotation, in the canonical residual stream as well."""
 
-    gauge: Gauge = "balanced"
+    gauge: Gauge = DEFAULT
 
     @property
     def view(self) -> ModelView:
@@ -174,10 +174,10 @@ class Canonical(Rewrite):
         return {**_turned_tables(self.model, self.view), **_plain_final(self.model, self.view)}
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
-        return lapack.lstsq(table, balance(table.T, maps)[0].T)
+        return lapack.lstsq(table, turn(table.T, maps, self.gauge)[0].T)
 
 
-def canonicalize(model: Model, gauge: Gauge = "balanced", scope: str = "layer") -> Canonical:
+def canonicalize(model: Model, gauge: Gauge = DEFAULT, scope: str = "layer") -> Canonical:
     """One representative of the orbit of a model, layer by layer or with the residual stream (``scope`` model)."""
     if scope not in ("layer", "model"):
         raise InputError(f"scope {scope[:40]!r} given; layer or model is required")

@@ -1,0 +1,65 @@
+"""Pivots that two copies of one span, or of one row, share: the first of the largest, whatever rounding says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.exact import lapack
+from attngeom.exact.arrays import Array
+
+SWAP_ABOVE = 1.05
+TIED = 1e-9
+"""Sizes that differ by less of themselves count as equal when the largest is chosen."""
+SMALL = 1e-300
+
+
+def first_largest(sizes: Array) -> Array:
+    """Per row the first place within `TIED` of the largest entry: rounding does not choose between equal ones.
+
+    >>> first_largest(np.array([[0.5, 1.0 - 1e-15, 1.0]])).tolist()
+    [1]
+    """
+    return np.asarray((sizes >= (1 - TIED) * sizes.max(axis=-1, keepdims=True)).argmax(axis=-1))
+
+
+def pivot_signs(rows: Array) -> Array:
+    """±1 per row so that the entry of largest modulus becomes positive; the first one decides ties."""
+    if not rows.shape[-1]:
+        return np.ones(rows.shape[:-1])
+    places = first_largest(np.abs(rows))
+    values = np.take_along_axis(rows, places[..., None], axis=-1)[..., 0]
+    return np.where(values < 0, -1.0, 1.0).astype(rows.dtype)
+
+
+def choose_pivots(rows: Array) -> Array:
+    """Columns of nearly largest volume of orthonormal rows, the same for all bases of their span.
+
+    Start with the columns that stick out farthest of the span of those before, swap while an entry exceeds 1.05.
+    """
+    pivots = farthest_columns(rows)
+    ratios = lapack.solve(rows[:, pivots], rows)
+    for _ in range(10 * len(rows) + 10):
+        sizes = np.abs(ratios)
+        row, column = np.unravel_index(int(first_largest(sizes.reshape(-1))), sizes.shape)
+        if sizes[row, column] <= SWAP_ABOVE:
+            break
+        pivots[row] = column
+        change = ratios[:, column].copy()
+        change[row] -= 1.0
+        ratios -= np.outer(change, ratios[row] / ratios[row, column])
+    return np.sort(pivots)
+
+
+def farthest_columns(rows: Array) -> Array:
+    """As many columns as rows: each the farthest from the span of those before, the first of equally far ones."""
+    pivots, basis = np.zeros(len(rows), dtype=np.int64), np.zeros((len(rows), len(rows)))
+    heights = np.einsum("ij,ij->j", rows, rows)
+    for step in range(len(rows)):
+        pivots[step] = place = int(first_largest(heights))
+        column, known = rows[:, place], basis[:, :step]
+        for _ in range(2):  # once more for what rounding left
+            column = column - known @ (known.T @ column)
+        basis[:, step] = column / max(float(np.linalg.norm(column)), SMALL)
+        heights -= (basis[:, step] @ rows) ** 2
+        heights[place] = -np.inf
+    return pivots
