@@ -106,7 +106,7 @@ class Inspection(Result):
             lines["rank of L"] = _show(self.ranks.L)
         if self.local is not None:
             local = self.local
-            strength = "proven" if local.is_exact else "lower bound" if local.measured is None else "measured"
+            strength = "proven" if local.is_exact else "lower bound" if local.measured is None else "estimate"
             lines["Jacobian rank here"] = f"{local.rank} ({strength}) of {local.architecture.num_parameters} parameters"
             lines["kernel dimension"] = local.kernel_dimension
             lines["rank defect"] = f"{local.defect} against random weights"

@@ -14,7 +14,7 @@ from attngeom.dimensions.theorems import free_network
 from attngeom.equations import Points, Variety, find_family
 from attngeom.equations.ideal.formulas import cone_dimension
 from attngeom.exact import BLAS_PRIME, QQ, RR, lapack
-from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.coefficients import Coefficients, count_cubics, quadric_table
@@ -36,9 +36,9 @@ def slice_coefficients(x: Any, y: Any, w: Any) -> Coefficients:
     return Coefficients.of_cross(QQ.convert([[[1, 0], [0, x], [-w, y]]]), 2, QQ)
 
 
-def umbrella_matrices(x: Any, b: Any) -> tuple[Array, Array]:
+def umbrella_matrices(x: Any, b: Any, domain: Domain = QQ) -> tuple[Array, Array]:
     """A and V of the point (x, b x, b²): V = (1, b), columns of A equal to (1, −b) and (0, x)."""
-    return QQ.convert([[1, 0], [-b, x]]), QQ.convert([[1, b]])
+    return domain.convert([[1, 0], [-b, x]]), domain.convert([[1, b]])
 
 
 def quartic_at(cross: Any, ring: PolynomialDomain) -> Any:
@@ -61,7 +61,7 @@ def run_umbrella(work: Work) -> Checks:
     yield Check("on the slice the quartic of the variety is y² − w x²: a surface", quartic in (equation, -equation))
     ring = PolynomialDomain(("x", "b"))
     x, b = ring.ring.gens()
-    table = quadric_table(ring.convert([[1, 0], [-b, x]]), ring.convert([[1, b]]), ring)[0]
+    table = quadric_table(*umbrella_matrices(x, b, ring), ring)[0]
     on_slice = ring.equal(table, ring.convert([[1, 0, -(b**2)], [0, x, b * x]]))
     yield Check("V = (1, b), A = ((1, 0), (−b, x)) gives the points (x, b x, b²) of the slice", on_slice)
     surface, crossing, dashed, valid = True, True, True, True
