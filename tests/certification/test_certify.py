@@ -250,7 +250,10 @@ def test_float_layers_far_from_attention_are_refused() -> None:
 
 def test_float_conjugate_pair_is_closure_only() -> None:
     cross = table(3, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): 2}).astype(float)
-    assert certify(from_table(cross, 2, RR)).verdict == "closure_only"
+    found = from_table(cross, 2, RR)
+    assert certify(found).verdict == "closure_only"
+    outside = Term((0, 0), ((0, 1), (0, 1), (0, 1)), 0.5)
+    assert certify(dataclasses.replace(found, outside=(outside,))).verdict == "not_realizable"
 
 
 def test_float_noise_near_the_tolerance_is_undecided() -> None:

@@ -83,10 +83,7 @@ def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tup
     if not has_scale:
         return AttentionTerm(K.split(domain), gauge.rows, W, gauge.pivots, None, maps.heads), gauge.is_clear
     flat = K.array.ravel()
-    if domain.is_exact:
-        position, clear = next(place for place, x in enumerate(flat.tolist()) if x), True
-    else:
-        position, clear = first_large(flat)
+    position, clear = (domain.pivot(flat), True) if domain.is_exact else first_large(flat)
     place = (position // K.array.shape[1], position % K.array.shape[1])
     scale = K.array[place]
     W = Scaled(domain.times(W.array, scale), W.exponent + A.exponent, W.noise).split(domain)

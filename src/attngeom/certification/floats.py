@@ -22,8 +22,7 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     """
     coefficients, attention, seed = question.coefficients, question.attention, question.seed
     unit, exponent = scale_to_one(coefficients)
-    outside = sum(float(term.value) ** 2 for term in unit.outside)
-    norm = float(np.sqrt(np.sum(unit.single**2) + np.sum(unit.cross**2) + outside))
+    norm = unit.norm
     if norm == 0.0:
         return question.zero(distance=0.0, tolerance=tolerance)
     bound = lower_bound(unit, attention) / norm * (1 - 1e-12)

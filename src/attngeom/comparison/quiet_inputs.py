@@ -15,6 +15,7 @@ from attngeom.errors import RangeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.network import Weights
+from attngeom.network.input_sizes import thinned
 
 LOUDER = 10.0
 """Directions whose singular values differ by this factor are taken apart."""
@@ -33,7 +34,7 @@ def quiet_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, see
     """
     rng = np.random.default_rng(seed)
     bases = [base for weights in (first, second) for base in _quiet_bases(weights)]
-    chosen = np.linspace(0, len(bases) - 1, min(len(bases), MAX_BASES)).round().astype(int)
+    chosen = thinned(list(range(len(bases))), MAX_BASES)
     found = [
         np.ldexp(bases[place] @ rng.standard_normal((bases[place].shape[1], tokens)), int(size))
         for place in chosen

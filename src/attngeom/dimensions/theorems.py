@@ -136,7 +136,7 @@ def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
         Condition("no skip connection", not architecture.residual),
         Condition("no causal mask", not architecture.causal),
         Condition("t ≥ 2", architecture.tokens >= 2),
-        Condition("hidden widths equal some δ ≤ d_0, d_l", _is_bottleneck(architecture)),
+        Condition("hidden widths equal some δ ≤ d_0, d_l", architecture.bottleneck is not None),
         Condition("heads × value width = δ before the last layer", all(_reach(layer) == delta for layer in hidden)),
         Condition(
             "heads × attention width ≤ d_{i-1} before the last layer",
@@ -146,11 +146,6 @@ def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
     )
     value = _sum_heads(architecture) - len(hidden) * delta**2
     return DimensionFormula(value, "Theorem S4", "theorem", conditions, "softmax-bottleneck")
-
-
-def _is_bottleneck(architecture: Architecture) -> bool:
-    first, *hidden, last = architecture.widths
-    return len(set(hidden)) == 1 and hidden[0] <= min(first, last)
 
 
 def _reach(layer: LayerShape) -> int:

@@ -152,11 +152,9 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
         for i, rank in enumerate(ranks.A)
     ]
     found += {"Theorem A": _softmax, "Theorem S": _sigmoid, "Theorem F": _lightning}[theorem](weights, ranks)
-    widths = architecture.widths
     if architecture.num_layers > 1:
-        delta = min(widths[1:-1])
-        constant = set(widths[1:-1]) == {delta} and delta <= min(widths[0], widths[-1])
-        found.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", constant))
+        delta, is_equal = min(architecture.widths[1:-1]), architecture.bottleneck is not None
+        found.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", is_equal))
         found.append(Hypothesis("[G] Lemma 3.5", f"rk L = {delta}", _decided(ranks.L, ranks.L.value == delta)))
     return tuple(found)
 

@@ -104,6 +104,21 @@ class Coefficients:
         """y_{S,m} = c(S, m) / |orbit of S|."""
         return divide(self.cross, pair_orbits(self.d)[:, None], self.domain)
 
+    def means(self) -> tuple[Array, Array]:
+        """The means over all copies of float coefficients, (d_out, C(d+2,3)) and (d_out, C(d+1,2), d)."""
+        cross = self.cross.mean(axis=(1, 2)) if self.t > 1 else np.zeros((self.d_out, *self.cross.shape[3:]))
+        return self.single.mean(axis=1), cross
+
+    def distance(self, single: Array, cross: Array) -> float:
+        """‖F − G‖ in floats, for G with the same coefficients in all copies and none outside the support."""
+        apart = np.sum((self.single - single[:, None]) ** 2) + np.sum((self.cross - cross[:, None, None]) ** 2)
+        return float(np.sqrt(apart + sum(float(term.value) ** 2 for term in self.outside)))
+
+    @property
+    def norm(self) -> float:
+        """‖F‖ in floats, that of all coefficients."""
+        return self.distance(np.zeros((1, 1)), np.zeros((1, 1, 1)))
+
     def evaluate(self, X: Array) -> Array:
         """F(X), of shape (..., d_out, t), for X of shape (..., d, t)."""
         if X.shape[-2:] != (self.d, self.t):

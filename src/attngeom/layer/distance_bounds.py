@@ -25,13 +25,10 @@ def lower_bound(coefficients: Coefficients, attention: int | None = None) -> flo
     for t ≥ 2 the bounds for the mean cross-column table come on top. For t = 1 only terms outside the support count.
     """
     t = coefficients.t
-    outside = sum(float(term.value) ** 2 for term in coefficients.outside)
+    single, cross = coefficients.means()
+    spread = coefficients.distance(single, cross)
     if t == 1:
-        return float(np.sqrt(outside)) * (1 - 1e-12)
-    single, cross = coefficients.single.mean(axis=1), coefficients.cross.mean(axis=(1, 2))
-    spread = np.sum((coefficients.single - single[:, None]) ** 2) + np.sum(
-        (coefficients.cross - cross[:, None, None]) ** 2
-    )
+        return spread * (1 - 1e-12)
     tensor = (cross / pair_orbits(coefficients.d)[:, None])[:, pair_index(coefficients.d), :]
     table = max(
         _signature_bound(tensor),
@@ -39,11 +36,9 @@ def lower_bound(coefficients: Coefficients, attention: int | None = None) -> flo
         _resultant_bound(tensor),
         _attention_bound(cross, coefficients.d, attention),
     )
-    curved = spread + outside + t * (t - 1) * table**2
-    linear = spread + outside + _symmetrization_distance(single, cross, coefficients.d, t)
-    size = np.sqrt(np.sum(coefficients.single**2) + np.sum(coefficients.cross**2) + outside)
-    found = float(np.sqrt(max(curved, linear)) - _rounding(coefficients.d, coefficients.d_out, t) * size)
-    return max(found, 0.0)
+    most = max(t * (t - 1) * table**2, _symmetrization_distance(single, cross, coefficients.d, t))
+    found = np.sqrt(spread**2 + most) - _rounding(coefficients.d, coefficients.d_out, t) * coefficients.norm
+    return max(float(found), 0.0)
 
 
 def _rounding(d: int, d_out: int, t: int) -> float:
@@ -146,7 +141,7 @@ def _attention_bound(cross: Array, d: int, attention: int | None) -> float:
 
 def conjugate_pair_distance(coefficients: Coefficients) -> float:
     """A distance to h ⊗ q ⊗ B, B definite of rank 2: the maps with conjugate factors; inf if B is not definite."""
-    cross = coefficients.cross.mean(axis=(1, 2))
+    cross = coefficients.means()[1]
     d_out, d = cross.shape[0], cross.shape[2]
     flat = np.moveaxis(cross, 1, 2).reshape(d_out * d, -1)
     left, values, right = lapack.svd(flat, full_matrices=False)
@@ -160,7 +155,5 @@ def conjugate_pair_distance(coefficients: Coefficients) -> float:
     kept = (vectors[:, order[:2]] * roots[order[:2]]) @ vectors[:, order[:2]].T
     quadric = kept[pair_rows(d)] * pair_orbits(d)
     near = values[0] * weight[0] * np.einsum("n,m,s->nsm", h[:, 0], q[0], quadric)
-    single = symmetrize(near, d, RR)
-    difference = np.sum((coefficients.cross - near[:, None, None]) ** 2)
-    found = np.sqrt(difference + np.sum((coefficients.single - single[:, None]) ** 2))
-    return float(found) + _rounding(d, d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))
+    found = coefficients.distance(symmetrize(near, d, RR), near)
+    return found + _rounding(d, d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))

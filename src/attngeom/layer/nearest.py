@@ -39,15 +39,8 @@ class Problem:
 
     @classmethod
     def of(cls, coefficients: Coefficients) -> Problem:
-        t = coefficients.t
-        single = coefficients.single.mean(axis=1)
-        cross = np.zeros((coefficients.d_out, *coefficients.cross.shape[3:]))
-        spread = float(np.sum((coefficients.single - single[:, None]) ** 2))
-        if t > 1:
-            cross = coefficients.cross.mean(axis=(1, 2))
-            spread += float(np.sum((coefficients.cross - cross[:, None, None]) ** 2))
-        spread += sum(float(term.value) ** 2 for term in coefficients.outside)
-        return cls(coefficients.d, single, cross, float(t), float(t * (t - 1)), float(np.sqrt(spread)))
+        t, (single, cross) = coefficients.t, coefficients.means()
+        return cls(coefficients.d, single, cross, float(t), float(t * (t - 1)), coefficients.distance(single, cross))
 
     def bilinear(self, A: Array, V: Array) -> Array:
         """The weighted coefficients of (A, V) as one vector, over broadcast leading axes."""

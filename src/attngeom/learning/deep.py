@@ -15,10 +15,7 @@ def hidden_width(architecture: Architecture) -> int | None:
     """The width δ of all hidden layers, if the architecture is one of Theorem C; None if it is not."""
     if not architecture.rule.is_normalised or architecture.causal or not architecture.has_virtual_weights:
         return None
-    if architecture.num_layers < 2 or architecture.tokens < 2:
-        return None
-    first, *hidden, last = architecture.widths
-    return hidden[0] if len(set(hidden)) == 1 and hidden[0] <= min(first, last) else None
+    return architecture.bottleneck if architecture.tokens >= 2 else None
 
 
 def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:

@@ -145,6 +145,12 @@ class Architecture:
         return self.heads > 1 or self.value_width is not None
 
     @property
+    def bottleneck(self) -> int | None:
+        """The width δ of all hidden layers, if they are equal and δ ≤ d_0, d_l; None without such layers."""
+        first, *hidden, last = self.widths
+        return hidden[0] if len(set(hidden)) == 1 and hidden[0] <= min(first, last) else None
+
+    @property
     def is_homogeneous(self) -> bool:
         """Whether the size of the input is nothing but a factor of the output."""
         return self.rule.is_polynomial and not self.residual

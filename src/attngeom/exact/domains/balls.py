@@ -102,10 +102,6 @@ class Balls(Domain):
     def _large_det(self, a: Array) -> arb:
         return self.to_flint(a).det()
 
-    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Integers in [-9, 9]."""
-        return self.convert(rng.integers(-9, 10, size=shape))
-
     def is_zero(self, a: Array) -> bool:
         return all(x.is_zero() for x in a.ravel())
 

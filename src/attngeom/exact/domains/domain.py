@@ -86,9 +86,9 @@ class Domain(ABC):
     def eye(self, n: int) -> Array:
         return self.convert(np.eye(n, dtype=np.int64))
 
-    @abstractmethod
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Random entries: uniform over GF(p), normal floats, small integers otherwise."""
+        """Random entries: uniform over GF(p), normal floats, integers in [-9, 9] otherwise."""
+        return self.convert(rng.integers(-9, 10, size=shape))
 
     def random_invertible(self, n: int, rng: np.random.Generator) -> Array:
         """A random invertible n×n matrix, by rejection."""

@@ -98,10 +98,6 @@ class Rationals(Domain):
     def _large_det(self, a: Array) -> Any:
         return self.to_flint(a).det()
 
-    def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Integers in [-9, 9]."""
-        return self.convert(rng.integers(-9, 10, size=shape))
-
     def is_zero(self, a: Array) -> bool:
         return all(x == 0 for x in a.ravel())
 
