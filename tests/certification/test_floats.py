@@ -9,11 +9,12 @@ import pytest
 from flint import fmpq
 
 from attngeom.certification import certify
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ, RR
 from attngeom.exact.arrays import Array
 from attngeom.layer.coefficients import Coefficients, expand_matrices, scale_to_one
 from attngeom.layer.distance_bounds import lower_bound
+from attngeom.layer.float_splitting import split_layer_floats
 from tests.certification.cases import from_matrices, from_table
 from tests.effort import repeat, thorough
 
@@ -114,3 +115,13 @@ def test_extreme_values_give_finite_answers(value: float) -> None:
 def test_tolerances_that_are_no_distance_are_refused(tolerance: float) -> None:
     with pytest.raises(InputError, match="tolerance"):
         certify(from_matrices(np.eye(2), np.eye(2), 2, RR), tolerance=tolerance)
+
+
+def test_widths_whose_least_squares_take_minutes_are_refused() -> None:
+    cross = np.zeros((1, 2, 1, 65 * 33, 65))
+    cross[0, 0, 0, 0, 0] = 1.0
+    coefficients = Coefficients(65, 1, 2, np.zeros((1, 2, 65 * 66 * 67 // 6)), cross, RR)
+    with pytest.raises(SizeError, match="d ≤ 64"):
+        certify(coefficients)
+    with pytest.raises(SizeError, match="d ≤ 64"):
+        split_layer_floats(coefficients.table + 1.0)

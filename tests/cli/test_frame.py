@@ -14,6 +14,7 @@ from attngeom.cli import app, main
 from attngeom.cli.encoding import make_printable
 from attngeom.verification import Certificate
 from tests.effort import choose, thorough
+from tests.fuzz.targets import INPUTS
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = {
@@ -255,6 +256,11 @@ class TestTargets:
         ["invariants", "--d", "1000", "--a", "1", "--count"],
         ["invariants", "--d", "2", "--a", "1", "--tokens", "1000"],
         ["implicitize", "--d", "9" * 30, "--a", "1", "--max-degree", "2"],
+        ["implicitize", "--d", "1000", "--a", "1", "--max-degree", "2", "--highest-only", "--generators", "no.m2"],
+        ["recover", "--plan", "--widths", "2,2", "--attention", "2", "--tokens", "1000", "--out", "absent.json"],
+        ["dim", "--widths", "4,4", "--heads", "0"],
+        ["certify", str(INPUTS / "coefficients_layer.json"), "--attention", "1000000"],
+        ["certify", str(INPUTS / "coefficients_token_rank.json"), "--attention", "9" * 20],
     ],
     ids=lambda arguments: " ".join(arguments)[:60],
 )
@@ -262,6 +268,20 @@ def test_absurd_numbers_are_one_line(arguments, capfd):
     assert app.run(arguments) == 2
     message = capfd.readouterr().err
     assert message.count("\n") == 1 and len(message) <= app.LONGEST_MESSAGE + 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["invariants", "--d", "3", "--a", "2", "--family", "slice-pencil", "--limit", "9" * 20],
+        ["implicitize", "--d", "1000000", "--a", "1", "--max-degree", "2", "--complete"],
+        ["dim", "--widths", ",".join(["3,5"] * 450), "--attention", "2"],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:60],
+)
+def test_large_numbers_that_cost_little_are_answered(arguments, capfd):
+    assert app.run([*arguments, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)
 
 
 @pytest.mark.parametrize(

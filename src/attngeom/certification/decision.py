@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
-from attngeom.errors import DomainError, InputError, check_positive
+from attngeom.errors import DomainError, InputError, SizeError, check_positive
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
@@ -17,6 +17,9 @@ from attngeom.layer.tolerances import DECIDED
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
+
+MAX_FACTOR_ENTRIES = 10**6
+"""Entries of Q and K, which are filled up with zeros to the attention width."""
 
 
 @overload
@@ -63,6 +66,11 @@ def certify(
     """
     if attention is not None:
         check_positive("attention", attention)
+        if attention * coefficients.d > MAX_FACTOR_ENTRIES:
+            raise SizeError(
+                f"attention = {attention} given for d = {coefficients.d}; Q and K of at most"
+                f" {MAX_FACTOR_ENTRIES:,} entries are written, and widths above d change nothing"
+            )
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")
     if heads is None and value is not None:

@@ -10,6 +10,7 @@ from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.exact import lapack
 from attngeom.layer.coefficients import scale_to_one
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
+from attngeom.layer.float_splitting import check_width
 from attngeom.layer.nearest import STARTS, nearest_layer
 
 
@@ -21,6 +22,7 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     rounding errors included. The verdict does not change when all coefficients are multiplied by a power of two.
     """
     coefficients, attention, seed = question.coefficients, question.attention, question.seed
+    check_width(coefficients.d)
     unit, exponent = scale_to_one(coefficients)
     norm = unit.norm
     if norm == 0.0:

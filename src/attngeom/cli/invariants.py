@@ -88,7 +88,8 @@ def _summary(f: Family) -> dict[str, Any]:
 
 
 def _members(f: Family, limit: int | None) -> list[dict[str, Any]]:
-    return [{"index": x.index, "label": x.label, "polynomial": x.polynomial().to_json()} for x in islice(f, limit)]
+    chosen = islice(f, f.count if limit is None else min(f.count, limit))
+    return [{"index": x.index, "label": x.label, "polynomial": x.polynomial().to_json()} for x in chosen]
 
 
 def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:

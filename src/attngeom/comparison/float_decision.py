@@ -17,7 +17,7 @@ from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
-from attngeom.comparison.float_outputs import OutputTest, draw_inputs, draw_quiet_inputs, judge_outputs
+from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_quiet_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
@@ -29,6 +29,7 @@ from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
+from attngeom.network.tokens import telling_tokens, with_all_tokens
 from attngeom.results import Failure
 
 MAX_EXACT = 5_000
@@ -46,6 +47,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
     >>> compare_floats(w, w, 1e-9, seed=0).same_function
     True
     """
+    check_tokens(first.architecture)
     # One order of the pair for every test: a verdict cannot depend on which weights came first.
     vectors = [weights.vector().tobytes() for weights in (first, second)]
     places = (0, 1) if vectors[0] <= vectors[1] else (1, 0)
@@ -286,7 +288,7 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
         if not field.equal(consensus(residues[0]), consensus(residues[1])):
             return False
         return compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True
-    X = field.random((architecture.widths[0], min(architecture.tokens, 8)), np.random.default_rng(seed))
+    X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
     if not field.equal(forward(residues[0], X), forward(residues[1], X)):
         return False
     return compare_lightning(first.to(QQ), second.to(QQ), seed).same_function is True
@@ -309,8 +311,9 @@ def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: Ou
     if architecture.is_homogeneous:
         part, whole = np.modf(-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
         X = np.ldexp(X * 2.0**part, int(whole))
-    if X.shape[1] < architecture.tokens:
-        X = np.concatenate([X, np.zeros((len(X), architecture.tokens - X.shape[1]))], axis=1)
     values = forward(first, X), forward(second, X)
     is_shown = all(np.all(np.isfinite(value)) for value in values) and not np.array_equal(*values)
-    return Separation(X, values, RR) if is_shown else None
+    if not is_shown:
+        return None
+    one, two = (with_all_tokens(architecture, value) for value in values)
+    return Separation(with_all_tokens(architecture, X), (one, two), RR)

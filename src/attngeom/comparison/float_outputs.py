@@ -14,14 +14,16 @@ from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.comparison.results import Report, ignore
 from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
+from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
 from attngeom.network.input_sizes import MAX_TRIED, natural_sizes, telling_sizes
+from attngeom.network.tokens import telling_tokens
 
 INPUTS, MORE_INPUTS = 24, 108
-MAX_TOKENS = 8
-"""Zero tokens do not change what lightning attention does to the others."""
-MAX_ENTRIES = 2 * 10**7
+MAX_ENTRIES = 4 * 10**6
+MAX_TOKENS = 512
+"""Tokens of one input; networks that need more are refused."""
 VERY_FAR = 10 * FAR
 WIDE = 12
 
@@ -56,7 +58,7 @@ def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     count = _affordable(architecture, INPUTS if is_plain else MORE_INPUTS)
     sizes = telling_sizes(first, second, seed, _affordable(architecture, MAX_TRIED))
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((count, architecture.widths[0], _tokens(architecture)))
+    X = rng.standard_normal((count, architecture.widths[0], telling_tokens(architecture)))
     spread = rng.integers(-WIDE, WIDE + 1, size=(count, architecture.widths[0], 1))
     spread[::2] = 0
     return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
@@ -66,17 +68,22 @@ def draw_quiet_inputs(first: Weights, second: Weights, seed: int) -> Array:
     """Inputs at which the large parts of a layer are silent, at the smallest and the largest natural size."""
     architecture = first.architecture
     sizes = np.unique(natural_sizes(first, second)[[0, -1]])
-    X = quiet_inputs(first, second, sizes, _tokens(architecture), seed)
+    X = quiet_inputs(first, second, sizes, telling_tokens(architecture), seed)
     return X[: _affordable(architecture, len(X))]
 
 
-def _tokens(architecture: Architecture) -> int:
-    return min(architecture.tokens, MAX_TOKENS) if architecture.rule.is_polynomial else architecture.tokens
+def check_tokens(architecture: Architecture) -> None:
+    """Refuse networks whose outputs are seen at long inputs only."""
+    if telling_tokens(architecture) > MAX_TOKENS:
+        raise SizeError(
+            f"{architecture.tokens:,} tokens, {architecture.kind} without mask: floats are compared for at most"
+            f" {MAX_TOKENS}, or softmax for a multiple of a number from 3 to 64; give such a number of tokens"
+        )
 
 
 def _affordable(architecture: Architecture, most: int) -> int:
     """The number of inputs whose scores fit into memory, at least one and at most so many."""
-    tokens = _tokens(architecture)
+    tokens = telling_tokens(architecture)
     return min(max(MAX_ENTRIES // (tokens * (tokens + architecture.widths[0]) * architecture.heads), 1), most)
 
 

@@ -17,9 +17,11 @@ from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
 from attngeom.network import Weights
 from attngeom.network.input_sizes import LayerExponents, sizes_of_scores, thinned
+from attngeom.network.tokens import telling_tokens, with_all_tokens
 
 MAX_WORK = 4 * 10**6
 """Scores that are enclosed by balls in one search, at about a microsecond each."""
+MAX_TRIAL = 2 * MAX_WORK
 FIRST_TRIALS = 4
 TRIALS_AT_A_SIZE = 2
 MAX_SIZES = 8
@@ -35,9 +37,11 @@ def separate_balls(
     neither saturated nor flat.
     """
     rng = np.random.default_rng(seed)
-    shape = (first.architecture.widths[0], first.architecture.tokens)
-    work = first.architecture.num_layers * first.architecture.heads * shape[1] * (shape[1] + shape[0])
-    limit = max(1, min(MAX_WORK // work, FIRST_TRIALS + len(PRECISIONS) * MAX_SIZES * TRIALS_AT_A_SIZE))
+    architecture = first.architecture
+    shape = (architecture.widths[0], telling_tokens(architecture))
+    work = architecture.num_layers * architecture.heads * shape[1] * (shape[1] + shape[0])
+    most = FIRST_TRIALS + len(PRECISIONS) * MAX_SIZES * TRIALS_AT_A_SIZE
+    limit = max(min(MAX_WORK // work, most), 1 if work <= MAX_TRIAL else 0)
     functions: dict[Balls, list[Callable[[Array], Array]]] = {}
     for done, (size, domain) in enumerate(islice(_trials(first, second), limit)):
         report("evaluating", done, limit)
@@ -47,7 +51,8 @@ def separate_balls(
         X = QQ.convert(rng.integers(-9, 10, size=shape)) * (fmpq(2) ** (size - 3))
         one, two = (function(X) for function in functions[domain])
         if not domain.equal(one, two):
-            return Separation(X, (one, two), domain)
+            one, two = (with_all_tokens(architecture, value) for value in (one, two))
+            return Separation(with_all_tokens(architecture, X), (one, two), domain)
     return None
 
 

@@ -24,6 +24,7 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture, forward, random_weights
 
 MAX_PARAMETERS = 10**6
+MAX_LAYERS = 200
 """Larger parts are not evaluated to see whether their outputs span; the bound is then the one without this."""
 
 
@@ -95,11 +96,14 @@ def outputs_span(architecture: Architecture) -> bool:
 def count_composition(
     architecture: Architecture, layers: Sequence[EffectiveLayer], sizes: Sequence[int], shared: Sequence[int]
 ) -> int:
-    """The least bound for the whole network over all ways to cut it into parts.
+    """The least bound for the whole network over all ways to cut it into parts; deep networks are not cut.
 
     ``sizes`` bounds the maps of each layer, ``shared`` is what the linear groups after each layer take from the sum.
     """
     best: dict[tuple[int, int], int] = {}
+    if len(layers) > MAX_LAYERS:
+        total = sum(sizes) - sum(shared[: len(layers) - 1])
+        return min(total, count_part(layers, architecture.causal, total))
     for length in range(1, len(layers) + 1):
         for i in range(len(layers) - length + 1):
             j = i + length

@@ -92,7 +92,7 @@ def _excess(matrices: Array) -> float:
 def _rank_one_bound(tensor: Array) -> float:
     """For a unit vector z the matrix α_m(z) ν_n(z) has rank one: the further singular values bound the distance."""
     z = _directions(tensor.shape[1])
-    matrices = np.einsum("ck,cl,nklm->cnm", z, z, tensor)
+    matrices = np.einsum("cl,cnlm->cnm", z, np.tensordot(z, tensor, (1, 1)))
     values = lapack.svdvals(matrices)
     return float(np.sqrt((values[:, 1:] ** 2).sum(axis=1)).max(initial=0.0))
 
@@ -117,7 +117,8 @@ def _resultant_bound(tensor: Array) -> float:
             continue
         frames = lapack.qr(rng.standard_normal((SAMPLES, d, 2)))[0]
         mixes = lapack.qr(rng.standard_normal((SAMPLES, number, 2)))[0]
-        b = np.einsum("cki,klm,clj,cmu->cuij", frames, y, frames, mixes)
+        mixed = np.tensordot(mixes, y, (1, 2))
+        b = np.swapaxes(frames, 1, 2)[:, None] @ mixed @ frames[:, None]
         p, q, r = b[:, :, 0, 0], b[:, :, 0, 1], b[:, :, 1, 1]
 
         def minor(u: Array, w: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.errors import SizeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_rows
@@ -15,7 +16,15 @@ from attngeom.layer.splitting import LayerSplitting, Status, check_table
 from attngeom.layer.tolerances import RECOVERED
 
 SWEEPS = 30
+MAX_WIDTH = 64
+"""V is found by least squares with d²(d+1)/2 equations for d unknowns, many times over."""
 COMPLEX = "the quadrics have definite common factors: only complex weights give them"
+
+
+def check_width(d: int) -> None:
+    """SizeError where least squares for A and V would take minutes."""
+    if d > MAX_WIDTH:
+        raise SizeError(f"float coefficients with d = {d} given; give d ≤ {MAX_WIDTH}, or exact strings as values")
 
 
 def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> LayerSplitting:
@@ -29,6 +38,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     [[1.0, 1.5]]
     """
     check_table(table)
+    check_width(table.shape[1])
     size = float(np.linalg.norm(table))
     if size == 0:
         return LayerSplitting("zero", RR, (), 0, 0)

@@ -264,6 +264,7 @@ def default_attention(widths: Sequence[int], heads: int) -> list[int]:
     >>> default_attention([768, 768], 12)
     [64]
     """
+    _size("heads", heads, MAX_HEADS)
     for width in widths[:-1]:
         if width % heads:
             raise InputError(

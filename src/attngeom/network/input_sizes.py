@@ -8,6 +8,7 @@ from attngeom.exact.domains import RR, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
+from attngeom.network.tokens import telling_tokens
 from attngeom.network.weights import Weights
 
 BEYOND = 5
@@ -84,7 +85,7 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = MAX_T
 def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
     """For each size whether scores of some head of some layer differ by a moderate amount at a random input."""
     architecture = weights.architecture
-    X = np.random.default_rng(seed).standard_normal((architecture.widths[0], architecture.tokens))
+    X = np.random.default_rng(seed).standard_normal((architecture.widths[0], telling_tokens(architecture)))
     Y = np.ldexp(X, sizes[:, None, None])
     found = np.zeros(len(sizes), dtype=bool)
     for index, heads in enumerate(weights.layers):

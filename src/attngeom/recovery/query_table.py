@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import FormatError, InputError
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import RR, Array
 from attngeom.files import check_header, to_json, write_atomic
 from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.coefficients import count_entries
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture
 from attngeom.recovery.recover import recover
 from attngeom.recovery.recover_deep import check_identifiable
 from attngeom.recovery.results import Recovery
+
+MAX_NUMBERS = 2 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,9 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
         return np.zeros((len(X), architecture.widths[1], X.shape[2]))
 
     d, d_out = architecture.widths
+    entries = count_entries(d, d_out, architecture.tokens) // d_out * d * architecture.tokens
+    if entries > MAX_NUMBERS:
+        raise SizeError(f"{entries:,} numbers needed to write the inputs; at most {MAX_NUMBERS:,}; give fewer tokens")
     interpolate(record, d, d_out, architecture.tokens, RR, seed)
     return QueryTable(architecture, seed, ((np.concatenate(asked), None),))
 

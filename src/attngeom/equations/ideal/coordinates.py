@@ -15,13 +15,15 @@ import numpy as np
 
 from attngeom.equations.points import generic_cross, random_cross, single_coordinates
 from attngeom.equations.variety import Variety, cross_name, single_name
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, Domain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.partitions import Weight
 
 Label = tuple[tuple[int, ...], ...]
+
+MAX_COORDINATES = 10**6
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Coordinates:
             raise InputError(
                 f"targets = {variety.targets} given with tokens; a network has as many targets as its width"
             )
+        if variety.num_coordinates > MAX_COORDINATES:
+            raise SizeError(f"{variety.num_coordinates:,} coordinates needed; at most {MAX_COORDINATES:,} are listed")
         self.variety = variety
         self.groups = variety.groups
         self.all, self.names = self._list()

@@ -12,6 +12,7 @@ from attngeom.errors import InputError
 from attngeom.exact.partitions import Partition, partitions, schur_dimension
 
 MAX_FACTORS = 10**6
+MAX_CHOSEN = 20_000
 """α(targets - α) binomial factors in a degree: more give numbers with many thousand digits."""
 
 
@@ -80,9 +81,9 @@ def variety_degree(d: int, a: int, targets: int) -> int | None:
     (3, 4, 45)
     """
     rank = effective_rank(d, a, targets)
-    if rank * (targets - rank) > MAX_FACTORS:
-        return None
     inner = rank * (d + targets - rank) - 1
+    if max(rank * (targets - rank), inner) > MAX_FACTORS or d > MAX_CHOSEN:
+        return None
     total = comb(d - 1 + inner, d - 1) * determinantal_degree(d, targets, rank)
     return total // 2 if rank == 1 < d else total
 

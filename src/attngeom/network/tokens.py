@@ -1,0 +1,40 @@
+"""Few tokens stand for many: what a network does to t tokens is seen at inputs of some of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attngeom.exact.domains import Array
+from attngeom.network.architecture import Architecture
+
+MAX_TOKENS, MAX_LIGHTNING_TOKENS = 64, 8
+LEAST = 3
+"""Fewer tokens see less of softmax attention."""
+
+
+def telling_tokens(architecture: Architecture) -> int:
+    """A number s of tokens such that networks that differ at s tokens differ at t, small where there is such a one.
+
+    Lightning: zero tokens stay zero and change nothing for the others. With a mask the first tokens do not see the
+    later ones. Normalised attention: an input that repeats s tokens t/s times has the outputs of these, repeated. Other
+    attention, and softmax if t has no divisor from 3 to 64, needs all tokens.
+
+    >>> [telling_tokens(Architecture((2, 2), 1, tokens=t, kind="softmax")) for t in (5, 67, 1024)]
+    [5, 67, 64]
+    """
+    tokens, rule = architecture.tokens, architecture.rule
+    if rule.is_polynomial:
+        return min(tokens, MAX_LIGHTNING_TOKENS)
+    if architecture.causal:
+        return min(tokens, MAX_TOKENS)
+    if tokens <= MAX_TOKENS or not rule.is_normalised:
+        return tokens
+    return max((s for s in range(LEAST, MAX_TOKENS + 1) if tokens % s == 0), default=tokens)
+
+
+def with_all_tokens(architecture: Architecture, X: Array) -> Array:
+    """An input or output at telling tokens as one at t tokens; with a mask the later tokens are left out."""
+    s, t = X.shape[-1], architecture.tokens
+    if architecture.rule.is_polynomial:
+        return np.concatenate([X, np.full((*X.shape[:-1], t - s), X.ravel()[0] * 0)], axis=-1) if s < t else X
+    return X if architecture.causal else np.tile(X, t // s)
