@@ -218,6 +218,30 @@ def test_post_norm_model_without_head() -> None:
     assert prove_model(spec).agrees
 
 
+def post_norm(own, layers: int, tied: bool, mlp: MLP = BIASED) -> TransformerSpec:
+    """A model whose first attention reads the sum of the tables."""
+    norms = Norms(stream=LAYER)
+    block = TransformerBlock(attention=own, mlp=mlp, attention_norms=norms, mlp_norms=norms)
+    return model(block, tied=tied, order=(0,) * layers, positions=3, final_norm=None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "residual"),
+    [
+        (post_norm(attention(**BIASES), 1, tied=True), 5),
+        (post_norm(attention(**BIASES), 1, tied=False), 5 + 5 + 5 + 1),
+        (post_norm(attention(), 1, tied=False), 5 + 5 + 1),
+        *thorough(
+            (post_norm(attention(**BIASES), 2, tied=False), 32),
+            (post_norm(attention(**BIASES), 1, tied=False, mlp=SMALL), 16),
+            (post_norm(TURNED, 1, tied=False), 11),
+        ),
+    ],
+)
+def test_post_norm_models_that_read_bare_tables(spec: TransformerSpec, residual: int) -> None:
+    assert prove_model(spec).agrees and redundancy(spec).part("residual") == residual
+
+
 @pytest.mark.parametrize("name", ["qwen3-8b", *thorough("gpt2")])
 def test_published_models_are_proved_small(name: str) -> None:
     proof = prove_redundancy(published(name))

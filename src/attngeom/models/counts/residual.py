@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from attngeom.models.counts.blocks import block_terms, sublayers
 from attngeom.models.counts.parts import RedundantPart
-from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.readers import key_bias_is_invisible
+from attngeom.models.specification import MLP, GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 
 
 def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
@@ -17,7 +18,7 @@ def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
     e = spec.embedding_rank
     terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="L2"))
-    terms += [*_table_terms(spec), _rotation_term(spec), _scale_term(spec)]
+    terms += [*_table_terms(spec), *_bare_terms(spec), _rotation_term(spec), _scale_term(spec)]
     return [term for term in terms if term.count]
 
 
@@ -113,6 +114,46 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
         ),
         _tied_shift_term(spec),
     ]
+
+
+def _bare_terms(spec: TransformerSpec) -> list[RedundantPart]:
+    """Post-norm models whose first attention reads the tables themselves (docs/theorems/models.md, section 3)."""
+    d, free = spec.width, _free_embedding(spec)
+    bare = reads_bare_tables(spec)
+    shifts = bare and (free or spec.stack.positions or spec.stack.token_types) and absorbs_shift(spec)
+    return [
+        RedundantPart(part="residual", count=d * (bare and free), group=f"x + 1 wᵀx, w in R^{d}", lemma="P"),
+        RedundantPart(part="residual", count=d * bool(shifts), group=f"R^{d} from a table into biases", lemma="P"),
+        RedundantPart(part="residual", count=int(bends(spec)), group="gains of equal spectrum on 1^⊥", lemma="P"),
+    ]
+
+
+def reads_bare_tables(spec: TransformerSpec) -> bool:
+    """Whether the first sublayer is attention to the sum of the tables, and a LayerNorm of the sum follows it."""
+    stack = spec.stack
+    if len(spec.stacks) != 1 or not stack.order or not stack.embeds_tokens or stack.embedding_norm is not None:
+        return False
+    first = sublayers(stack.block(0))[0]
+    after = first.norms.stream
+    return isinstance(first.map, GroupedAttention) and after is not None and after.kind == "layer"
+
+
+def absorbs_shift(spec: TransformerSpec) -> bool:
+    """Whether the biases of the first attention can take up a vector that is added to its input."""
+    part = spec.stack.block(0).attention
+    assert part is not None
+    keys = part.key_bias or (not part.rotated and key_bias_is_invisible(part))
+    return part.latent is None and part.query_bias and part.value_bias and part.output_bias and keys
+
+
+def bends(spec: TransformerSpec) -> bool:
+    """Whether the stream turns in one post-norm block between free tables and a free head, its inner gain following."""
+    if not reads_bare_tables(spec) or not _free_embedding(spec) or spec.head is None or len(spec.stack) != 1:
+        return False
+    parts = sublayers(spec.stack.block(0))
+    inner, outer = parts[0].norms.stream, parts[-1].norms.stream
+    layers = inner is not None and inner.gain and outer is not None and outer.kind == "layer"
+    return len(parts) == 2 and layers and isinstance(parts[1].map, MLP) and spec.stack.final_norm is None
 
 
 def _tied_shift_term(spec: TransformerSpec) -> RedundantPart:

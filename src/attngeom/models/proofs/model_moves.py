@@ -8,11 +8,11 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.blocks import sublayers
-from attngeom.models.counts.residual import last_norm
+from attngeom.models.counts.residual import absorbs_shift, bends, last_norm, reads_bare_tables
 from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, constant, inverse
-from attngeom.models.proofs.moves import Change, Moves, Reader
+from attngeom.models.proofs.moves import Change, Moves, Reader, kernel
 from attngeom.models.proofs.wiring import Matrices, readers_of, writers_of
 from attngeom.models.specification import GroupedAttention, Norm, TransformerSpec
 
@@ -23,6 +23,7 @@ def model_moves(spec: TransformerSpec, point: ResiduePoint) -> Array:
     found = builder.block_rows()
     builder.head()
     builder.tables()
+    builder.bare()
     if not builder.post:
         builder.mean()
         builder.rotations()
@@ -52,7 +53,9 @@ class _ModelBuilder:
                 self.writers += writers_of(name, part.map, point)
                 if part.norms.output is None:
                     self.bare_writers += writers_of(name, part.map, point)
-        self.final = Reader(point, self.stack.final_norm, "final", self.width)
+        self.final = self.last = Reader(point, self.stack.final_norm, "final", self.width)
+        if self.stack.final_norm is None and self.post:
+            self.last = Reader(point, last_norm(self.stack), f"{name}.stream", self.width)
         tied = spec.head is not None and spec.head.tied
         self.table_names = [name for name in ("tokens", "positions", "types") if name in point]
         self.free_tables = [name for name in self.table_names if not (tied and name == "tokens")]
@@ -72,11 +75,7 @@ class _ModelBuilder:
         head, norm = self.spec.head, last_norm(self.stack)
         if head is None or norm is None:
             return
-        name = "final"
-        if self.stack.final_norm is None:
-            last = sublayers(self.stack.block(len(self.stack) - 1))[-1]
-            name = f"layers.{len(self.stack) - 1}.{sublayer_name(last)}.stream"
-        reader = Reader(self.point, norm, name, self.width)
+        name, reader = self.last.name, self.last
         matrix = "tokens" if head.tied else "head"
         for index in range(self.width):
             unit = np.eye(self.width, dtype=np.int64)[index]
@@ -113,6 +112,49 @@ class _ModelBuilder:
                 self.moves.add(changes)
 
         self._tied_shift()
+
+    def bare(self) -> None:
+        """Post-norm: the first attention reads the tables themselves, its LayerNorm the sum of them with its output."""
+        if not reads_bare_tables(self.spec):
+            return
+        readers = self.readers[0][1]
+        for unit in np.eye(self.width, dtype=np.int64):
+            if self.free_tables == self.table_names:
+                # x + 1 wᵀx, which the norm does not see, undone by the readers.
+                change = {table: np.outer(self.point[table] @ unit, unit * 0 + 1) for table in self.table_names}
+                self.moves.add(change | {w: -self.point[w].sum(axis=-1)[..., None] * unit for w, _ in readers})
+            if self.free_tables and absorbs_shift(self.spec):
+                table, scale = self.free_tables[0], self._scale_of(self.free_tables[0])
+                change = {bias: -scale * (self.point[w] @ unit) for w, bias in readers}
+                change |= {table: self.moves.zeros(table) + unit, "layers.0.attention.output_bias": -scale * unit}
+                self.moves.add(change)
+        if bends(self.spec):
+            self._bend()
+
+    def _bend(self) -> None:
+        """A and δ with P(δ + DA − AD)P = 0, D the inner gains: x turned by A, D moved by δ, n of both norms turned."""
+        d, norm = self.width, self.stack.block(0).attention_norms.stream
+        inner = Reader(self.point, norm, "layers.0.attention.stream", d)
+        units = list(np.eye(d, dtype=np.int64))
+        flat = [units[i] - units[i + 1] for i in range(d - 1)]
+        turns = [np.outer(one, two) - np.outer(two, one) for one, two in combinations(flat, 2)]
+        gain = np.diag(inner.gain)
+        effects = [np.outer(unit, unit) for unit in units] + [gain @ turn - turn @ gain for turn in turns]
+        seen = [np.array(flat) @ effect @ np.array(flat).T % PRIME for effect in effects]
+        for solution in kernel(np.array([effect.ravel() for effect in seen]).T):
+            moved = np.diag(solution[:d])
+            turn = sum((c * turn % PRIME for c, turn in zip(solution[d:], turns)), np.zeros((d, d), np.int64)) % PRIME
+            change = dict(self._written(turn))
+            change |= {w: -(self.point[w] @ turn % PRIME) for w, _ in self.readers[0][1]}
+            change |= self._read(self.last, [("head", "head_bias")], turn)
+            bent = (moved + gain @ turn) % PRIME
+            change |= self._read(inner, self.readers[1][1], inverse(inner.gain)[:, None] * bent % PRIME)
+            change[f"{inner.name}.gain"] = solution[:d]
+            vector = self.moves.vector(change)
+            if inner.bias is not None:
+                for index, shift in enumerate(inner.bias @ turn.T % PRIME):
+                    vector = (vector + shift * self.moves.vector(inner.shift(index, self.readers[1][1]))) % PRIME
+            self.moves.vectors.append(vector)
 
     def _tied_shift(self) -> None:
         """All tokens moved along 1/gain of the last norm, another table against it, the head's bias by the rest."""

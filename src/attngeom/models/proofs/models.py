@@ -63,8 +63,9 @@ def check_model(spec: TransformerSpec) -> None:
             "attention to both sides with sinks or softcap, or of both kinds, given; not proved as a whole"
         )
     first = spec.stack.block(0) if spec.stack.order else None
-    if first is None or (first.attention_norms.input is None and spec.stack.embedding_norm is None):
-        raise InputError("a model whose first attention reads bare tables given; scores would depend on each other")
+    bare = first is not None and first.attention_norms.input is None and spec.stack.embedding_norm is None
+    if first is None or (bare and not causal):
+        raise InputError("attention to both sides that reads bare tables given; scores would depend on each other")
 
 
 @dataclass(eq=False)
