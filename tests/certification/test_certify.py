@@ -248,6 +248,14 @@ def test_float_layers_far_from_attention_are_refused() -> None:
         assert result.verdict == "not_realizable", result.reason
 
 
+def test_own_column_that_does_not_follow_from_the_others_is_refused() -> None:
+    layer = from_matrices(QQ.eye(2), QQ.eye(2), 2)
+    single = layer.single.copy()
+    single[0] += 1
+    found = checked(dataclasses.replace(layer, single=single))
+    assert found.verdict == "not_realizable" and "symmetrization" in found.reason
+
+
 def test_float_conjugate_pair_is_closure_only() -> None:
     cross = table(3, 1, {(0, 0, 0, 0): 1, (0, 1, 1, 0): 2}).astype(float)
     found = from_table(cross, 2, RR)

@@ -182,7 +182,7 @@ def test_wide_layers_with_small_errors_are_the_same():
 def test_answer_is_a_function_of_both_networks_and_the_seed(monkeypatch):
     """Nothing is drawn from the entropy of the run, and the order plays no part."""
     monkeypatch.setattr("attngeom.results.randbits", lambda bits: pytest.fail("the run was asked for random bits"))
-    first, second = equal_pair(Architecture((2, 2, 2, 2), 2, kind="softmax", heads=2, value_width=1), 1e-9, 3)
+    first, second = equal_pair(Architecture((2, 2, 2), 2, kind="softmax", heads=2, value_width=1), 1e-9, 3)
     found = [compare(*pair).to_json() for pair in ((first, second), (second, first))]
     one, swapped = ([record[key] for key in ("same_function", "difference", "noise")] for record in found)
     assert one == swapped and one[0] is True

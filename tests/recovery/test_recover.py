@@ -182,6 +182,13 @@ def test_three_layers_come_back_near_machine_precision(seed):
     assert compare(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
 
 
+@pytest.mark.parametrize("domain", [QQ, RR])
+def test_values_through_a_bottleneck_are_found(domain):
+    weights = random_weights(Architecture((3, 3, 3), 2, tokens=2, value_width=2), domain, seed=1)
+    found = recover(weights_box(weights, domain), weights.architecture, seed=0)
+    assert found.outcome == "recovered" and found.weights[0].architecture == weights.architecture
+
+
 def test_fit_does_not_depend_on_where_the_scale_sits():
     weights = random_weights(Architecture((3, 3, 2), 2), RR, 0)
     X = np.random.default_rng(1).standard_normal((40, 3, 3))
