@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from attngeom.heads import find_heads
 from attngeom.heads.float_heads import find_float_heads
 from attngeom.heads.generic import contact_locus
 from attngeom.heads.slices import WeightSlices
-from attngeom.network import Architecture, Weights, random_weights
+from attngeom.network import Architecture, random_weights
+from attngeom.results import Failure
 from contract import emit
 
 TUPLES = [
@@ -29,11 +31,10 @@ TUPLES = [
 ]  # fmt: skip
 
 
-def projectors(weights: Weights) -> list[np.ndarray]:
-    O = np.concatenate([head.O for head in weights.layers[0]], axis=1)
+def projectors(O: np.ndarray, parts: Iterable[slice]) -> list[np.ndarray]:
+    """The projectors onto the heads in the space of outputs, each along the others; ``parts`` are their columns."""
     inverse = np.linalg.inv(O)
-    v = O.shape[1] // len(weights.layers[0])
-    return [O[:, k : k + v] @ inverse[k : k + v] for k in range(0, O.shape[1], v)]
+    return [O[:, part] @ inverse[part] for part in parts]
 
 
 def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
@@ -51,10 +52,13 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
     found = find_float_heads(source, heads if noise else None, (d, d), noise, seed)
     seconds = time.process_time() - start
     emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds)
-    if isinstance(found, str) or len(found.blocks.sizes) != heads:
-        print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {found if isinstance(found, str) else 'other sizes'}")
+    if isinstance(found, Failure) or len(found.blocks.sizes) != heads:
+        reason = found.reason if isinstance(found, Failure) else "other sizes"
+        print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {reason}")
         return
-    true, given = projectors(weights), found.projectors()
+    O, v = np.concatenate([head.O for head in weights.layers[0]], axis=1), d // heads
+    true = projectors(O, [slice(k, k + v) for k in range(0, d, v)])
+    given = projectors(found.basis @ found.blocks.B, [rows for rows, _ in found.blocks.spans()])
     errors = [min(np.linalg.norm(p - q) / np.linalg.norm(p) for q in given) for p in true]
     case = f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}"
     emit("heads in floats: error of the projectors", case, max(errors), unit="relative error")

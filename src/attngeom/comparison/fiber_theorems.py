@@ -50,17 +50,13 @@ class VirtualPair(ABC):
     def is_exact(self) -> bool:
         return self.words is EXACTLY
 
-    @property
-    def is_equal(self) -> bool:
-        """Whether (M, L) = (M', L'), which makes one function under any kind of attention."""
-        return all(self.relate(place) == "close" for place in range(self.layers + 1))
-
     def judge(self) -> Ruling:
         """What the theorem of the kind says; without one, equal (M, L) are one function."""
         theorem = THEOREMS.get(self.rule.name)
         if theorem is not None:
             return theorem(self)
-        return Ruling(True, f"the virtual weights (M, L) {self.words.agree}") if self.is_equal else UNTOLD
+        are_equal = all(self.relate(place) == "close" for place in range(self.layers + 1))
+        return Ruling(True, f"the virtual weights (M, L) {self.words.agree}") if are_equal else UNTOLD
 
 
 def _judge_product(pair: VirtualPair, relation: Relation, theorem: str) -> Ruling:

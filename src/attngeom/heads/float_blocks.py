@@ -46,11 +46,6 @@ class Blocks:
         """The rows and columns of each block."""
         return _spans(self.sizes)
 
-    def projectors(self) -> list[Array]:
-        """The projectors onto the blocks, side of the outputs."""
-        inverse = lapack.inv(self.B)
-        return [self.B[:, rows] @ inverse[rows] for rows, _ in self.spans()]
-
 
 def _spans(sizes: tuple[tuple[int, int], ...]) -> list[tuple[slice, slice]]:
     rows, columns = (np.cumsum([0, *side]) for side in zip(*sizes))

@@ -37,10 +37,6 @@ class FloatHeads:
     ranks: tuple[Rank, Rank]
     misfit: float
 
-    def projectors(self) -> list[Array]:
-        """The projectors onto the heads in the space of outputs, along the others and the complement of them all."""
-        return [self.basis @ P @ self.basis.T for P in self.blocks.projectors()]
-
 
 def find_float_heads(
     source: Slices, heads: int | None, totals: tuple[int, int] | None, noise: float, seed: int

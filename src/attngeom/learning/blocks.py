@@ -85,10 +85,6 @@ class HeadBlocks:
     value: Block
     measured: tuple[Rank, ...]
 
-    @property
-    def is_clear(self) -> bool:
-        return all(rank.is_clear for rank in self.measured)
-
     def __iter__(self) -> Iterator[Block]:
         return iter((self.attention, self.value))
 

@@ -17,7 +17,7 @@ from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import CLEAR_GAP, EPSILON, count_above
+from attngeom.exact.ranks import EPSILON, count_above
 from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
 from attngeom.learning.blocks import place_name, unit_size
@@ -48,10 +48,6 @@ class BlockRank:
     full: int
     gap: float | None
     distance: float
-
-    @property
-    def is_clear(self) -> bool:
-        return self.gap is None or self.gap >= CLEAR_GAP
 
 
 @dataclass(frozen=True)
