@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.fiber_theorems import IN_FLOATS, VirtualPair
+from attngeom.comparison.fiber_theorems import VirtualPair
 from attngeom.comparison.results import UNTOLD, Ruling
 from attngeom.comparison.samples import (
     AMPLIFIED,
@@ -51,7 +51,7 @@ class SamplePair(VirtualPair):
 
     sides: tuple[list[Sample], list[Sample]]
     tolerance: float
-    words = IN_FLOATS
+    is_exact = False
 
     def _matrices(self, place: int, is_symmetric: bool) -> list[Sample]:
         return [symmetric(side[place]) if is_symmetric else side[place] for side in self.sides]
@@ -76,8 +76,7 @@ def judge_virtual(architecture: Architecture, one: Layers, two: Layers, toleranc
     sides = virtual_samples(one), virtual_samples(two)
     if architecture.rule.is_polynomial:
         return _judge_lightning(architecture, sides, tolerance)
-    known = architecture.rule, architecture.tokens, architecture.num_layers
-    return SamplePair(*known, sides, tolerance).judge()
+    return SamplePair(architecture, sides, tolerance).judge()
 
 
 def _judge_lightning(architecture: Architecture, given: tuple[list[Sample], list[Sample]], tolerance: float) -> Ruling:

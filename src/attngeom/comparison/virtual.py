@@ -8,7 +8,7 @@ from math import gcd
 
 from flint import fmpq
 
-from attngeom.comparison.fiber_theorems import EXACTLY, VirtualPair
+from attngeom.comparison.fiber_theorems import VirtualPair
 from attngeom.comparison.gauges import ratio
 from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Ruling
@@ -99,7 +99,7 @@ class ExactPair(VirtualPair):
 
     one: VirtualWeights
     two: VirtualWeights
-    words = EXACTLY
+    is_exact = True
 
     def _matrices(self, place: int, symmetric: bool) -> Iterator[Array]:
         for side in (self.one, self.two):
@@ -128,7 +128,6 @@ def compare_virtual(first: ClearedNetwork, second: ClearedNetwork) -> Ruling:
     True
     """
     architecture = first.architecture
-    known = architecture.rule, architecture.tokens, architecture.num_layers
     # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
     if not (architecture.causal and architecture.tokens == 2):
         try:
@@ -136,10 +135,10 @@ def compare_virtual(first: ClearedNetwork, second: ClearedNetwork) -> Ruling:
         except InputError:
             residues = []
         if residues and not residues[0].domain.is_zero(residues[0].L):
-            verdict = ExactPair(*known, residues[0], residues[1]).judge()
+            verdict = ExactPair(architecture, residues[0], residues[1]).judge()
             if verdict.same is False:
                 return verdict
-    return ExactPair(*known, first.weights.virtual(), second.weights.virtual()).judge()
+    return ExactPair(architecture, first.weights.virtual(), second.weights.virtual()).judge()
 
 
 def _virtual_mod_p(network: ClearedNetwork, field: PrimeField) -> VirtualWeights:
