@@ -11,7 +11,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 FILES = sorted(set(re.findall(r"`((?:src|tests|docs)/[\w/.-]+\.(?:py|md))`", PAGE)))
 HOLDS = {
     "src/attngeom/network/attention/sigmoid.py": ("def weights", "def push", "def pull", "def bend", "def draw"),
-    "src/attngeom/comparison/fiber_theorems.py": ("THEOREMS",),
+    "src/attngeom/comparison/fiber_theorems.py": ("VirtualPair",),
     "src/attngeom/inspection/hypotheses.py": ("FIBER_THEOREMS",),
     "src/attngeom/verification/dimension.py": ("KINDS",),
     "src/attngeom/network/attention/__init__.py": ("KINDS",),

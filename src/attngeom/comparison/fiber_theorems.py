@@ -12,11 +12,8 @@ from typing import ClassVar
 
 from attngeom.comparison.results import UNTOLD, Ruling
 from attngeom.comparison.samples import Relation
+from attngeom.inspection.hypotheses import FIBER_THEOREMS
 from attngeom.network import Architecture
-from attngeom.network.attention import Sigmoid, Softmax
-
-THEOREMS = {Softmax.name: "Theorem A", Sigmoid.name: "Theorem S"}
-"""What is proven of fibers in (M, L), by kind of attention."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,8 @@ class VirtualPair(ABC):
         blind layer. One token sees the symmetric parts of M with sigmoid, and nothing of M with softmax.
         """
         tokens, causal, layers = self.architecture.tokens, self.architecture.causal, self.architecture.num_layers
-        theorem = THEOREMS.get(self.architecture.kind)
+        theorem = FIBER_THEOREMS.get(self.architecture.kind)
+        theorem = theorem if theorem in ("Theorem A", "Theorem S") else None
         is_softmax, one_token = theorem == "Theorem A", tokens == 1 and theorem is not None
         cited = f"({theorem}')" if is_softmax and causal else f"({theorem})"
         differs = "differs" if self.is_exact else "differs beyond what the tolerance explains"
