@@ -8,6 +8,7 @@ import pytest
 
 from attngeom.errors import InputError
 from attngeom.models import Model, align, compare, open_model, teleport
+from attngeom.models.samples import random_model
 from attngeom.models.sampling import PARTS
 from tests.effort import choose, spread
 from tests.models.cases import (
@@ -390,3 +391,31 @@ def test_products_of_projected_tokens_are_granted_the_rounding_of_their_factors(
     model = reference("opt_projected")
     moved = in_type(teleport(model, seed, parts=(*PARTS, "residual")).moved(), np.float32)
     assert compare(model, moved, scope="model", unit=2.0**-24).same_function is True
+
+
+@pytest.mark.parametrize(("tied", "rank"), [(True, 8), (False, 8), (True, 6)])
+def test_tables_that_a_post_norm_model_reads_bare(tied: bool, rank: int) -> None:
+    """x + c goes into biases; x + 1 wᵀx is undone by q, k, v, unless the head is the token table (lemma P)."""
+    config = {
+        "model_type": "opt", "hidden_size": 8, "ffn_dim": 5, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "vocab_size": 20, "max_position_embeddings": 7, "do_layer_norm_before": False, "word_embed_proj_dim": rank,
+        "tie_word_embeddings": tied,
+    }  # fmt: skip
+    model = random_model(config, dtype=np.float64)
+    rng, state, prefix = np.random.default_rng(0), state_of(model), "model.decoder."
+    shift, own = rng.normal(size=8), f"{prefix}layers.0.self_attn."
+    free = not tied or rank < 8
+    turn = np.eye(8) + np.outer(np.ones(8), rng.normal(size=8) / 4 * free)
+    tables = {f"{prefix}embed_positions.weight": state[f"{prefix}embed_positions.weight"] @ turn.T + shift}
+    if rank < 8:
+        tables[f"{prefix}project_in.weight"] = turn @ state[f"{prefix}project_in.weight"]
+    elif free:
+        tables[f"{prefix}embed_tokens.weight"] = state[f"{prefix}embed_tokens.weight"] @ turn.T
+    moved = {**state, **tables, f"{own}out_proj.bias": state[f"{own}out_proj.bias"] - shift}
+    for name in (f"{own}{side}_proj" for side in "qkv"):
+        moved[f"{name}.weight"] = state[f"{name}.weight"] @ np.linalg.inv(turn)
+        moved[f"{name}.bias"] = state[f"{name}.bias"] - moved[f"{name}.weight"] @ shift
+    assert compare(model, open_model(moved, config)).same_function
+    assert compare(model, open_model(moved, config), level="exact").same_function is None
+    moved[f"{own}q_proj.bias"] = moved[f"{own}q_proj.bias"] * 1.01
+    assert compare(model, open_model(moved, config)).same_function is False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from attngeom.errors import InputError
+from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
@@ -132,6 +133,8 @@ def _compare_exactly(
             reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
         elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
             same, reason = None, reason + "; the residual stream may be turned: level rounding decides"
+        elif reads_bare_tables(one.spec):
+            same, reason = None, reason + "; biases may hold what tables held: level rounding decides"
     unknown = _unknown_differences(one, other)
     if same and unknown:
         same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
@@ -165,7 +168,8 @@ def _compare_rounded(
     heads = head_orders(one, other)
     turn = residual_turns(one, other) if scope == "model" and turns is None else turns
     loose = is_tied(one.spec) != is_tied(other.spec)
-    left, right = ModelView(one, loose=loose), ModelView(other, turn, heads=heads, loose=loose)
+    left = ModelView(one, loose=loose, settled=turn is None)
+    right = ModelView(other, turn, heads=heads, loose=loose, settled=turn is None)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
     layers: list[LayerComparison] = []
     symmetries: list[Symmetry] = []

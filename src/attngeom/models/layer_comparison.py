@@ -79,9 +79,12 @@ def compare_layers(
     folded: list[LayerWeights] = []
     noise: dict[str, float] = {}
     for view in (left, right):
-        stored = view.model.layer(layer)
+        stored = view.stored(layer)
         own = view.fold(layer, stored)
-        for part, size in folding_noise(view.model.block(layer), stored, own).items():
+        lost = [folding_noise(view.model.block(layer), stored, own)]
+        if view.bare is not None and view.reads_bare(layer):
+            lost.append(view.bare.noise(view.model.layer(layer), own))
+        for part, size in (item for found in lost for item in found.items()):
             noise[part] = max(noise.get(part, 1.0), size)
         del stored
         folded.append(_scaled(view, layer, own))
@@ -191,6 +194,9 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
 
     for view in views:
         model = view.model
+        if view.settled and view.bare is not None:
+            for part, (_, table) in view.stored_tables().items():
+                found[part] = np.maximum(found.get(part, 1.0), view.bare.growth(part, table))
         if model.spec.embedding_rank:
             table, *maps = model.factors()
             for part, matrix in zip(("embedding", "head"), maps):

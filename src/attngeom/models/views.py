@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
+from attngeom.models.bare import BareTables, settle
 from attngeom.models.folding import fold, reader_change
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import assign_points
@@ -36,6 +38,13 @@ class ModelView:
     """An order of the heads of all layers of a stack, by its name: a table of relative positions ties them."""
     loose: bool = False
     """Take a tied head as one of its own, for comparison with a model that has one."""
+
+    settled: bool = False
+    """Choose what the first norm of a post-norm model does not show of its tables (`bare`)."""
+
+    @cached_property
+    def bare(self) -> BareTables | None:
+        return settle(self.model.spec, self.stored_tables(), self.is_tied)
 
     def turn(self, stack: Stack) -> Array | None:
         """R of the stream of a stack; None where it stays."""
@@ -65,7 +74,15 @@ class ModelView:
 
     def layer(self, layer: int) -> LayerWeights:
         """The folded layer, in the turned stream."""
-        return self.fold(layer, self.model.layer(layer))
+        return self.fold(layer, self.stored(layer))
+
+    def stored(self, layer: int) -> LayerWeights:
+        """The layer as it is stored, the first one as it reads settled tables."""
+        weights = self.model.layer(layer)
+        return self.bare.read(weights) if self.reads_bare(layer) else weights  # type: ignore[union-attr]
+
+    def reads_bare(self, layer: int) -> bool:
+        return layer == 0 and self.settled and self.bare is not None
 
     def fold(self, layer: int, stored: LayerWeights) -> LayerWeights:
         """The folded form of a layer that was read already."""
@@ -129,6 +146,10 @@ class ModelView:
         return self.flat or (stack.embedding_norm is not None and stack.embedding_norm.kind == "layer")
 
     def tables(self) -> dict[str, tuple[str, Array]]:
+        """Tables whose rows are added to the stream: part → name and table."""
+        return self.bare.tables if self.settled and self.bare is not None else self.stored_tables()
+
+    def stored_tables(self) -> dict[str, tuple[str, Array]]:
         """Tables whose rows are added to the stream: part → name and table.
 
         A table that is always added to another one can hand a vector to it: the token table of one stack, unless it is
