@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,10 @@ class Affine:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.weight.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.weight.dtype
 
     def parts(self, *, columns: bool = False) -> Iterator[slice]:
         """Rows, or columns, of a matrix in parts for passes that stay in the cache."""
@@ -133,6 +138,10 @@ class FoldedReader(Affine):
     @property
     def shape(self) -> tuple[int, ...]:
         return (*self.bias.shape, len(self.gain))
+
+    @property
+    def dtype(self) -> Any:
+        return self.gain.dtype
 
     @property
     def by_columns(self) -> bool:

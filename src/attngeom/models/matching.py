@@ -73,8 +73,8 @@ def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
     """Order of the units of ``other`` that brings them next to ``one``, by projections of rows that no scale moves."""
     rng = np.random.default_rng(SEED)
     left, right = (mlp.up if mlp.gate is None else mlp.gate for mlp in (one, other))
-    directions = rng.normal(size=(left.shape[1], PROJECTIONS)).astype(left.bias.dtype)
-    offsets = rng.normal(size=PROJECTIONS).astype(left.bias.dtype)
+    directions = rng.normal(size=(left.shape[1], PROJECTIONS)).astype(left.dtype)
+    offsets = rng.normal(size=PROJECTIONS).astype(left.dtype)
 
     def project(reader: Affine) -> Array:
         points = reader.project(directions) + reader.bias[:, None] * offsets

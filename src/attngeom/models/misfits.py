@@ -200,7 +200,7 @@ def _ratio(gaps: Array, sizes: Array) -> Array:
 
 def _gathered(a: Affine, b: Affine, order: Array, factors: Array) -> Array:
     """The same for rows order[i] of b times factors[i], made piece by piece; by columns if b lies so in memory."""
-    scales, plain, columns = factors.astype(b.bias.dtype), bool(np.all(factors == 1)), b.by_columns
+    scales, plain, columns = factors.astype(b.dtype), bool(np.all(factors == 1)), b.by_columns
     sizes, gaps = np.zeros(len(order)), np.zeros(len(order))
     for part in a.parts(columns=columns):
         rows, other = a.piece(part, columns=columns), b.piece(part, order, columns=columns)
