@@ -28,18 +28,13 @@ def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
     >>> divide_by_form(QQ.convert([[3, 10, 8]]), QQ.convert([3, 4]), QQ).tolist()
     [[1, 2]]
     """
-    pivot = first_nonzero(form)
+    pivot = domain.pivot(form)
     inverse = domain.invert(form[pivot])
     row = quadrics[..., pair_index(form.shape[0])[pivot]]
     leading = domain.reduce(row[..., pivot : pivot + 1] * inverse)
     quotient = domain.reduce(domain.reduce(row - domain.reduce(leading * form)) * inverse)
     quotient[..., pivot] = leading[..., 0]
     return quotient
-
-
-def first_nonzero(entries: Array) -> int:
-    """The position of the first nonzero entry of a nonzero vector."""
-    return next(index for index, entry in enumerate(entries.tolist()) if entry)
 
 
 def symmetric_matrix(quadrics: Array, d: int, domain: Domain) -> Array:
@@ -148,7 +143,7 @@ def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQua
     """A form without diagonal terms is of rank 2 only if it is a product of two forms over the field."""
     d = B.shape[0]
     k, l = pair_rows(d)
-    position = first_nonzero(quadric)
+    position = domain.pivot(quadric)
     row, column = int(k[position]), int(l[position])
     scale = quadric[position]
     inverse = domain.invert(scale)

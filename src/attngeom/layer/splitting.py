@@ -22,7 +22,6 @@ from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
     divide_by_form,
-    first_nonzero,
     split_quadric,
     symmetric_matrix,
 )
@@ -123,7 +122,7 @@ def _anchor(table: Array) -> tuple[int, int] | None:
 def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | Obstruction:
     """The (A, V) whose row n of V is proportional to nu, or the first quadric that contradicts it."""
     n, m = anchor
-    nu = domain.times(nu, domain.invert(nu[first_nonzero(nu)]))
+    nu = domain.times(nu, domain.invert(nu[domain.pivot(nu)]))
     A = divide_by_form(table[n], nu, domain).T
     failed = _first_difference(table[n], multiply_forms(A.T, nu[None, :], domain), domain)
     if failed is not None:
@@ -166,7 +165,7 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
     """The splitting when the anchor quadric is irreducible over the field: T must be h ⊗ q ⊗ anchor."""
     n, m = anchor
     base = table[n, m]
-    pivot = first_nonzero(base)
+    pivot = domain.pivot(base)
     inverse = domain.invert(base[pivot])
     h = domain.reduce(table[:, m, pivot] * inverse)
     q = domain.reduce(table[n, :, pivot] * inverse)
@@ -187,7 +186,7 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
     plus, minus = field.combine(first, shift), field.combine(first, -shift)
     points = []
     for k, v in ((minus, plus), (plus, minus)):
-        lead = v[first_nonzero(v)]
+        lead = v[field.pivot(v)]
         A = (k * (lead * scale))[:, None] * q[None, :]
         V = h[:, None] * (v * lead.inverse())[None, :]
         points.append(LayerMatrices(A, V, field))
