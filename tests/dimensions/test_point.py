@@ -34,6 +34,12 @@ def test_generic_points_reach_the_dimension(architecture):
     assert floats.standing == "estimate" and floats.rank == point.rank and floats.measured.is_clear
 
 
+def test_long_sequences_are_certified_at_few_tokens():
+    long = random_weights(Architecture((2, 2, 2), 1, tokens=1024, kind="softmax", heads=2, value_width=1), QQ, seed=0)
+    point = rank_at(long)
+    assert point.method == "balls" and point.is_exact and point.defect == 0
+
+
 def test_softmax_points_are_certified_by_balls():
     floats = random_weights(Architecture((3, 2, 2), 2, 2, "softmax"), RR, seed=1)
     for point in (rank_at(floats.to(QQ)), rank_at(random_weights(floats.architecture, QQ, seed=1))):

@@ -154,3 +154,10 @@ def test_mutated_files_never_crash(data):
         assert isinstance(coefficients_from_json(parse_json(text)), Coefficients)
     except AttnGeomError as error:
         assert "\n" not in str(error)
+
+
+def test_files_of_gigabytes_are_not_begun(tmp_path):
+    long = attngeom.coefficients(random_weights(Architecture((2, 1), 1, tokens=1000), RR, seed=0))
+    with pytest.raises(SizeError, match="at most 5,000,000"):
+        write_coefficients(long, tmp_path / "c.json")
+    assert not list(tmp_path.iterdir())

@@ -25,12 +25,14 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.layer.coefficients import expand_matrices
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
+from attngeom.network.tokens import telling_tokens
 from attngeom.network.weights import Head, Weights, random_weights
 from attngeom.results import Result, Standing
 
 MAX_EXACT_ENTRIES = 2 * 10**5
 MAX_ENTRIES = 5 * 10**8
 MAX_TOKENS = 8
+MAX_BALLS = 25 * 10**5
 """Longer inputs cost memory; further tokens are left out where that keeps bounds valid, or for an estimate."""
 INPUT_SCALES = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 8.0)
 """Exponentials saturate at large scores, and average tokens at small ones: inputs of several sizes see past both."""
@@ -164,8 +166,8 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
     """A certified lower bound with true exponentials, at normal inputs of several sizes."""
     balls = Balls()
     architecture = weights.architecture
-    tokens = min(architecture.tokens, MAX_TOKENS) if architecture.causal else architecture.tokens
-    check_balls_size(2 * rows, tokens, architecture)
+    tokens = telling_tokens(architecture, MAX_TOKENS)
+    check_balls_size(2 * rows, tokens, architecture, MAX_BALLS)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
     samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
     return certify_rank(sampled_jacobian(full_blocks(weights.to(balls)), samples), balls.precision).rank

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from attngeom.errors import DomainError, FormatError
+from attngeom.errors import DomainError, FormatError, SizeError
 from attngeom.exact.domains import QQ, RR, as_fmpq
 from attngeom.files import check_header, replacing
 from attngeom.layer.coefficients import Coefficients, check_size
@@ -16,6 +16,7 @@ from attngeom.layer.terms import PIECE, LayerTerms, Placement, Terms, collect_te
 from attngeom.streams import Report, as_plain, iterate_json, read_long_json
 
 FORMAT = "attngeom/coefficients"
+MAX_WRITTEN = 5 * 10**6
 
 
 def _check_entry(value: Any, rows: int, columns: int, name: str) -> None:
@@ -118,6 +119,8 @@ def read_coefficients(path: str | Path, report: Report | None = None) -> Coeffic
 
 def write_coefficients(coefficients: Coefficients, path: str | Path) -> None:
     """Write a JSON file: all of it, or nothing."""
+    if coefficients.size > MAX_WRITTEN:
+        raise SizeError(f"{coefficients.size:,} coefficients given; at most {MAX_WRITTEN:,} are written to a file")
     record = coefficients_record(coefficients)
     with replacing(path) as stream:
         for piece in iterate_json(record):

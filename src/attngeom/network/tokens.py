@@ -7,29 +7,29 @@ import numpy as np
 from attngeom.exact.domains import Array
 from attngeom.network.architecture import Architecture
 
-MAX_TOKENS, MAX_LIGHTNING_TOKENS = 64, 8
+MAX_TOKENS, FEW = 64, 8
 LEAST = 3
 """Fewer tokens see less of softmax attention."""
 
 
-def telling_tokens(architecture: Architecture) -> int:
+def telling_tokens(architecture: Architecture, most: int = MAX_TOKENS) -> int:
     """A number s of tokens such that networks that differ at s tokens differ at t, small where there is such a one.
 
     Lightning: zero tokens stay zero and change nothing for the others. With a mask the first tokens do not see the
     later ones. Normalised attention: an input that repeats s tokens t/s times has the outputs of these, repeated. Other
-    attention, and softmax if t has no divisor from 3 to 64, needs all tokens.
+    attention, and softmax if t has no divisor from 3 to ``most``, needs all tokens.
 
     >>> [telling_tokens(Architecture((2, 2), 1, tokens=t, kind="softmax")) for t in (5, 67, 1024)]
     [5, 67, 64]
     """
     tokens, rule = architecture.tokens, architecture.rule
     if rule.is_polynomial:
-        return min(tokens, MAX_LIGHTNING_TOKENS)
+        return min(tokens, FEW)
     if architecture.causal:
-        return min(tokens, MAX_TOKENS)
-    if tokens <= MAX_TOKENS or not rule.is_normalised:
+        return min(tokens, most)
+    if tokens <= most or not rule.is_normalised:
         return tokens
-    return max((s for s in range(LEAST, MAX_TOKENS + 1) if tokens % s == 0), default=tokens)
+    return max((s for s in range(LEAST, most + 1) if tokens % s == 0), default=tokens)
 
 
 def with_all_tokens(architecture: Architecture, X: Array) -> Array:

@@ -14,11 +14,11 @@ from attngeom.network.weights import random_weights
 MAX_BALLS = 2 * 10**7
 
 
-def check_balls_size(rows: int, tokens: int, architecture: Architecture) -> None:
-    """Refuse Jacobians of balls that would take hours: entries are Python objects."""
+def check_balls_size(rows: int, tokens: int, architecture: Architecture, most: int = MAX_BALLS) -> None:
+    """Refuse Jacobians of balls that would take long: entries are Python objects."""
     entries = rows * max(tokens * tokens * architecture.heads, architecture.num_parameters)
-    if entries > MAX_BALLS:
-        raise SizeError(f"{entries:,} balls are needed; at most {MAX_BALLS:,} are supported, use fewer tokens or minor")
+    if entries > most:
+        raise SizeError(f"{entries:,} balls are needed; at most {most:,} are supported, use fewer tokens or minor")
 
 
 def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0) -> LowerBound:
