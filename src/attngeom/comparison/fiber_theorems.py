@@ -55,7 +55,8 @@ class VirtualPair(ABC):
             return Ruling(True, f"L = V_l … V_1 {zero}: both functions are zero")
         if one_token and is_softmax:
             agrees = "is equal" if self.is_exact else "agrees"
-            return Ruling(total == "close" or None, f"one token attends to itself alone, and L = V_l … V_1 {agrees}")
+            seen = f"one token attends to itself alone, and L = V_l … V_1 {agrees}"
+            return Ruling(True, seen) if total == "close" else UNTOLD
         relations = [self.relate(place, one_token) for place in range(layers)]
         if {total, *relations} == {"close"}:
             seen = "symmetric parts of M, which one token sees, and L" if one_token else "virtual weights (M, L)"
