@@ -37,7 +37,7 @@ def choose_pivots(rows: Array) -> Array:
     Start with the columns that stick out farthest of the span of those before, swap while an entry exceeds 1.05.
     """
     pivots = farthest_columns(rows)
-    ratios = lapack.solve(rows[:, pivots], rows)
+    ratios = lapack.inv(rows[:, pivots]) @ rows
     for _ in range(10 * len(rows) + 10):
         sizes = np.abs(ratios)
         row, column = np.unravel_index(int(first_largest(sizes.reshape(-1))), sizes.shape)

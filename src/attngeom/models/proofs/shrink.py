@@ -19,7 +19,8 @@ from attngeom.models.specification import (
 
 SMALL_WIDTH = 6
 WIDTH_FOR_JOINT_NORMS = 10
-VOCABULARY = 20
+VOCABULARY, VOCABULARY_FOR_JOINT_NORMS = 20, 32
+UNITS, UNITS_FOR_JOINT_NORMS = 4, 12
 
 
 def shrink(spec: TransformerSpec) -> TransformerSpec:
@@ -35,8 +36,13 @@ def shrink(spec: TransformerSpec) -> TransformerSpec:
     """
     width = small_width(spec)
     stacks = tuple(_shrink_stack(stack, spec.width, width) for stack in spec.stacks)
-    vocabulary = min(spec.vocabulary, VOCABULARY)
+    vocabulary = min(spec.vocabulary, VOCABULARY if width <= SMALL_WIDTH else VOCABULARY_FOR_JOINT_NORMS)
     return replace(spec, width=width, stacks=stacks, vocabulary=vocabulary, other_parameters=0)
+
+
+def one_layer(spec: TransformerSpec) -> TransformerSpec:
+    """The first layer of every stack alone."""
+    return replace(spec, stacks=tuple(replace(stack, order=stack.order[:1]) for stack in spec.stacks))
 
 
 def small_width(spec: TransformerSpec) -> int:
@@ -72,7 +78,7 @@ def shrink_block(block: TransformerBlock, width: int, small: int) -> Transformer
         block,
         attention=None if block.attention is None else _shrink_attention(block.attention, width, small),
         cross=None if block.cross is None else _shrink_attention(block.cross, width, small),
-        mlp=None if block.mlp is None else _shrink_mlp(block.mlp, block.mlp_norms),
+        mlp=None if block.mlp is None else _shrink_mlp(block.mlp, block.mlp_norms, small),
     )
 
 
@@ -115,10 +121,11 @@ def _shrink_rotary(rotary: Rotary, count: int) -> Rotary:
     return replace(rotary, dims=2 * len(frequencies), frequencies=frequencies)
 
 
-def _shrink_mlp(mlp: MLP | Experts, norms: Norms) -> MLP | Experts:
-    """Four hidden units, or three experts; after an output norm the units have to fix its gains."""
+def _shrink_mlp(mlp: MLP | Experts, norms: Norms, small: int) -> MLP | Experts:
+    """Four hidden units, or three experts; after an output norm the units have to fix its gains and the stream."""
     if isinstance(mlp, MLP):
-        return replace(mlp, width=min(mlp.width, 4))
+        many = norms.output is not None and small > SMALL_WIDTH
+        return replace(mlp, width=min(mlp.width, UNITS_FOR_JOINT_NORMS if many else UNITS))
     width = 2 if norms.output is None else 4
     count = min(mlp.count, 3)
     return replace(
