@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attngeom.errors import AttnGeomError
@@ -11,19 +11,18 @@ from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
-from attngeom.results import Standing, card
+from attngeom.results import Result
 
 CARD = 5
 """Findings that a card shows."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelInspection:
-    """What can be said of a configuration, and of weights where they are given."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelInspection(Result):
+    """What can be said of a configuration, and of weights where they are given; standing is that of the redundancy."""
 
     spec: TransformerSpec
     redundancy: Redundancy | None
-    reason: str
     heads: tuple[HeadRow, ...] = ()
     findings: tuple[Remark, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -50,19 +49,14 @@ class ModelInspection:
         shown = {label.replace("_", " "): _words(value) for label, value in there.items()}
         return {"parameters": f"{self.spec.parameters:,}", **shown}
 
-    @property
-    def standing(self) -> Standing:
-        """How strong the count of redundant parameters is."""
-        return "undecided" if self.redundancy is None else self.redundancy.standing
-
-    def _repr_html_(self) -> str:
+    def rows(self) -> Mapping[str, Any]:
         counted = {} if self.redundancy is None else {"redundant": f"{self.redundancy.total:,}"}
-        rows = {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted}
-        rows |= {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
-        return card(self.standing, self.reason, rows, "attngeom model inspect FOLDER --prove")
+        found = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
+        return {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted, **found}
 
-    def __repr__(self) -> str:
-        return str(self)
+    @property
+    def recheck(self) -> str:
+        return "attngeom model inspect FOLDER --prove"
 
     def __str__(self) -> str:
         kind = self._kind()
@@ -88,9 +82,9 @@ def inspect_spec(spec: TransformerSpec) -> ModelInspection:
     """From the configuration alone."""
     try:
         found = redundancy(spec)
-        return ModelInspection(spec=spec, redundancy=found, reason=found.reason)
+        return ModelInspection(spec=spec, redundancy=found, standing=found.standing, reason=found.reason)
     except AttnGeomError as error:
-        return ModelInspection(spec=spec, redundancy=None, reason=f"undecided: {error}")
+        return ModelInspection(spec=spec, redundancy=None, standing="undecided", reason=f"undecided: {error}")
 
 
 def inspect_model(model: Model, progress: Callable[[int, int], None] | None = None) -> ModelInspection:
@@ -108,10 +102,7 @@ def inspect_model(model: Model, progress: Callable[[int, int], None] | None = No
         if reason.startswith("not known"):
             text = f"tensor {name} is not part of this family and is not read"
             findings.append(Remark(layer=None, part="unread", text=text, value=None))
-    return ModelInspection(
-        spec=base.spec, redundancy=base.redundancy, reason=base.reason, heads=tuple(rows), findings=tuple(findings),
-        unread=model.unread(),
-    )  # fmt: skip
+    return replace(base, heads=tuple(rows), findings=tuple(findings), unread=model.unread())
 
 
 def kind_of(spec: TransformerSpec) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from attngeom.models.checked import require
 from attngeom.models.counts.blocks import block_terms, sublayers
@@ -12,7 +12,7 @@ from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
 from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
-from attngeom.results import card
+from attngeom.results import Result
 
 HYPOTHESES = (
     "weights generic; any number of tokens",
@@ -23,8 +23,8 @@ HYPOTHESES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Redundancy:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Redundancy(Result):
     """parameters − dimension of the set of functions, as a sum of terms; ``layer_scope`` leaves the residual part out.
 
     ``distribution`` further dimensions are lost if only the softmax of the logits is seen. That at least ``total``
@@ -35,20 +35,11 @@ class Redundancy:
     parameters: int
     terms: tuple[RedundantPart, ...]
     distribution: int
-    standing: Literal["theorem", "estimate"]
     hypotheses: tuple[str, ...] = HYPOTHESES
 
     def part(self, name: PartName) -> int:
         """Redundant dimensions of one part."""
         return sum(term.count for term in self.terms if term.part == name)
-
-    @property
-    def reason(self) -> str:
-        """What the standing rests on, in one sentence."""
-        rank = "equality by rank at small width only (--prove)"
-        if self.standing == "theorem":
-            return f"layer scope: lemmas L1 to L6; whole model: at least this many, {rank}"
-        return f"at least this many is a theorem; a norm of the sum is present: {rank}"
 
     @property
     def total(self) -> int:
@@ -78,10 +69,13 @@ class Redundancy:
         parts: dict[str, Any] = {name: self.part(name) for name in PART_NAMES}
         return {**parts, "total": self.total, "layer_scope": self.layer_scope}
 
-    def _repr_html_(self) -> str:
-        rows: dict[str, Any] = {name: f"{self.part(name):,}" for name in PART_NAMES if self.part(name)}
-        rows |= {"total": f"{self.total:,}", "parameters": f"{self.parameters:,}"}
-        return card(self.standing, self.reason, rows, "attngeom model inspect FOLDER --prove")
+    def rows(self) -> Mapping[str, Any]:
+        parts: dict[str, str] = {name: f"{self.part(name):,}" for name in PART_NAMES if self.part(name)}
+        return {**parts, "total": f"{self.total:,}", "parameters": f"{self.parameters:,}"}
+
+    @property
+    def recheck(self) -> str:
+        return "attngeom model inspect FOLDER --prove"
 
     def __str__(self) -> str:
         lines = [f"{name:<14}{self.part(name):>16,}" for name in PART_NAMES if self.part(name)]
@@ -112,7 +106,7 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
         parameters=spec.parameters,
         terms=_merged(terms),
         distribution=_distribution(spec),
-        standing=_standing(blocks),
+        **_standing(blocks),
     )
 
 
@@ -120,13 +114,16 @@ def block_redundancy(block: TransformerBlock, width: int) -> Redundancy:
     """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams)."""
     terms = _merged(block_terms(block, width))
     size = block.parameters(width, width)
-    return Redundancy(parameters=size, terms=terms, distribution=0, standing=_standing([block]))
+    return Redundancy(parameters=size, terms=terms, distribution=0, **_standing([block]))
 
 
-def _standing(blocks: list[TransformerBlock]) -> Literal["theorem", "estimate"]:
+def _standing(blocks: list[TransformerBlock]) -> dict[str, Any]:
     """The lemmas are proved for norms in front of and behind a map, not for norms of the sum."""
-    post = any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block))
-    return "estimate" if post else "theorem"
+    rank = "equality by rank at small width only (--prove)"
+    if any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block)):
+        reason = f"at least this many is a theorem; a norm of the sum is present: {rank}"
+        return {"standing": "estimate", "reason": reason}
+    return {"standing": "theorem", "reason": f"layer scope: lemmas L1 to L6; whole model: at least this many, {rank}"}
 
 
 def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart]:

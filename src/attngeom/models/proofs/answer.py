@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from attngeom.errors import AttnGeomError, SizeError
 from attngeom.models.proofs.block_proof import prove_block
@@ -11,10 +12,11 @@ from attngeom.models.proofs.evidence import RankProof
 from attngeom.models.proofs.model_proof import prove_model
 from attngeom.models.proofs.shrink import one_layer, shrink
 from attngeom.models.specification import TransformerSpec
+from attngeom.results import Result
 
 
-@dataclass(frozen=True, kw_only=True)
-class RedundancyProof:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RedundancyProof(Result):
     """Proofs by rank for a small model of the same kind: one per kind of block, and one of the whole.
 
     ``whole`` None: not tried, ``whole_reason`` says why. What is proven is the formula at the small sizes; at the
@@ -25,25 +27,10 @@ class RedundancyProof:
     blocks: tuple[RankProof, ...]
     whole: RankProof | None
     whole_reason: str
-    seed: int
 
     @property
     def proofs(self) -> tuple[RankProof, ...]:
         return self.blocks if self.whole is None else (*self.blocks, self.whole)
-
-    @property
-    def standing(self) -> Literal["proven", "undecided"]:
-        """proven: all bounds meet and agree with the formula."""
-        return "proven" if all(proof.agrees for proof in self.proofs) else "undecided"
-
-    @property
-    def reason(self) -> str:
-        open_cases = [str(proof) for proof in self.proofs if not proof.agrees]
-        if open_cases:
-            return "; ".join(open_cases)
-        scope = "the blocks and the whole model" if self.whole is not None else "the blocks"
-        text = f"formula = rank mod p = symmetries for {scope} at width {self.small.width}"
-        return text if self.whole is not None else f"{text}; whole model: {self.whole_reason}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +42,9 @@ class RedundancyProof:
             "model": None if self.whole is None else self.whole.to_json(),
             "model_reason": self.whole_reason,
         }
+
+    def rows(self) -> Mapping[str, Any]:
+        return {proof.subject: f"{proof.standing}, {proof.reason}" for proof in self.proofs}
 
     def __str__(self) -> str:
         return "\n".join([f"{self.standing}: {self.reason}", *(f"  {proof}" for proof in self.proofs)])
@@ -77,7 +67,21 @@ def prove_redundancy(spec: TransformerSpec, *, seed: int = 0) -> RedundancyProof
         whole = _prove_whole(small, seed)
     except AttnGeomError as error:
         reason = str(error)
-    return RedundancyProof(small=small, blocks=tuple(blocks), whole=whole, whole_reason=reason, seed=seed)
+    return RedundancyProof(
+        small=small, blocks=tuple(blocks), whole=whole, whole_reason=reason, seed=seed,
+        **_standing(blocks, whole, reason, small.width),
+    )  # fmt: skip
+
+
+def _standing(blocks: list[RankProof], whole: RankProof | None, missing: str, width: int) -> dict[str, Any]:
+    """proven: all bounds meet and agree with the formula."""
+    proofs = blocks if whole is None else [*blocks, whole]
+    open_cases = [str(proof) for proof in proofs if not proof.agrees]
+    if open_cases:
+        return {"standing": "undecided", "reason": "; ".join(open_cases)}
+    scope = "the blocks" if whole is None else "the blocks and the whole model"
+    text = f"formula = rank mod p = symmetries for {scope} at width {width}"
+    return {"standing": "proven", "reason": text if whole is not None else f"{text}; whole model: {missing}"}
 
 
 def _prove_whole(small: TransformerSpec, seed: int) -> RankProof:
