@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
-from tests.fuzz.targets import INPUTS, TARGETS, Target
+from tests.fuzz.targets import INPUTS, NUMBER, TARGETS, Target
 
 SECONDS = 10.0
 """A run that takes longer is a hang: seconds of the processor, so that a busy machine makes no faults."""
@@ -61,7 +61,10 @@ class Trial:
             path.write_bytes(data)
         words = {"file": str(read), "source": str(original), "out": str(folder), "suffix": source.suffix}
         line = draw.choice(target.commands)
-        arguments = [word.format(**words) for word in shlex.split(line)]
+        arguments = [word.format(**words, **{"in": INPUTS}) for word in shlex.split(line)]
+        if target.numbers:
+            place = draw.choice([place for place, word in enumerate(arguments) if NUMBER.fullmatch(word)])
+            arguments[place] = draw.choice(target.numbers)
         return [str(INPUTS / word) if word in _names_of_inputs() else word for word in arguments] + ["--json"]
 
 

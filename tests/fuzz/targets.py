@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,7 @@ from tests.fuzz.mutations import (
     mutate_tensors,
     mutate_values,
 )
+from tests.golden.cases import CASES
 
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 MODELS = Path(__file__).parents[1] / "models" / "data"
@@ -27,7 +29,8 @@ Mutation = Callable[[bytes, random.Random], bytes]
 class Target:
     """One reader: ``sources`` are valid files; ``{file}`` in a command is the altered one, ``{source}`` the original.
 
-    ``{out}`` is a folder for results. Files of a model lie in ``home``; there ``{file}`` and ``{source}`` are folders.
+    ``{in}`` is the folder of the originals, ``{out}`` one for results. Files of a model lie in ``home``; there
+    ``{file}`` and ``{source}`` are folders. One number of the command becomes one of ``numbers``, if there are any.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Target:
     commands: tuple[str, ...]
     mutations: tuple[Mutation, ...]
     home: Path = INPUTS
+    numbers: tuple[str, ...] = ()
 
     def files(self) -> list[Path]:
         return _glob(self.home, self.sources)
@@ -78,7 +82,22 @@ MODEL = (
     "model teleport {file} --seed 1 --out {out}/m",
     "model align {source} {file} --out {out}/m",
 )
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+LINES = tuple(
+    case.steps[0].line
+    for case in CASES
+    if case.steps[0].json and not {"atlas", "--format"} & set(case.steps[0].line.split())
+    if any(NUMBER.fullmatch(word) for word in case.steps[0].line.split())
+)
+"""The recorded commands in which a number can be altered: not those that start processes or print no JSON."""
 TARGETS = (
+    Target(
+        "command-lines",
+        "layer.json",
+        LINES,
+        (lambda data, draw: data,),
+        numbers=("0", "-1", "1", "2147483648", "9" * 20, "-" + "9" * 20, "1e9", "0.5", "1/3", "nan", ""),
+    ),
     Target("weights-json", "[a-z]*[a-z].json", WEIGHTS, (mutate_json, mutate_bytes)),
     Target("weights-safetensors", "*.safetensors", WEIGHTS, (mutate_bytes,)),
     Target("exact-weights", "[dhlrs]*.json", WEIGHTS, (mutate_entries,)),
