@@ -123,7 +123,7 @@ def _to_echelon(left: Array, right: Array) -> tuple[Array, Array]:
             left[:rank], right[:rank] = _to_echelon(left[:rank], right[:rank])
         return left, right
     pivots = choose_pivots(q.T)
-    rows = lapack.solve(q.T[:, pivots], q.T)
+    rows = lapack.inv(q.T[:, pivots]) @ q.T
     rows[:, pivots] = np.eye(len(left))
     # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.
     return rows + 0.0, left[:, pivots].T @ right + 0.0
