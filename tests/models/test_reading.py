@@ -177,6 +177,8 @@ def test_links_that_leave_are_refused(tmp_path: Path) -> None:
         ({"hidden_size": 25}, "shape"),
         ({"num_hidden_layers": 3}, "missing"),
         ({"num_hidden_layers": 10**9}, "integer"),
+        ({"num_hidden_layers": 2049}, "at most 2048 layers"),
+        ({"head_dim": 2**28}, "rotated coordinates"),
         ({"hidden_size": 2**40}, "integer"),
         ({"num_attention_heads": 3}, "groups must divide|shape"),
         ({"num_attention_heads": 0}, "integer"),

@@ -16,7 +16,7 @@ MAX_SIZES = {
     "value_dim": 2**16,
     "vocabulary": 2**28,
     "positions": 2**28,
-    "layers": 2**14,
+    "layers": 2**11,
 }
 MAX_SIZE = 2**28
 

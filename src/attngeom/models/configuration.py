@@ -9,6 +9,7 @@ from typing import Any
 from attngeom.errors import InputError
 from attngeom.models.checked import MAX_SIZES
 from attngeom.models.specification import Activation, Layout, Norm, Rotary
+from attngeom.models.sublayers import MAX_FREQUENCIES
 
 ACTIVATIONS: Mapping[str, Activation] = {
     "gelu": "gelu",
@@ -161,6 +162,8 @@ def as_number(value: Any, name: str) -> float:
 
 def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int | None, config: Config) -> Rotary:
     """Frequencies θ_f of the named rope types: default, linear, dynamic, llama3, yarn, longrope."""
+    if dims > 2 * MAX_FREQUENCIES:
+        raise InputError(f"{dims} rotated coordinates of a head given; at most {2 * MAX_FREQUENCIES} are read")
     kind = values.get("rope_type") or values.get("type") or "default"
     base = as_number(values["rope_theta"], "rope_theta")
     if base <= 0:
