@@ -314,3 +314,15 @@ def test_layer_that_is_seen_between_the_sizes_of_both_layers():
 
 def test_gauge_that_is_singular_in_floats_is_no_error():
     assert verdict(read_weights(DATA / "steep_gauge_a.json"), read_weights(DATA / "steep_gauge_b.safetensors"))
+
+
+@pytest.mark.parametrize("name", ["V", "O"])
+def test_values_below_the_range_of_floats_are_not_carried_to_zero(name):
+    architecture = Architecture((4, 4, 4), (1, 2), kind="softmax", value_width=2, residual=True, causal=True)
+    tensors = dict(random_weights(architecture, RR, seed=0).tensors())
+    small = {key: a * (1e-250 if key[-1] in "VO" else 1) for key, a in tensors.items()}
+    key = f"layers.0.heads.0.{name}"
+    zero = small | {key: small[key] * 0}
+    one, two = (Weights.from_tensors(architecture, chosen, RR) for chosen in (small, zero))
+    assert compare(one, two).same_function is not True
+    assert compare(two, one).same_function is not True

@@ -46,12 +46,34 @@ class FloatMatch:
     def of(cls, symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors) -> FloatMatch:
         """What is missed by a given group element, against the errors of the second weights."""
         moved = symmetry.apply(first)
+        _check_range(symmetry, first, moved)
         missed = {place: tensors_of(moved)[place] - a for place, a in tensors_of(second).items()}
         is_met = all(bool(np.all(np.abs(missed[place]) <= NEAR * a)) for place, a in errors.items())
         # Zero rows and columns have no errors, but what is computed has rounding errors there.
         floors = {place: ROUNDING * np.max(np.abs(a), initial=0.0) for place, a in tensors_of(second).items()}
         rounded = {place: np.maximum(a, floors[place]) for place, a in errors.items()}
         return cls(symmetry, relative_distance(moved, second), is_met or is_explained(missed, rounded), is_met)
+
+
+def _check_range(symmetry: Symmetry, first: Weights, moved: Weights) -> None:
+    """RangeError where a row or column that is not zero vanishes below the smallest float and would meet any zero.
+
+    The action is linear in every tensor, and multiples of group elements give multiples of them: tensors and elements
+    of size 1 show which rows and columns of the moved ones are not zero.
+    """
+    layers = [
+        tuple(Head(**{x: split_scale(a)[0] for x, a in head.tensors.items()}) for head in heads)
+        for heads in first.layers
+    ]
+    elements = {
+        factor: element if isinstance(factor, HeadOrder) else split_scale(element)[0]
+        for factor, element in symmetry.elements.items()
+    }
+    architecture = first.architecture
+    units = Symmetry(architecture, RR, elements).apply(Weights(architecture, RR, tuple(layers)))
+    for (_, a), (_, unit) in zip(moved.tensors(), units.tensors()):
+        if any(np.any(unit.any(axis=axis) & ~a.any(axis=axis)) for axis in (0, 1)):
+            raise RangeError("moved weights leave the range of floats")
 
 
 @dataclass(frozen=True, eq=False)
