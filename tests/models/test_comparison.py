@@ -65,6 +65,23 @@ def test_one_noisy_head_is_found(dtype) -> None:
             assert {m.part for m in marked} == {"query"} and len(marked) == 1
 
 
+@pytest.mark.parametrize(("inner", "outer", "rows"), [(K, Q, [0, 4]), (V, O, [0])])
+def test_rows_of_a_head_may_have_any_size(inner: str, outer: str, rows: list[int]) -> None:
+    """A row 10²⁰ times smaller, its partner as much larger: the same model, and another one if the row differs."""
+    model = in_type(reference("llama"), np.float64)
+    state = state_of(model)
+    state[inner][rows] *= 2.0**-66
+    heads = [8 * head + row for head in (0, 1) for row in rows]  # two heads of width 8 share a group
+    state[outer][heads if outer == Q else (slice(None), heads)] *= 2.0**66
+    uneven = open_model(state, model.config)
+    assert compare(model, uneven).same_function is True
+    moved = state_of(align(model, uneven).moved())
+    assert max(np.abs(moved[name] - tensor).max() for name, tensor in state_of(model).items()) < 1e-12
+    other = changed(uneven, inner, lambda w: np.where(np.arange(len(w))[:, None] == 0, np.roll(w, 1, axis=1), w))
+    assert compare(uneven, other).same_function is False
+    assert compare(other, uneven).same_function is False
+
+
 def test_settings_are_part_of_the_verdict() -> None:
     model = reference("llama")
     for key, value in (("rms_norm_eps", 1e-5), ("hidden_act", "gelu"), ("sliding_window", 4)):

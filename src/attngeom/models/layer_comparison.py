@@ -10,13 +10,14 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.degenerate import hidden_parts
+from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
 from attngeom.models.misfits import FLOOR, PLAIN, Misfit, Misfits, folding_noise, layer_misfits, relative
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
-from attngeom.models.symmetry import Symmetry
+from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.views import ModelView, expanded, scaled_queries
 from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, output_gap
 from attngeom.models.witness import FLOOR as WITNESS_FLOOR
@@ -90,8 +91,12 @@ def compare_layers(
         folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
-    found = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
-    misfits = layer_misfits(block, folded[0], found, unit, noise)
+    target, own_gauge = even_rows(block, folded[0])
+    source, gauge = even_rows(block, folded.pop())
+    folded[0] = target
+    found = recover(block, target, source, ordered=bool(stack.relative_buckets))
+    with np.errstate(over="ignore", invalid="ignore"):
+        misfits = layer_misfits(block, folded[0], found, unit, noise)
     comparison = _judge(layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, found.condition)
     if comparison.same is False:
         limit = SAME if tolerance is None else 1.0
@@ -110,7 +115,7 @@ def compare_layers(
             gap, noise_level = output_gap(left, right, layer), AGREE * max(unit, WITNESS_FLOOR)
             if gap <= (SAME if unclear else 1.0) * noise_level:
                 comparison = replace(comparison, same=None, hidden=gap)
-    return comparison, (*right.order_part(layer), *found.symmetry)
+    return comparison, (*right.order_part(layer), *gauge, *found.symmetry, *inverse(own_gauge))
 
 
 def _judge(
@@ -122,7 +127,8 @@ def _judge(
     worst = max(by_part.values(), key=lambda misfit: misfit.ratio)
     same_up_to, different_from = (SAME, DIFFERENT) if tolerance is None else (1.0, 1.0)
     same: bool | None = None
-    if worst.ratio <= same_up_to:
+    # Rounding of which nothing is known explains nothing.
+    if worst.ratio <= same_up_to and all(np.all(np.isfinite(m.expected)) for m in misfits):
         same = True
     elif worst.ratio >= different_from:
         same = False

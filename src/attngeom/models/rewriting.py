@@ -16,6 +16,7 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
+from attngeom.models.even_rows import even_rows
 from attngeom.models.folding import express
 from attngeom.models.gauges import DEFAULT, Gauge, canonical, turn
 from attngeom.models.layer import LayerWeights, NormWeights
@@ -26,7 +27,7 @@ from attngeom.models.recovery import recover
 from attngeom.models.residual import canonical_turns, random_turns, residual_turns
 from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
-from attngeom.models.symmetry import act
+from attngeom.models.symmetry import act, inverse
 from attngeom.models.unfolding import unfold_like
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 
@@ -273,10 +274,12 @@ class Aligned(Rewrite):
         block = self.target.block(layer)
         near = ModelView(self.target)
         pattern = near.layer(layer)
-        found = recover(block, pattern, self.view.layer(layer), ordered=bool(stack.relative_buckets))
+        even, gauge = even_rows(block, pattern)
+        source, _ = even_rows(block, self.view.layer(layer))
+        found = recover(block, even, source, ordered=bool(stack.relative_buckets))
         memory = near.memory() if block.cross is not None else None
         stored = self.target.layer(layer)
-        moved = unfold_like(block, found.moved, stored, pattern, memory)
+        moved = unfold_like(block, act(block, found.moved, inverse(gauge)), stored, pattern, memory)
         if layer == self.model.layers - 1 and near.closing_norm() is not None:
             moved = moved.with_(norms={**moved.norms, "mlp.stream": stored.norms["mlp.stream"]})
         return moved
