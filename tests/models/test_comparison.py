@@ -77,6 +77,7 @@ def test_rows_of_a_head_may_have_any_size(inner: str, outer: str, rows: list[int
     assert compare(model, uneven).same_function is True
     moved = state_of(align(model, uneven).moved())
     assert max(np.abs(moved[name] - tensor).max() for name, tensor in state_of(model).items()) < 1e-12
+    assert relative(outputs("llama", teleport(uneven, 1).moved()), outputs("llama", model)) < 1e-13
     other = changed(uneven, inner, lambda w: np.where(np.arange(len(w))[:, None] == 0, np.roll(w, 1, axis=1), w))
     assert compare(uneven, other).same_function is False
     assert compare(other, uneven).same_function is False

@@ -214,6 +214,9 @@ class Teleported(Rewrite):
         if self.rotation is not None:
             weights = express(block, ModelView(self.model, self.rotation).layer(layer))
         parts = [part for part in self.parts if part != "residual"]
+        if {"qk", "vo"} <= set(parts):
+            # A random matrix mixes the rows of a head: small ones beside large ones would be lost.
+            weights, _ = even_rows(block, weights)
         sampler = self._sampler(layer)
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
