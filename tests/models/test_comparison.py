@@ -83,6 +83,20 @@ def test_rows_of_a_head_may_have_any_size(inner: str, outer: str, rows: list[int
     assert compare(other, uneven).same_function is False
 
 
+@pytest.mark.parametrize("family", ["deepseek_v3", "t5", "falcon_new"])
+def test_uneven_rows_of_every_kind_of_head(family: str) -> None:
+    """Rows of queries, keys, values of any sizes, by powers of two: told apart or not, but never an error."""
+    model, rng = in_type(reference(family), np.float64), np.random.default_rng(0)
+    state = state_of(model)
+    for name, tensor in state.items():
+        if tensor.ndim == 2 and any(word in name for word in ("attention", "attn", "SelfAttention")):
+            state[name] = np.ldexp(tensor, rng.integers(-30, 30, size=(len(tensor), 1)))
+    other = open_model(state, model.config)
+    assert compare(other, other).same_function is True
+    assert compare(model, other).same_function is False
+    assert compare(other, model).same_function is False
+
+
 def test_settings_are_part_of_the_verdict() -> None:
     model = reference("llama")
     for key, value in (("rms_norm_eps", 1e-5), ("hidden_act", "gelu"), ("sliding_window", 4)):

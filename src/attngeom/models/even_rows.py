@@ -31,8 +31,9 @@ def _parts(weights: AttentionWeights, which: Which) -> Symmetry:
         plain = _shifts(weights.query.weight, weights.key.weight, groups)
         turned = _shifts(weights.turned_query.weight, weights.turned_key.weight, weights.turned_groups)
         if weights.turned_groups != groups:
-            turned = np.zeros((groups, turned.shape[1]))
-        if _is_uneven(np.concatenate([plain, turned], axis=1)):
+            # One rotated key for all heads, whose scale all of them share, is left as it is.
+            turned = np.zeros_like(turned)
+        if _is_uneven(np.concatenate([plain, np.resize(turned, (groups, turned.shape[1]))], axis=1)):
             found.append(GroupedQueryKey(np.exp2(-turned).astype(complex), _diagonal(plain), which))
     values = _shifts(np.swapaxes(weights.output, 1, 2), weights.value.weight, groups)
     if _is_uneven(values):
