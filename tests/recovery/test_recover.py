@@ -148,6 +148,7 @@ def test_one_layer_comes_back_from_a_black_box(domain):
 DEEP = [
     (Architecture((3, 3, 1), 2), RR),
     (Architecture((3, 3, 3), 2, causal=True), RR),
+    (Architecture((2, 2, 2), (2, 1)), RR),
     (Architecture((3, 2, 2), 2), QQ),
     (Architecture((2, 2, 2), 2), Balls(64)),
     *thorough(

@@ -8,8 +8,6 @@ enters linearly, all scales included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.exact import lapack
@@ -30,33 +28,21 @@ MIN_SEPARATION = 1e-9
 OVERSAMPLING = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Peeled:
-    """Virtual weights found, and the smallest separation of the linear systems that gave them."""
-
-    virtual: VirtualWeights
-    separation: float
-
-
 class Peeler(Probe):
     """One run of the algorithm over floats or balls; every random choice comes from ``rng``.
 
-    Points at which a layer is undone with a condition above ``max_condition`` are not used.
+    Points at which a layer is undone with a condition above ``max_condition`` are not used; ``separation`` is the
+    smallest one of the linear systems that were solved.
     """
 
     def __init__(
-        self,
-        box: BlackBox,
-        architecture: Architecture,
-        domain: Domain,
-        rng: np.random.Generator,
-        max_condition: float = 300.0,
+        self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator, max_condition: float
     ) -> None:
         super().__init__(box, architecture, domain, rng)
         self.max_condition = max_condition
         self.separation = 1.0
 
-    def run(self) -> Peeled | Failure:
+    def run(self) -> VirtualWeights | Failure:
         for layer in range(self.layers):
             found = self._first_layer() if layer == 0 else self._next_layer(layer)
             if isinstance(found, Failure) and 0 < layer == self.layers - 1:
@@ -64,7 +50,7 @@ class Peeler(Probe):
             if isinstance(found, Failure):
                 return found
             self.known.append(found)
-        return self._values()
+        return VirtualWeights(tuple(self.known), self._values(), self.domain, self.architecture.rule)
 
     def _ask(self, x: Array, y: Array) -> Array:
         """The outputs (N, d_l) at the token of x."""
@@ -207,39 +193,36 @@ class Peeler(Probe):
         d = self.d
         if not self.domain.rounds:
             return None
-        X = self.rng.standard_normal((d * d * (d + 1), d, self.architecture.tokens))
-        Y = self.propagate(X, self.known)
-        sizes = np.max(np.abs(Y), axis=(1, 2), keepdims=True)
-        sizes[sizes == 0] = 1.0
+        X, Y, sizes = self._images(d * d * (d + 1))
         rows = context_products(Y / sizes, self.architecture.causal, self.domain)
         right = swap(self.box(X) / sizes**3)
         table = lapack.lstsq(np.concatenate(rows), np.concatenate(right)).T
         split = split_layer_floats(table.reshape(-1, d, d * (d + 1) // 2), tolerance=1e-2)
         return split.points[0].A if split.points else None
 
-    def _values(self) -> Peeled:
+    def _values(self) -> Array:
         """L, with all scales, from φ(X) = L Y with Y the image of X under all virtual layers."""
-        domain, d = self.domain, self.d
-        X = domain.convert(self.rng.standard_normal((2 * d + 4, d, self.architecture.tokens)))
-        answers = self.box(X)
-        rows, right = [], []
-        for x, answer in zip(X, answers):
-            Y = midpoints(self.propagate(x, self.known))
-            size = domain.convert([float(np.abs(to_float(Y)).max()) or 1.0])[0]
-            rows.append(Y.T / size)
-            right.append(answer.T / size)
-        L = least_squares(np.concatenate(rows), np.concatenate(right), domain).T
-        return Peeled(VirtualWeights(tuple(self.known), L, domain, self.architecture.rule), self.separation)
+        X, Y, sizes = self._images(2 * self.d + 4)
+        rows, right = (np.concatenate(swap(x / sizes)) for x in (Y, self.box(X)))
+        return least_squares(rows, right, self.domain).T
+
+    def _images(self, count: int) -> tuple[Array, Array, Array]:
+        """Random inputs, their images under the known layers, and the sizes of these, 1 for zeros."""
+        X = self.domain.convert(self.rng.standard_normal((count, self.d, self.architecture.tokens)))
+        Y = midpoints(self.propagate(X, self.known))
+        sizes = _sizes(Y)[:, None, None]
+        return X, Y, self.domain.convert(np.where(sizes > 0, sizes, 1.0))
+
+
+def _sizes(Y: Array) -> Array:
+    """The largest entries of arrays (N, d, t)."""
+    return np.asarray(np.abs(to_float(Y)).max(axis=(1, 2)))
 
 
 def held_out_error(virtual: VirtualWeights, box: BlackBox, tokens: int, rng: np.random.Generator) -> float:
     """The largest relative error of the outputs at fresh random inputs."""
-    domain = virtual.domain
-    X = domain.convert(rng.standard_normal((6, virtual.L.shape[1], tokens)))
-    worst = 0.0
-    for x, answer in zip(X, box(X)):
-        found = forward_virtual(virtual, x)
-        size = np.abs(to_float(answer)).max()
-        gap = np.abs(to_float(midpoints(found - answer))).max()
-        worst = max(worst, float(gap / size) if size else float(gap > 0))
+    X = virtual.domain.convert(rng.standard_normal((6, virtual.L.shape[1], tokens)))
+    answers = box(X)
+    sizes, gaps = _sizes(answers), _sizes(midpoints(forward_virtual(virtual, X) - answers))
+    worst = float(np.max(np.where(sizes > 0, gaps / np.where(sizes > 0, sizes, 1.0), gaps > 0)))
     return worst if np.isfinite(worst) else np.inf

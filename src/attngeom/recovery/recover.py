@@ -18,7 +18,7 @@ from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.layer.tolerances import RECOVERED
-from attngeom.network import Architecture, Head, VirtualWeights, Weights, weights_from_matrices
+from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
@@ -134,14 +134,9 @@ def _build(
         reason = f"A has rank {split.rank_A}, attention width {architecture.attention[0]} is too small"
         return Recovery.stopped(Failure(stage="attention width", reason=reason), **known)
     points = split.points or (LayerMatrices.zero(d, d_out, split.domain),)
-    weights = tuple(_weights(architecture, point) for point in points)
+    virtual = (VirtualWeights((point.A,), point.V, point.domain, architecture.rule) for point in points)
+    weights = tuple(lift_virtual(found, architecture) for found in virtual)
     reason = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
     if split.status == "zero":
         reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
     return Recovery(outcome="recovered", reason=reason, weights=weights, **known)
-
-
-def _weights(architecture: Architecture, point: LayerMatrices) -> Weights:
-    if point.domain.rounds:
-        return lift_virtual(VirtualWeights((point.A,), point.V, point.domain, architecture.rule), architecture)
-    return weights_from_matrices(architecture, [point.A], [point.V], point.domain)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,11 @@ from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
-from attngeom.recovery.peeling import Peeled, Peeler, held_out_error
+from attngeom.recovery.peeling import Peeler, held_out_error
 from attngeom.recovery.polish import largest_error, polish
 from attngeom.recovery.recover_field import recover_field
 from attngeom.recovery.recover_softmax import recover_softmax
-from attngeom.recovery.results import Recovery, layer_failure
+from attngeom.recovery.results import Attempt, Recovery, layer_failure
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
 
@@ -49,37 +51,28 @@ def check_identifiable(architecture: Architecture) -> Failure | None:
     return Failure(stage="architecture", reason=reason, is_hypothesis=True)
 
 
-def recover_floats(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
-    """Peeling in double precision and a least squares fit, with several random starts; checked at held-out inputs."""
-    best: tuple[float, Weights, float] | None = None
-    failures = []
+def _attempts(box: BlackBox, architecture: Architecture, seed: int) -> Iterator[Attempt | Failure]:
+    """Peeling in double precision and a least squares fit, with several random starts."""
     for attempt in range(FLOAT_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
+        peeler = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)])
         with np.errstate(all="ignore"):
             try:
-                found = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)]).run()
+                found = peeler.run()
             except (SingularError, ValueError):
-                failures.append(layer_failure(0, "the linear systems are singular in double precision"))
+                yield layer_failure(0, "the linear systems are singular in double precision")
                 continue
-        if isinstance(found, Failure):
-            failures.append(found)
-            if found.is_hypothesis and attempt >= 2:
-                break
+        if not isinstance(found, Failure):
+            yield _fit(found, box, architecture, rng)._replace(separation=peeler.separation)
             continue
-        weights, error = _fit(found, box, architecture, rng)
-        if best is None or error < best[0]:
-            best = error, weights, found.separation
-        if error <= min(tolerance, 1e-10):
-            break
-    if best is None:
-        return Recovery.stopped(failures[-1], queries=box.queries, seed=seed, domain=RR)
-    error, weights, separation = best
-    return Recovery.judged(weights, error, tolerance, queries=box.queries, seed=seed, separation=separation)
+        yield found
+        if found.is_hypothesis and attempt >= 2:
+            return
 
 
-def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> tuple[Weights, float]:
+def _fit(virtual: VirtualWeights, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> Attempt:
     """Weights fitted to random values of the box, and their largest relative error at other inputs."""
-    weights = lift_virtual(found.virtual, architecture)
+    weights = lift_virtual(virtual, architecture)
     count = architecture.num_parameters // architecture.widths[-1] + 8
     X = rng.standard_normal((count + HELD_OUT, architecture.widths[0], architecture.tokens))
     # Tokens of unit size keep the outputs of deep networks in the range of floats.
@@ -89,8 +82,7 @@ def _fit(found: Peeled, box: BlackBox, architecture: Architecture, rng: np.rando
     Y = box(X)
     with np.errstate(all="ignore"):
         fitted = polish(weights, X[:count], Y[:count])
-        candidates = [(w, largest_error(w, X[count:], Y[count:])) for w in (fitted, weights)]
-    return min(candidates, key=lambda pair: pair[1])
+        return min((Attempt(largest_error(w, X[count:], Y[count:]), w) for w in (fitted, weights)), key=itemgetter(0))
 
 
 def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
@@ -107,8 +99,9 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
         rng = np.random.default_rng([seed, precision])
         with domain.working(), np.errstate(all="ignore"):
             asked = _as_balls(box, domain) if exact else box
+            peeler = Peeler(asked, architecture, domain, rng, CONDITIONS[place])
             try:
-                found = Peeler(asked, architecture, domain, rng, CONDITIONS[place]).run()
+                found = peeler.run()
             except SingularError:
                 failure = layer_failure(0, "the linear systems are singular at this precision")
                 continue
@@ -116,19 +109,18 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 failure = found
                 continue
             failure = None
-            known |= {"precision": precision, "separation": found.separation}
+            known |= {"precision": precision, "separation": peeler.separation}
             if exact:
-                rational = _rationalise(found.virtual, box, architecture, precision, rng)
+                rational = _rationalise(found, box, architecture, precision, rng)
                 if rational is not None:
                     reason = f"rational weights, equal outputs at {EXACT_CHECKS} random inputs ({precision} bits used)"
                     return Recovery.found(rational, reason, 0.0, queries=box.queries, **known)
                 continue
-            error = held_out_error(found.virtual, asked, architecture.tokens, rng)
+            error = held_out_error(found, asked, architecture.tokens, rng)
             if error < min(tolerance, 1e-12):
-                M, L = tuple(map(to_float, found.virtual.M)), to_float(found.virtual.L)
                 # The weights that are returned are floats, so they are fitted and checked as floats.
-                rounded = Peeled(VirtualWeights(M, L, RR, architecture.rule), found.separation)
-                weights, error = _fit(rounded, _as_floats(asked, domain), architecture, rng)
+                rounded = VirtualWeights(tuple(map(to_float, found.M)), to_float(found.L), RR, architecture.rule)
+                error, weights, *_ = _fit(rounded, _as_floats(asked, domain), architecture, rng)
                 if error <= tolerance:
                     reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
                     return Recovery.found(weights, reason, error, queries=box.queries, **known)
@@ -191,7 +183,7 @@ def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, toler
             raise DomainError(f"a softmax black box over {domain.name} given; its values are asked for in floats")
         return recover_softmax(box, architecture, seed, tolerance)
     if domain.rounds:
-        return recover_floats(box, architecture, seed, tolerance)
+        return Recovery.best(_attempts(box, architecture, seed), box, tolerance, seed)
     if domain.characteristic:
         return recover_field(box, architecture, seed)
     return recover_precise(box, architecture, seed, tolerance)

@@ -15,10 +15,10 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.layer.blackbox import BlackBox
-from attngeom.network import Architecture, VirtualWeights, Weights
+from attngeom.network import Architecture, VirtualWeights
 from attngeom.recovery.polish import largest_error
-from attngeom.recovery.results import Recovery, undetermined
-from attngeom.recovery.softmax_lines import Lines, mean_position, pass_layers
+from attngeom.recovery.results import Attempt, Recovery, undetermined
+from attngeom.recovery.softmax_lines import Lines, mean_token, pass_layers
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
 
@@ -44,36 +44,20 @@ def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolera
 
     Held-out inputs decide: weights are given only if they reproduce the outputs there to the tolerance.
     """
-    best: tuple[float, Weights, float] | None = None
-    failure: Failure | None = None
-    for attempt in range(ATTEMPTS):
-        search = _SoftmaxSearch(box, architecture, np.random.default_rng([seed, attempt]))
-        found = search.run()
-        if isinstance(found, Failure):
-            failure = found
-            continue
-        weights = lift_virtual(found, architecture)
-        error = _held_out(weights, box, architecture, search.unit, np.random.default_rng([seed, attempt, 1]))
-        if best is None or error < best[0]:
-            best = error, weights, search.uncertainty
-        if error <= min(tolerance, 1e-10):
-            break
-    if best is None:
-        assert failure is not None
-        return Recovery.stopped(failure, queries=box.queries, seed=seed, domain=RR)
-    error, weights, uncertainty = best
-    note = f"; the values fix the matrices M to a relative accuracy of about {uncertainty:.0e} only"
-    note = note if uncertainty > CLEAR else ""
-    return Recovery.judged(weights, error, tolerance, note, queries=box.queries, seed=seed)
+    return Recovery.best((_attempt(box, architecture, [seed, k]) for k in range(ATTEMPTS)), box, tolerance, seed)
 
 
-def _held_out(
-    weights: Weights, box: BlackBox, architecture: Architecture, unit: float, rng: np.random.Generator
-) -> float:
-    """The largest relative error of the outputs at random inputs of many sizes, with all tokens different."""
-    X = rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens))
-    X *= unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
-    return largest_error(weights, X, box(X))
+def _attempt(box: BlackBox, architecture: Architecture, seeds: list[int]) -> Attempt | Failure:
+    """The weights of one run; held-out inputs are random, of many sizes, with all tokens different."""
+    search = _SoftmaxSearch(box, architecture, np.random.default_rng(seeds))
+    found = search.run()
+    if isinstance(found, Failure):
+        return found
+    weights = lift_virtual(found, architecture)
+    X = np.random.default_rng([*seeds, 1]).standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens))
+    X *= search.unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
+    note = f"; the values fix the matrices M to a relative accuracy of about {search.uncertainty:.0e} only"
+    return Attempt(largest_error(weights, X, box(X)), weights, None, note if search.uncertainty > CLEAR else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +87,19 @@ class _SoftmaxSearch:
         self.L = self.box(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))[:, :, 0].T
         if not np.any(self.L) or not np.all(np.isfinite(self.L)):
             return undetermined(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")
-        unit = self._find_unit()
-        if unit is None:
-            return undetermined(
-                0, "attention does not move the mean of tokens of sizes from 1e-6 to 1e6; M_1 may be zero"
-            )
-        self.unit = unit
+        visible = self._visible_sizes()
+        if not len(visible):
+            still = "attention does not move the mean of tokens of sizes from 1e-6 to 1e6; M_1 may be zero"
+            return undetermined(0, still)
+        # There the scores of layer 1 are of size one: attention moves the mean of the tokens, not far.
+        self.unit = float(visible[0])
         data: _Data | None = None
         for layer in range(self.layers):
             for difference in (FIRST_DIFFERENCE, None) if layer < self.layers - 1 else (LAST_DIFFERENCE,):
-                size = difference if difference is not None else self._best_difference(layer)
-                lines = self._choose(layer, size)
+                lines = self._choose(layer, difference or self._best_difference(layer))
                 if lines is None:
-                    return undetermined(
-                        layer, "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)"
-                    )
+                    apart = "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)"
+                    return undetermined(layer, apart)
                 new = self._ask(lines)
                 if len(self.M) == layer:
                     self.M.append(np.zeros((self.d, self.d)))
@@ -128,22 +110,20 @@ class _SoftmaxSearch:
         data = data.join(self._ask(self._spread()))
         self._fit(data, 0)
         self.uncertainty = self._measure(data)
-        tau = float(self.architecture.temperature)
-        M = tuple(matrix * tau for matrix in self.M)
+        M = tuple(matrix * float(self.architecture.temperature) for matrix in self.M)
         return VirtualWeights(M, self.L, RR, self.architecture.rule)
 
-    def _find_unit(self) -> float | None:
-        """The size of tokens at which the scores of layer 1 are of size one: attention moves their mean, not far."""
+    def _visible_sizes(self) -> Array:
+        """The sizes of tokens at which attention moves their mean."""
         lines = 5
         y, delta = self._draw(lines)
         sizes = np.repeat(PROBES, lines)
         points = np.tile(y, (len(PROBES), 1)) * sizes[:, None]
-        seen = self._ask(Lines(points, np.tile(delta, (len(PROBES), 1)), sizes / 2, -sizes / 2)).seen
+        seen = self._ask(Lines(points, np.tile(delta, (len(PROBES), 1)), sizes)).seen
         # Without scores the mean of the tokens at ±s/2, one against t − 1, is where they go.
         still = sizes * (1 / self.tokens - 0.5)
         moved = np.median(np.abs(seen.mean(axis=1) - still).reshape(len(PROBES), lines) / PROBES[:, None], axis=1)
-        visible = np.flatnonzero(moved > VISIBLE)
-        return float(PROBES[visible[0]]) if len(visible) else None
+        return np.asarray(PROBES[moved > VISIBLE])
 
     def _best_difference(self, layer: int) -> float:
         """The difference before a layer, in units, at which rounding and the next layer disturb it equally."""
@@ -185,13 +165,12 @@ class _SoftmaxSearch:
         order = np.argsort(size, kind="stable")[:wanted]
         if len(order) < self.d**2 + 2:
             return None
-        return Lines(y[order], delta[order], size[order] / 2, -size[order] / 2)
+        return Lines(y[order], delta[order], size[order])
 
     def _difference(self, y: Array, delta: Array, size: Array, layer: int) -> Array:
         """How far the tokens are apart before a layer."""
-        passed = pass_layers(Lines(y, delta, size / 2, -size / 2), self.M[:layer], self.tokens).positions
-        apart: Array = np.abs(passed[:, 0] - passed[:, 1])
-        return apart
+        positions, _ = pass_layers(Lines(y, delta, size), self.M[:layer], self.tokens)
+        return np.asarray(np.abs(positions[:, 0] - positions[:, 1]))
 
     def _spread(self) -> Lines:
         """Lines with points and differences of many sizes, at which all layers are seen."""
@@ -199,23 +178,19 @@ class _SoftmaxSearch:
         y, delta = self._draw(count)
         y = y * np.geomspace(0.3, 3.0, count)[:, None]
         size = self.unit * np.exp(self.rng.uniform(np.log(0.3), np.log(8.0), count))
-        return Lines(y, delta, size / 2, -size / 2)
+        return Lines(y, delta, size)
 
     def _error(self, data: _Data, M: list[Array]) -> tuple[Array, Array]:
         """What is missed, and its derivatives in the entries of all M; unknown layers take the mean."""
-        passed = pass_layers(data.lines, M, self.tokens)
-        positions, changes, seen = passed.positions, passed.derivatives, data.seen
+        positions, changes = pass_layers(data.lines, M, self.tokens)
+        missed = positions - data.seen
         if len(M) < self.layers:
-            positions = mean_position(positions, self.tokens)
-            changes = (changes[:, :1] + (self.tokens - 1) * changes[:, 1:]) / self.tokens
-            seen = mean_position(seen, self.tokens)
-        first = data.lines.delta[:, :, None] * data.lines.y[:, None, :]
-        second = data.lines.delta[:, :, None] * data.lines.delta[:, None, :]
-        J = (
-            changes[:, :, :, 0, None, None] * first[:, None, None]
-            + changes[:, :, :, 1, None, None] * second[:, None, None]
-        )
-        return (positions - seen).ravel(), J.reshape(-1, len(M) * self.d**2)
+            missed, changes = mean_token(missed, self.tokens), mean_token(changes, self.tokens)
+        # u and w are linear in M.
+        y, delta = data.lines.y, data.lines.delta
+        rates = np.stack([y, delta], axis=1)[:, :, None, :] * delta[:, None, :, None]
+        J = np.einsum("nplk,nkij->nplij", changes, rates)
+        return missed.ravel(), J.reshape(-1, len(M) * self.d**2)
 
     def _measure(self, data: _Data) -> float:
         """About how well the data fix the M_i, relative to their norms: the largest error that the misfit explains."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from attngeom.exact.domains import Domain
+from attngeom.exact.domains import RR, Domain
+from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Failure, Result, matrix_text
@@ -22,6 +23,15 @@ def layer_failure(layer: int, reason: str, is_hypothesis: bool = False) -> Failu
 def undetermined(layer: int, reason: str) -> Failure:
     """A layer, counted from 0, that the values do not show."""
     return layer_failure(layer, reason, is_hypothesis=True)
+
+
+class Attempt(NamedTuple):
+    """Weights, and their largest relative error at inputs that were not used to find them."""
+
+    error: float
+    weights: Weights
+    separation: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +69,23 @@ class Recovery(Result):
         return cls(**{"standing": "estimate", "outcome": "recovered", "reason": reason, **checked, **known})
 
     @classmethod
-    def judged(cls, weights: Weights, error: float, tolerance: float, note: str = "", **known: Any) -> Recovery:
-        """The answer of a search in floats: its weights, if their error at held-out inputs is within the tolerance."""
+    def best(cls, attempts: Iterable[Attempt | Failure], box: BlackBox, tolerance: float, seed: int) -> Recovery:
+        """The answer of a search in floats: the weights of least error, if that is within the tolerance.
+
+        The first attempt near machine precision is the last one that is made.
+        """
+        best: Attempt | None = None
+        for attempt in attempts:
+            if isinstance(attempt, Failure):
+                failure = attempt
+            elif best is None or attempt.error < best.error:
+                best = attempt
+            if best is not None and best.error <= min(tolerance, 1e-10):
+                break
+        known: dict[str, Any] = {"queries": box.queries, "seed": seed}
+        if best is None:
+            return cls.stopped(failure, domain=RR, **known)
+        error, weights, known["separation"], note = best
         if error <= tolerance:
             return cls.found(weights, f"held-out outputs agree to {error:.1e}{note}", error, **known)
         reason = (

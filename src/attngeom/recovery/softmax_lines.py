@@ -1,4 +1,4 @@
-"""Softmax networks on lines: token 1 at y + g_+ δ and all others at y + g_- δ stay on that line, layer after layer.
+"""Softmax networks on lines: token 1 at y + g_+ δ, all others at y + g_- δ stay on that line, layer after layer.
 
 A layer with matrix M maps g_± to g_- + c p_±, c = g_+ − g_-, where p_± = 1/(1 + (t−1) exp(−c (u + g_± w))), u = δᵀ M y
 and w = δᵀ M δ. So a network with virtual weights (M_1..M_l, L) is a chain of maps of the plane on each line, and its
@@ -17,24 +17,21 @@ from attngeom.exact.domains import Array
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Points y (N, d), unit directions δ (N, d), and where tokens lie on them: ``plus`` and ``minus``, (N,) each."""
+    """Points y (N, d), unit directions δ (N, d) and sizes (N,): token 1 at y + δ size/2, the others at y − δ size/2."""
 
     y: Array
     delta: Array
-    plus: Array
-    minus: Array
-
-    def __len__(self) -> int:
-        return len(self.y)
+    size: Array
 
     def join(self, other: Lines) -> Lines:
-        pairs = ((self.y, other.y), (self.delta, other.delta), (self.plus, other.plus), (self.minus, other.minus))
+        pairs = ((self.y, other.y), (self.delta, other.delta), (self.size, other.size))
         return Lines(*(np.concatenate(pair) for pair in pairs))
 
     def inputs(self, tokens: int) -> Array:
         """The inputs X of shape (N, d, t)."""
-        X = np.repeat((self.y + self.minus[:, None] * self.delta)[:, :, None], tokens, axis=2)
-        X[:, :, 0] = self.y + self.plus[:, None] * self.delta
+        step = self.size[:, None] / 2 * self.delta
+        X = np.repeat((self.y - step)[:, :, None], tokens, axis=2)
+        X[:, :, 0] = self.y + step
         return X
 
     def read(self, outputs: Array, L: Array) -> Array:
@@ -45,24 +42,15 @@ class Lines:
         return positions
 
 
-@dataclass(frozen=True, eq=False)
-class Passed:
-    """Positions (N, 2) after some layers, and their derivatives (N, 2, layers, 2) in (u, w) of each layer."""
-
-    positions: Array
-    derivatives: Array
-
-
-def pass_layers(lines: Lines, M: Sequence[Array], tokens: int) -> Passed:
-    """The tokens of the lines after layers with the matrices M.
+def pass_layers(lines: Lines, M: Sequence[Array], tokens: int) -> tuple[Array, Array]:
+    """Positions (N, 2) after layers with the matrices M, and their derivatives (N, 2, layers, 2) in (u, w) of each.
 
     >>> one = np.ones((1, 1))
-    >>> line = Lines(one, one, np.array([1.0]), np.array([-1.0]))
-    >>> pass_layers(line, [0 * one], 2).positions.tolist()
+    >>> pass_layers(Lines(one, one, np.array([2.0])), [0 * one], 2)[0].tolist()
     [[0.0, 0.0]]
     """
-    g = np.stack([lines.plus, lines.minus], axis=1)
-    changes = np.zeros((len(lines), 2, len(M), 2))
+    g = np.stack([lines.size, -lines.size], axis=1) / 2
+    changes = np.zeros((len(g), 2, len(M), 2))
     for layer, matrix in enumerate(M):
         scores = lines.delta @ matrix
         u, w = np.sum(scores * lines.y, axis=1)[:, None], np.sum(scores * lines.delta, axis=1)[:, None]
@@ -77,10 +65,9 @@ def pass_layers(lines: Lines, M: Sequence[Array], tokens: int) -> Passed:
         inner = moved * rate[:, :, None, None] + changes * (c * w)[:, :, None, None] + direct
         changes = changes[:, 1:] + moved * p[:, :, None, None] + push * inner
         g = g[:, 1:] + c * p
-    return Passed(g, changes)
+    return g, changes
 
 
-def mean_position(positions: Array, tokens: int) -> Array:
-    """Where attention without scores takes all tokens."""
-    mean: Array = (positions[..., :1] + (tokens - 1) * positions[..., 1:]) / tokens
-    return mean
+def mean_token(values: Array, tokens: int) -> Array:
+    """The mean over all tokens of numbers (N, 2, …) at token 1 and the others: what attention without scores makes."""
+    return np.asarray(values[:, :1] + (tokens - 1) * values[:, 1:]) / tokens

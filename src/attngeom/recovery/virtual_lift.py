@@ -11,7 +11,6 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.balance import balanced_factors
-from attngeom.network.factorization import factor_attention
 
 
 def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights:
@@ -30,32 +29,22 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
     domain = virtual.domain
     if not architecture.has_virtual_weights or architecture.num_layers != len(virtual.M):
         raise InputError(f"{len(virtual.M)} virtual layers given; a network of that depth with one head is required")
-    layers = []
-    before = domain.eye(architecture.widths[0])
-    before_dual = before
+    multiply, layers = domain.matmul, []
+    before_dual = domain.eye(architecture.widths[0])
     for index, shape in enumerate(architecture.layers):
-        multiply = domain.matmul
         A = multiply(before_dual.T, multiply(virtual.M[index], before_dual))
-        if index == architecture.num_layers - 1:
-            values = multiply(virtual.L, before_dual)
-            after, after_dual = before, before_dual
-        else:
+        after, after_dual = virtual.L, before_dual
+        if index < architecture.num_layers - 1:
             after, after_dual = _span(virtual, index + 1, shape.d_out, domain)
-            values = multiply(after, before_dual)
-        V = fill_corner(values, (shape.d_out, shape.d_in), domain)
-        if domain.rounds:
-            found = balanced_factors(A, shape.attention)
-            Q, K = (fill_corner(x, (shape.attention, shape.d_in), domain) for x in (found.T, found.S))
-        else:
-            if domain.rank(A) > shape.attention:
-                raise InputError(f"M_{index + 1} of rank {domain.rank(A)} given; at most {shape.attention} fits")
-            Q, K = factor_attention(fill_corner(A, (shape.d_in, shape.d_in), domain), shape.attention, domain)
-        if shape.value_width is None:
-            layers.append((Head(Q, K, V),))
-        else:
-            O, inner = _factor_values(V, shape.value_width, domain)
-            layers.append((Head(Q, K, inner, O),))
-        before, before_dual = after, after_dual
+        values = multiply(after, before_dual)
+        K, Q = _factors(A, shape.attention, f"M_{index + 1}", domain)
+        tensors = {"Q": Q, "K": K, "V": values}
+        if shape.value_width is not None:
+            S, tensors["V"] = _factors(values, shape.value_width, "a value map", domain)
+            tensors["O"] = S.T
+        sizes = shape.tensor_shapes
+        layers.append((Head(**{name: fill_corner(x, sizes[name], domain) for name, x in tensors.items()}),))
+        before_dual = after_dual
     return Weights(architecture, domain, tuple(layers))
 
 
@@ -76,12 +65,12 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
     return gauge.rows, dual
 
 
-def _factor_values(V: Array, width: int, domain: Domain) -> tuple[Array, Array]:
-    """O and V' with O V' = V through the value width."""
+def _factors(W: Array, width: int, name: str, domain: Domain) -> tuple[Array, Array]:
+    """S and T of at most ``width`` rows with Sᵀ T = W."""
     if domain.rounds:
-        found = balanced_factors(V, width)
-        return fill_corner(found.S.T, (V.shape[0], width), domain), fill_corner(found.T, (width, V.shape[1]), domain)
-    gauge = row_gauge(V, domain)
+        found = balanced_factors(W, width)
+        return found.S, found.T
+    gauge = row_gauge(W, domain)
     if len(gauge.pivots) > width:
-        raise InputError(f"a value map of rank {len(gauge.pivots)} given; value width {width} is too small")
-    return fill_corner(gauge.basis, (V.shape[0], width), domain), fill_corner(gauge.rows, (width, V.shape[1]), domain)
+        raise InputError(f"{name} of rank {len(gauge.pivots)} given; at most {width} fits")
+    return gauge.basis.T, gauge.rows
