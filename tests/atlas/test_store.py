@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from attngeom.atlas.records import FORMER, Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
-from attngeom.atlas.rows import fact_row, make_line
+from attngeom.atlas.records import FORMER, Answer, Fact, Task, TaskFailure, canonical_json, sha256
+from attngeom.atlas.rows import fact_row
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.summary import summary_tables
 from attngeom.cli.app import run
@@ -85,7 +85,7 @@ def test_a_fact_ends_its_failure_and_failures_count_attempts(path):
         store.add(failures=[TaskFailure(fact.task, "memory", "large")])
         (failure,) = store.failures()
         assert (failure.reason, failure.attempts) == ("memory", 2)
-        assert store.failed_keys([fact.task.key]) == {fact.task.key}
+        assert store.known_keys([fact.task.key], "failures") == {fact.task.key}
         store.add([fact])
         assert store.failures() == []
         store.add(failures=[TaskFailure(fact.task, "time", "slow")])
@@ -342,9 +342,10 @@ def test_a_row_whose_texts_are_not_canonical_is_refused(path):
     with FactStore(path) as store:
         store.add([fact])
     network = '{"attention": [1], "widths": [1, 1]}'
-    line = make_line("toy", network, canonical_json(fact.task.parameters), 3)
+    line = f'["toy",{network},{canonical_json(fact.task.parameters)},3]'
     r = fact.result
-    sealed = seal(line, canonical_json(r.answer), r.evidence, r.prime, canonical_json(r.certificate), fact.version)
+    texts = [line, canonical_json(r.answer), r.evidence, r.prime, canonical_json(r.certificate), fact.version]
+    sealed = sha256(canonical_json(texts))
     edit(path, "UPDATE facts SET architecture = ?, key = ?, digest = ?", network, sha256(line), sealed)
     with FactStore(path, read_only=True) as store, pytest.raises(FormatError, match="does not match"):
         list(store.facts())

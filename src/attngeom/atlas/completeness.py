@@ -1,11 +1,4 @@
-"""The question "completeness": do the known families of invariants generate the ideal up to a degree?
-
-[[completeness]]
-d = [2, 3]                    # embedding widths
-a = "all"                     # attention widths: a list, or all of 1..d
-targets = "d"                 # target directions: a list, or as many as d
-max_degree = 4
-"""
+"""The question "completeness": do the known families of invariants generate the ideal up to a degree?"""
 
 from __future__ import annotations
 

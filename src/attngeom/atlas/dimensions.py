@@ -1,15 +1,5 @@
 """The question "dimension": how many dimensions the functions of an architecture have, with proof where it closes.
 
-    [[dimension]]
-    layers = [1, 2]
-    widths = {from = 1, to = 4}   # of d_0, …, d_l, independently
-    attention = "all"             # of a_1, …, a_l: a list, or all of 1..d_{i-1}
-    tokens = [1, 2, 3]
-    kinds = ["lightning", "softmax"]
-    heads = 1
-    residual = [false, true]
-    causal = false
-
 Every combination that is a network is one task; skip connections need equal widths and heads must divide the output
 widths, other combinations are left out. Attention widths above d_{i-1} give no new functions.
 """

@@ -1,8 +1,5 @@
 """The question "finite-check": the run beside Theorem 6 (docs/theorems/completeness.md), module by module.
 
-[[finite-check]]
-a = [2, 3]                    # attention widths, each for every d
-
 The modules that could hold a generator of degree 5 or more, and are not decided by their multiplicities alone, are
 facts "ideal-weight" of the smallest network that has them all; the fact of an attention width says what they hold
 together.

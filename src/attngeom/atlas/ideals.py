@@ -1,13 +1,5 @@
 """The question "ideal": Hilbert functions and minimal generators of attention varieties, one fact per degree.
 
-    [[ideal]]
-    d = {from = 2, to = 4}        # embedding widths
-    a = "all"                     # attention widths: a list, or all of 1..d
-    targets = "d"                 # target directions: a list, or as many as d
-    rows = 1                      # output rows
-    degrees = {from = 1, to = 5}
-    coordinates = "cross"         # "cross" (t ≥ 2), or "single" (t = 1)
-
 For one output row with t ≥ 2 the work is cut further: one fact "ideal-weight" for each highest weight (λ, μ), and the
 fact of the degree is their sum. The other models take one task for each degree.
 """
@@ -16,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from math import comb
 from typing import Any
 
@@ -39,6 +32,8 @@ MAX_TARGETS = 1000
 MANY = 10**7
 """Beyond this number of tasks counting ends."""
 
+# Embedding widths, attention widths ("all": 1..d), target directions ("d": as many as d), output rows, degrees, and
+# "cross" (t ≥ 2) or "single" (t = 1) coordinates.
 KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "rows": 1, "degrees": 2, "coordinates": "cross"}
 
 
@@ -96,6 +91,19 @@ def _degrees(table: Mapping[str, Any]) -> list[int]:
     return integers(table_values(table, KEYS, "ideal")["degrees"], "degrees")
 
 
+def _is_cut(rows: int, coordinates: str) -> bool:
+    """Whether a degree of this model is cut into highest weights."""
+    return coordinates == "cross" and rows == 1
+
+
+def _tasks(table: Mapping[str, Any], seed: int, cut: bool) -> Iterator[Task]:
+    """The "ideal" tasks of a table: those that are cut into highest weights, or the others."""
+    for degree in _degrees(table):
+        for model, coordinates in _models(table):
+            if _is_cut(model["rows"], coordinates) == cut:
+                yield model_task("ideal", model, degree, coordinates, seed)
+
+
 @lru_cache(maxsize=1)
 def _engine(d: int, targets: int, seed: int) -> HighestWeightEngine:
     """The engine of the last model: its spaces serve all weights and all attention widths."""
@@ -109,6 +117,11 @@ def _tableaux(d: int, weight: Weight) -> int:
     return sum(multiplicity * kostka(shape, lam) for shape, multiplicity in plethysm(mu, d).items())
 
 
+def _shape(task: Task) -> tuple[int, int, int]:
+    """d, targets and degree, which the highest weights depend on."""
+    return task.architecture["widths"][0], task.parameters["targets"], task.parameters["degree"]
+
+
 def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
     return HighestWeightEngine(d, targets).weights(degree)
 
@@ -118,7 +131,7 @@ def check_listable(model: Mapping[str, int], degree: int, coordinates: str) -> N
     d, rows = model["d"], model["rows"]
     if model["targets"] > MAX_TARGETS:
         raise SizeError(f"{str(model['targets'])[:20]} targets of an ideal given; at most {MAX_TARGETS:,} are listed")
-    if coordinates == "cross" and rows == 1:
+    if _is_cut(rows, coordinates):
         # The highest weights of R_n occur among the monomials of degree 2n in d variables.
         if degree > MAX_WEIGHTS or comb(d + 2 * degree - 1, min(2 * degree, d - 1)) > MAX_WEIGHTS:
             raise SizeError(f"degree {degree} of an ideal with d = {d} given; its weights are too many to list")
@@ -137,20 +150,17 @@ class IdealWeight(Question):
     name = "ideal-weight"
 
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
-        for degree in _degrees(table):
-            models = [model for model, coordinates in _models(table) if coordinates == "cross" and model["rows"] == 1]
-            for d, targets in sorted({(model["d"], model["targets"]) for model in models}):
-                for weight in _weights(d, targets, degree):
-                    for model in models:
-                        if (model["d"], model["targets"]) == (d, targets):
-                            yield weight_task(model_task("ideal", model, degree, "cross", seed), weight)
+        for _, same in groupby(_tasks(table, seed, cut=True), key=_shape):
+            wholes = list(same)
+            for weight in _weights(*_shape(wholes[0])):
+                yield from (weight_task(whole, weight) for whole in wholes)
 
     def size(self, table: Mapping[str, Any]) -> int:
         tasks = 0
         for degree in _degrees(table):
             for model, coordinates in _models(table):
                 check_listable(model, degree, coordinates)
-                if coordinates == "cross" and model["rows"] == 1:
+                if _is_cut(model["rows"], coordinates):
                     tasks += comb(model["d"] + 2 * degree - 1, min(2 * degree, model["d"] - 1))
                 if tasks > MANY:
                     return tasks
@@ -166,9 +176,9 @@ class IdealWeight(Question):
         return canonical_json([task.architecture["widths"], task.parameters])
 
     def run(self, task: Task) -> Answer:
-        degree, targets = task.parameters["degree"], task.parameters["targets"]
-        (lam, mu), (a,) = task.parameters["weight"], task.architecture["attention"]
-        engine = _engine(task.architecture["widths"][0], targets, task.seed)
+        (d, targets, degree), (a,) = _shape(task), task.architecture["attention"]
+        lam, mu = task.parameters["weight"]
+        engine = _engine(d, targets, task.seed)
         engine.forget(degree - 2)
         found = engine.run(degree, (tuple(lam), tuple(mu)), a)
         answer = {
@@ -195,10 +205,7 @@ class Ideal(Question):
 
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         yield from IdealWeight().tasks(table, seed)
-        for degree in _degrees(table):
-            for model, coordinates in _models(table):
-                if coordinates == "single" or model["rows"] > 1:
-                    yield model_task(self.name, model, degree, coordinates, seed)
+        yield from _tasks(table, seed, cut=False)
 
     def size(self, table: Mapping[str, Any]) -> int:
         models = _count_models(table)
@@ -214,21 +221,17 @@ class Ideal(Question):
         return summarize(task, summary.degrees[-1], summary.primes[0])
 
     def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
-        for degree in _degrees(table):
-            for model, coordinates in _models(table):
-                if coordinates == "cross" and model["rows"] == 1:
-                    yield model_task(self.name, model, degree, coordinates, seed)
+        return _tasks(table, seed, cut=True)
 
     def parts(self, task: Task) -> tuple[Task, ...]:
         d, rows = task.architecture["widths"]
-        if task.parameters["coordinates"] != "cross" or rows > 1:
+        if not _is_cut(rows, task.parameters["coordinates"]):
             return ()
         check_listable({"d": d, "rows": rows, **task.parameters}, task.parameters["degree"], "cross")
-        weights = _weights(d, task.parameters["targets"], task.parameters["degree"])
-        return tuple(weight_task(task, weight) for weight in weights)
+        return tuple(weight_task(task, weight) for weight in _weights(*_shape(task)))
 
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
-        groups = (task.architecture["widths"][0], task.parameters["targets"])
+        groups = _shape(task)[:2]
         results = [weight_result(fact) for fact in parts]
         counts = [(r, module_dimension(r.weight, groups)) for r in results]
         new = {r.weight: r.ideal_dimension - r.generated for r in results}
@@ -238,16 +241,15 @@ class Ideal(Question):
 
 def weight_result(fact: Fact) -> WeightResult:
     """What a fact "ideal-weight" says, as the engine says it."""
-    lam, mu = fact.task.parameters["weight"]
-    groups = (fact.task.architecture["widths"][0], fact.task.parameters["targets"])
-    weight = (pad(tuple(lam), groups[0]), pad(tuple(mu), groups[1]))
-    return WeightResult(degree=fact.task.parameters["degree"], weight=weight, **fact.result.answer)
+    (lam, mu), (d, targets, degree) = fact.task.parameters["weight"], _shape(fact.task)
+    weight = (pad(tuple(lam), d), pad(tuple(mu), targets))
+    return WeightResult(degree=degree, weight=weight, **fact.result.answer)
 
 
 def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
     """The fact of one degree; ``formula`` is the Hilbert function by the formula where there is one."""
     (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
-    has_formula = rows == 1 and task.parameters["coordinates"] == "cross"
+    has_formula = _is_cut(rows, task.parameters["coordinates"])
     formula = hilbert_function(d, a, task.parameters["targets"], summary.degree) if has_formula else None
     answer = {
         "monomials": summary.monomials,
@@ -257,10 +259,8 @@ def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
         "modules": {str(module): module.dimension for module in summary.modules},
         "formula": formula,
     }
-    kinds = {(True, True): "proven", (True, False): "dimension proven"}
-    return Answer(
-        answer, kinds.get((summary.is_dimension_proven, summary.is_generation_proven), "probabilistic"), prime
-    )
+    proven = "proven" if summary.is_generation_proven else "dimension proven"
+    return Answer(answer, proven if summary.is_dimension_proven else "probabilistic", prime)
 
 
 register(IdealWeight())

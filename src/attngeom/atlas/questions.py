@@ -26,9 +26,9 @@ BUILT_IN = {
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"
 MAX_VALUES = 10**5
+"""Values of one range of a sweep."""
 LARGEST = 10**9
 """No size in a table is larger."""
-"""Values of one range of a sweep."""
 
 
 class Question(ABC):

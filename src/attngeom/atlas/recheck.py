@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from math import inf
+from operator import itemgetter
 from typing import Any
 
 from attngeom.atlas.questions import get_question
@@ -54,10 +56,7 @@ class Recheck(Result):
             "valid": self.valid,
             "claim": f"{self.facts} facts of the store",
             "reason": self.reason,
-            "facts": self.facts,
-            "certificates": self.certificates,
-            "sums": self.sums,
-            "recomputed": self.recomputed,
+            **self.select("facts", "certificates", "sums", "recomputed"),
             "problems": [{"fact": fact, "reason": why} for fact, why in self.problems],
             "unchecked": [{"fact": fact, "reason": why} for fact, why in self.unchecked],
         }
@@ -91,7 +90,8 @@ def recheck(
     problems: list[Finding] = []
     unchecked: list[Finding] = []
     count = sums = 0
-    proofs, repeats = _Sample(certificates, seed), _Sample(recompute, seed + 1)
+    proofs: list[Task] = []
+    others: list[Task] = []
     bare: list[tuple[float, Task]] = []
     for fact in store.facts():
         count += 1
@@ -108,40 +108,41 @@ def recheck(
             continue
         problems += [] if contradiction is None else [(str(fact.task), contradiction)]
         if fact.result.certificate is not None:
-            proofs.offer(fact.task)
+            proofs.append(fact.task)
         if parts:
             sums += 1
-            problems += [(str(fact.task), why) for why in _check_sum(store, fact)]
+            problems += [(str(fact.task), why) for why in _check_sum(store, fact, parts)]
         elif fact.result.is_proven and fact.result.certificate is None:
             bare.append((cost, fact.task))
-        else:
-            repeats.offer(fact.task)
+        elif recompute:
+            others.append(fact.task)
+    rng = random.Random(seed)
+    proofs = proofs if certificates is None else rng.sample(proofs, min(certificates, len(proofs)))
     found: dict[int, Findings] = {}
-    for place, findings in _check_certificates(store, proofs.chosen, workers):
+    for place, findings in _check_certificates(store, proofs, workers):
         found[place] = findings
         if progress is not None:
-            progress(len(found), len(proofs.chosen))
+            progress(len(found), len(proofs))
     for _, (wrong, unproven) in sorted(found.items()):
         problems += wrong
         unchecked += unproven
-    started = time.monotonic()
-    chosen = []
-    for cost, task in sorted(bare, key=lambda pair: pair[0]):
+    started, recomputed = time.monotonic(), 0
+    # Facts that were asked for are computed again whatever they take.
+    asked = [(-inf, task) for task in rng.sample(others, min(recompute, len(others)))]
+    for cost, task in (*sorted(bare, key=itemgetter(0)), *asked):
         if time.monotonic() - started + cost > RECOMPUTE_SECONDS:
             unchecked.append((str(task), f"proven without certificate; computing it again takes about {cost:.0f} s"))
             continue
-        chosen.append(task)
-        problems += _check_again(store, task, repeats.rng.randrange(1, 2**31))
-    for task in repeats.chosen:
-        problems += _check_again(store, task, repeats.rng.randrange(1, 2**31))
+        recomputed += 1
+        problems += _check_again(store, task, rng.randrange(1, 2**31))
     return Recheck(
         standing="proven" if not problems and not unchecked else "undecided",
         reason=_summarize(problems, unchecked),
         seed=seed,
         facts=count,
-        certificates=len(proofs.chosen),
+        certificates=len(proofs),
         sums=sums,
-        recomputed=len(chosen) + len(repeats.chosen),
+        recomputed=recomputed,
         problems=tuple(problems),
         unchecked=tuple(unchecked),
     )
@@ -153,21 +154,6 @@ def _summarize(problems: list[Finding], unchecked: list[Finding]) -> str:
     if unchecked:
         return f"{len(unchecked):,} proven facts could not be rechecked, such as {unchecked[0][0]}: {unchecked[0][1]}"
     return "everything that was checked holds"
-
-
-class _Sample:
-    """A random sample of a stream of unknown length; everything if no size is given."""
-
-    def __init__(self, size: int | None, seed: int) -> None:
-        self.size, self.rng, self.seen = size, random.Random(seed), 0
-        self.chosen: list[Task] = []
-
-    def offer(self, task: Task) -> None:
-        self.seen += 1
-        if self.size is None or len(self.chosen) < self.size:
-            self.chosen.append(task)
-        elif self.size and (place := self.rng.randrange(self.seen)) < self.size:
-            self.chosen[place] = task
 
 
 def _check_certificates(store: FactStore, tasks: list[Task], workers: int) -> Iterator[tuple[int, Findings]]:
@@ -203,13 +189,11 @@ def check_certificate(fact: Fact) -> Findings:
     return [(name, f"the certificate is about another {key}, {str(claim.get(key))[:80]}") for key in wrong], []
 
 
-def _check_sum(store: FactStore, fact: Fact) -> list[str]:
-    question = get_question(fact.task.question)
-    parts = question.parts(fact.task)
+def _check_sum(store: FactStore, fact: Fact, parts: tuple[Task, ...]) -> list[str]:
     found = store.get(parts)
     if len(found) < len(parts):
         return [f"{len(parts) - len(found)} of its {len(parts)} parts are missing"]
-    again = question.combine(fact.task, found)
+    again = get_question(fact.task.question).combine(fact.task, found)
     if again.answer != fact.result.answer:
         return ["its parts give another answer"]
     return [] if again.evidence == fact.result.evidence else [f"its parts give the evidence {again.evidence!r}"]

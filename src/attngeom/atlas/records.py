@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from attngeom.errors import FormatError
@@ -36,11 +37,6 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal(line: str, answer: str, evidence: str, prime: int | None, certificate: str | None, version: str) -> str:
-    """The digest of a fact from the canonical texts of its parts: a row that was altered no longer matches it."""
-    return sha256(canonical_json([line, answer, evidence, prime, certificate, version]))
-
-
 @dataclass(frozen=True)
 class Task:
     """One question about one architecture: everything a machine needs to answer it, and nothing computed.
@@ -62,14 +58,24 @@ class Task:
         """The content hash under which the fact is stored."""
         return sha256(self.to_line())
 
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """Architecture and parameters in canonical JSON, made once: this is most of what a coordinator does."""
+        return canonical_json(dict(self.architecture)), canonical_json(dict(self.parameters))
+
     def to_line(self) -> str:
         """One line of canonical JSON: the form in which tasks are queued and sent."""
-        return canonical_json([self.question, dict(self.architecture), dict(self.parameters), self.seed])
+        return f"[{canonical_json(self.question)},{','.join(self.texts)},{self.seed}]"
+
+    @property
+    def columns(self) -> tuple[str, str, str, str, int]:
+        """Key, question, architecture, parameters and seed, as a store keeps them."""
+        return self.key, self.question, *self.texts, self.seed
 
     def named(self) -> dict[str, Any]:
         """What was asked, as the first keys of the JSON objects of facts and failures."""
-        parts = dict(self.architecture), self.question, dict(self.parameters)
-        return dict(zip(("architecture", "question", "parameters"), parts))
+        shape, parameters = dict(self.architecture), dict(self.parameters)
+        return {"architecture": shape, "question": self.question, "parameters": parameters}
 
     @classmethod
     def from_line(cls, line: str) -> Task:

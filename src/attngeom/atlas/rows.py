@@ -1,43 +1,27 @@
-"""Facts as rows of the store and back. Each text is made once: this is most of what the coordinator of a sweep does."""
+"""Facts as rows of the store and back."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from attngeom.atlas.records import Answer, Fact, Task, TaskFailure, canonical_json, seal, sha256
+from attngeom.atlas.records import Answer, Fact, Task, TaskFailure, canonical_json, sha256
 from attngeom.atlas.shapes import has_shape
 
 Row = tuple[Any, ...]
 
 
-def make_line(question: str, architecture: str, parameters: str, seed: int) -> str:
-    """The line of a task, as :meth:`Task.to_line` gives it, from the texts of its columns.
-
-    >>> make_line("dimension", '{"tokens":2}', "{}", 0) == Task("dimension", {"tokens": 2}).to_line()
-    True
-    """
-    return f"[{canonical_json(question)},{architecture},{parameters},{seed}]"
-
-
-def task_columns(task: Task) -> tuple[str, str, str, str, int]:
-    """Key, question, architecture, parameters and seed."""
-    architecture, parameters = canonical_json(dict(task.architecture)), canonical_json(dict(task.parameters))
-    line = make_line(task.question, architecture, parameters, task.seed)
-    return sha256(line), task.question, architecture, parameters, task.seed
-
-
 def fact_row(fact: Fact, former: str | None = None) -> Row:
     """The columns of the task, then answer, evidence, certificate, prime, version, CPU seconds and digest.
 
-    ``former`` is the word for the evidence that a store has of old.
+    The digest is of all texts but the seconds: a row that was altered no longer matches it. ``former`` is the word for
+    the evidence that a store has of old.
     """
-    columns, r = task_columns(fact.task), fact.result
-    evidence = former or r.evidence
-    answer = canonical_json(r.answer)
+    task, r = fact.task, fact.result
+    answer, evidence = canonical_json(r.answer), former or r.evidence
     certificate = None if r.certificate is None else canonical_json(r.certificate)
-    digest = seal(make_line(*columns[1:]), answer, evidence, r.prime, certificate, fact.version)
-    return (*columns, answer, evidence, certificate, r.prime, fact.version, fact.cpu_seconds, digest)
+    digest = sha256(canonical_json([task.to_line(), answer, evidence, r.prime, certificate, fact.version]))
+    return (*task.columns, answer, evidence, certificate, r.prime, fact.version, fact.cpu_seconds, digest)
 
 
 def read_task(question: str, architecture: str, parameters: str, seed: int) -> Task:

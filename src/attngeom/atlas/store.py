@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from attngeom.atlas.records import Fact, Task, TaskFailure
-from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure, task_columns
+from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure
 from attngeom.errors import FormatError, InputError
 
 APPLICATION_ID = 0x61746C73
@@ -35,10 +36,7 @@ CREATE TABLE failures (
   seed INTEGER NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, attempts INTEGER NOT NULL,
   version TEXT NOT NULL, cpu_seconds REAL NOT NULL);
 """
-FACT_COLUMNS = (
-    "key, question, architecture, parameters, seed, answer, evidence, certificate, prime, version, cpu_seconds, digest"
-)
-FAILURE_COLUMNS = "key, question, architecture, parameters, seed, reason, detail, attempts, version, cpu_seconds"
+"""A store with other tables is refused, so ``*`` means these columns in this order."""
 CHUNK = 500
 MERGE_CHUNK = 1000
 
@@ -113,7 +111,7 @@ class FactStore:
                 row = fact_row(fact)
                 key = row[0]
                 marks = ",".join("?" * len(row))
-                cursor = database.execute(f"INSERT OR IGNORE INTO facts ({FACT_COLUMNS}) VALUES ({marks})", row)
+                cursor = database.execute(f"INSERT OR IGNORE INTO facts VALUES ({marks})", row)
                 if cursor.rowcount:
                     new += 1
                     database.execute("DELETE FROM failures WHERE key = ?", (key,))
@@ -136,29 +134,20 @@ class FactStore:
         yield self.add(failures=other.failures())
 
     def _add_failure(self, database: sqlite3.Connection, failure: TaskFailure) -> None:
-        columns = task_columns(failure.task)
-        key = columns[0]
-        known = database.execute("SELECT 1 FROM facts WHERE key = ?", (key,)).fetchone()
-        if known and failure.reason != "contradiction":
+        columns, f = failure.task.columns, failure
+        known = database.execute("SELECT 1 FROM facts WHERE key = ?", columns[:1]).fetchone()
+        if known and f.reason != "contradiction":
             return
-        f = failure
         row = (*columns, f.reason, f.detail, f.attempts, f.version, f.cpu_seconds)
         database.execute(
-            f"INSERT INTO failures ({FAILURE_COLUMNS}) VALUES ({','.join('?' * len(row))}) ON CONFLICT (key) DO UPDATE"
+            f"INSERT INTO failures VALUES ({','.join('?' * len(row))}) ON CONFLICT (key) DO UPDATE"
             " SET reason = excluded.reason, detail = excluded.detail, version = excluded.version,"
             " cpu_seconds = excluded.cpu_seconds, attempts = attempts + excluded.attempts",
             row,
         )
 
-    def known_keys(self, keys: Iterable[str]) -> set[str]:
-        """Those of the given keys that have a fact."""
-        return self._present("facts", keys)
-
-    def failed_keys(self, keys: Iterable[str]) -> set[str]:
-        """Those of the given keys that have a failure."""
-        return self._present("failures", keys)
-
-    def _present(self, table: str, keys: Iterable[str]) -> set[str]:
+    def known_keys(self, keys: Iterable[str], table: Literal["facts", "failures"] = "facts") -> set[str]:
+        """Those of the given keys that have a fact, or a failure."""
         wanted = list(keys)
         found: set[str] = set()
         with self._translated():
@@ -173,8 +162,7 @@ class FactStore:
         found = []
         with self._translated():
             for task in tasks:
-                query = f"SELECT {FACT_COLUMNS} FROM facts WHERE key = ?"
-                row = self._database.execute(query, (task.key,)).fetchone()
+                row = self._database.execute("SELECT * FROM facts WHERE key = ?", (task.key,)).fetchone()
                 if row is not None:
                     found.append(self._fact(row))
         return found
@@ -187,7 +175,7 @@ class FactStore:
         where, values = ("", ()) if question is None else (" WHERE question = ?", (question,))
         with (
             self._translated(),
-            closing(self._database.execute(f"SELECT {FACT_COLUMNS} FROM facts{where} ORDER BY rowid", values)) as rows,
+            closing(self._database.execute(f"SELECT * FROM facts{where} ORDER BY rowid", values)) as rows,
         ):
             for row in rows:
                 yield self._fact(row)
@@ -195,7 +183,7 @@ class FactStore:
     def failures(self) -> list[TaskFailure]:
         """All failures, in the order in which they first occurred."""
         with self._translated():
-            rows = self._database.execute(f"SELECT {FAILURE_COLUMNS} FROM failures ORDER BY rowid").fetchall()
+            rows = self._database.execute("SELECT * FROM failures ORDER BY rowid").fetchall()
         found = [read_failure(row) for row in rows]
         readable = [failure for failure in found if failure is not None]
         if len(readable) < len(found):

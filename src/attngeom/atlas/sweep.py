@@ -1,12 +1,6 @@
 """A sweep: which questions about which architectures, with which seed and budget, read from a TOML file.
 
-seed = 0
-[budget]                      # of each task
-seconds = 60
-megabytes = 2000
-[[dimension]]                 # one table for each range of one question; its keys are the question's own
-layers = [1, 2]
-widths = {from = 1, to = 3}
+docs/how-to/atlas.md shows one, with the keys of every question.
 """
 
 from __future__ import annotations
@@ -162,7 +156,7 @@ def make_plan(sweep: Sweep, store: FactStore | None = None, retry_failed: bool =
     while chunk := list(islice(tasks, CHUNK)):
         by_key = {task.key: task for task in chunk}
         stored = store.known_keys(by_key) if store else set()
-        failures = store.failed_keys(by_key) if store else set()
+        failures = store.known_keys(by_key, "failures") if store else set()
         for key, task in by_key.items():
             line = task.to_line()
             if key in stored:
