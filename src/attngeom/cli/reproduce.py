@@ -53,14 +53,14 @@ def reproduce_command(
         count = min(os.cpu_count() or 1, len(chosen)) if workers is None else workers
         records = run_claims(chosen, work, out, show, count)
         bar.update(task, completed=len(chosen), description="figures and report")
-        report = Report(records, draw_figures(Store(out, work)), quick, seed, versions())
+        report = Report(records, draw_figures(Store(out, work)), quick, seed)
         page, text = write_report(report, out)
     answer = {
         "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],
         "unexpected": [record.id for record in report.unexpected],
         "seed": seed,
         "quick": quick,
-        "versions": dict(report.versions),
+        "versions": versions(),
         "report": {"html": str(page), "markdown": str(text)},
     }
     print_answer(json, answer, *_lines(report), f"report: {page} and {text}")

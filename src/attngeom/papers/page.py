@@ -15,6 +15,7 @@ from attngeom.papers.reports import (
     Figure,
     Report,
     as_text,
+    check_text,
     intro,
     provenance,
     record_facts,
@@ -138,9 +139,7 @@ def _summary(report: Report) -> str:
 def _claim(record: Record) -> str:
     facts = "".join(f"<li><b>{escape(name)}:</b> {math_html(text)}</li>" for name, text in record_facts(record))
     checks = "".join(
-        f"<li{'' if check.holds else ' class=fails'}>{'✓' if check.holds else '✗'} "
-        f"{'' if check.part == 'claim' else escape(f'({check.part}) ')}{math_html(check.statement)}</li>"
-        for check in record.checks
+        f"<li{'' if check.holds else ' class=fails'}>{math_html(check_text(check))}</li>" for check in record.checks
     )
     values = "".join(f"<li>{math_html(name)}: {_value(value)}</li>" for name, value in record_values(record))
     numbers = f"<details><summary>numbers</summary><ul>{values}</ul></details>" if values else ""

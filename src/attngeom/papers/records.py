@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -157,8 +158,6 @@ class Claim:
     evidence: Evidence
     run: Runner
     statement: str
-    command: str
-    function: str
     correction: str | None = None
     is_false: bool = False
     strength: Strength = "proven"
@@ -256,7 +255,5 @@ def count_outcomes(records: Iterable[Record]) -> dict[str, int]:
     >>> count_outcomes([])["proven"]
     0
     """
-    counts = dict.fromkeys(OUTCOMES, 0)
-    for record in records:
-        counts[record.outcome] += 1  # type: ignore[index]
-    return {str(outcome): count for outcome, count in counts.items()}
+    counts = Counter(record.outcome for record in records)
+    return {outcome: counts[outcome] for outcome in OUTCOMES}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
-from attngeom.papers import PAPERS, Record, count_outcomes
+from attngeom.papers import PAPERS, Check, Record, count_outcomes
 from attngeom.version import __version__, library_versions
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
@@ -46,7 +46,6 @@ class Report:
     figures: Sequence[Figure] = ()
     quick: bool = False
     seed: int = 0
-    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unexpected(self) -> list[Record]:
@@ -122,20 +121,20 @@ def intro(report: Report) -> str:
     )
 
 
-def _label(part: str) -> str:
-    return "" if part == "claim" else f"({part}) "
+def check_text(check: Check) -> str:
+    """A check in one line: whether it holds, its part unless it is the claim itself, and its statement."""
+    part = "" if check.part == "claim" else f"({check.part}) "
+    return f"{'✓' if check.holds else '✗'} {part}{check.statement}"
 
 
 def provenance(report: Report) -> list[tuple[str, str]]:
     """What the numbers rest on: versions, seed, size, primes."""
-    primes = sorted(
-        {prime for record in report.records for prime in record.primes} | {BLAS_PRIME, WORD_PRIME, BIG_PRIME}
-    )
+    primes = {BLAS_PRIME, WORD_PRIME, BIG_PRIME}.union(*(record.primes for record in report.records))
     return [
-        *((report.versions or versions()).items()),
+        *versions().items(),
         ("seed", str(report.seed)),
         ("size", "quick" if report.quick else "full"),
-        ("primes", ", ".join(map(str, primes))),
+        ("primes", ", ".join(map(str, sorted(primes)))),
     ]
 
 
@@ -159,7 +158,7 @@ def to_markdown(report: Report) -> str:
     for record in report.records:
         lines += [f"### [{record.paper}] {record.place}: {record.label}", "", f"> {record.statement}", ""]
         lines += [f"- {name}: {text}" for name, text in record_facts(record)]
-        lines += [f"- {'✓' if c.holds else '✗'} {_label(c.part)}{c.statement}" for c in record.checks]
+        lines += [f"- {check_text(check)}" for check in record.checks]
         lines += [f"- {name}: `{as_text(value)}`" for name, value in record_values(record)]
         lines.append("")
     lines += ["## Versions, primes, seed", ""]

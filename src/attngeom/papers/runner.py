@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -17,10 +17,9 @@ from attngeom.processes import check_workers, run_apart
 from attngeom.version import __version__
 
 Progress = Callable[[Claim, int, int], None]
-Announce = Callable[[Claim, int], None]
 PACKAGE = Path(__file__).parents[1]
 OUTER = ("atlas", "cli", "explore", "interop", "models")
-PAGES = ("reports.py", "plots.py")
+PAGES = ("reports.py", "page.py", "plots.py")
 
 
 @cache
@@ -117,45 +116,27 @@ def run_claims(
         done = store.load()
     # A figure is drawn from data beside the records: without it the claim runs again.
     lost = {name for name in FIGURES if store is not None and store.load_data(name) is None}
-    kept = {name: record for name, record in done.items() if name not in lost}
-    waiting = [claim for claim in claims if claim.id not in kept]
-    found = {claim.id: kept[claim.id] for claim in claims if claim.id in kept}
-    kept_count = len(found)
+    by_id = {claim.id: claim for claim in claims}
+    found = {name: done[name] for name in by_id if name in done and name not in lost}
+    waiting = [claim for claim in claims if claim.id not in found]
 
-    def announce(claim: Claim, done: int) -> None:
+    def announced(claim: Claim) -> Claim:
         if progress is not None:
-            progress(claim, kept_count + done, len(claims))
+            progress(claim, len(found), len(claims))
+        return claim
 
-    ran = (
-        _run_here(waiting, work, store, announce)
-        if workers == 1
-        else _run_apart(waiting, work, store, announce, workers)
-    )
-    for record in ran:
+    run = partial(run_claim, work=work, store=store)
+    is_alone = workers == 1
+    for record in map(run, map(announced, waiting)) if is_alone else run_apart(run, waiting, workers):
         found[record.id] = record
+        if not is_alone:
+            announced(by_id[record.id])
         if store is not None:
             store.save([*({**done, **found}).values()])
     records = [found[claim.id] for claim in claims]
     if store is not None:
         store.save([*records, *(record for name, record in done.items() if name not in found)])
     return records
-
-
-def _run_here(claims: Sequence[Claim], work: Work, store: Store | None, announce: Announce) -> Iterator[Record]:
-    for number, claim in enumerate(claims):
-        announce(claim, number)
-        yield run_claim(claim, work, store)
-
-
-def _run_apart(
-    claims: Sequence[Claim], work: Work, store: Store | None, announce: Announce, workers: int
-) -> Iterator[Record]:
-    """Claims in several processes, as they finish."""
-    by_id = {claim.id: claim for claim in claims}
-    ran = run_apart(partial(run_claim, work=work, store=store), claims, workers)
-    for number, record in enumerate(ran, start=1):
-        announce(by_id[record.id], number)
-        yield record
 
 
 FIGURES = ("G-section-1-samples", "G-figure-1", "G-figure-2", "G-figure-3", "I-figure-1")
