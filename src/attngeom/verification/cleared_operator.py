@@ -14,13 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import FormatError
 from attngeom.exact.domains import GF, Array, BalancedField
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, random_weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
-from attngeom.verification.dimension import MAX_SAMPLES, MAX_SEED, draw_samples, read_places, read_support, restrict
-from attngeom.verification.reading import read_integer, require
+from attngeom.verification.dimension import (
+    MAX_SAMPLES,
+    MAX_SEED,
+    corners,
+    draw_samples,
+    read_places,
+    read_support,
+    restrict,
+)
+from attngeom.verification.reading import read_integer, read_list, require
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,25 +85,14 @@ class ClearedOperator:
 
     def _read_free(self, value: Any) -> dict[str, tuple[Array, Array]]:
         """Rows and columns of the free entries of each tensor: its corner block from a column on, less a first few."""
-        shapes = list(self.architecture.tensor_shapes())
-        if type(value) is not list or len(value) != len(shapes):
-            raise FormatError(f"free must list two numbers for each of {len(shapes)} tensors")
-        found, entries = {}, iter(value)
-        for index, (d_in, d_out, attention, value_width) in enumerate(self.support):
-            inner = d_out if value_width is None else value_width
-            corners = {"Q": (attention, d_in), "K": (attention, d_in), "V": (inner, d_in), "O": (d_out, inner)}
-            letters = "QKV" if value_width is None else "QKVO"
-            for h in range(self.architecture.heads):
-                for letter in letters:
-                    pair = next(entries)
-                    if type(pair) is not list or len(pair) != 2:
-                        raise FormatError("free must list two numbers for each tensor")
-                    rows, columns = corners[letter]
-                    start = read_integer(pair[0], 0, columns, "free")
-                    places = np.indices((rows, columns - start)).reshape(2, -1)
-                    skip = read_integer(pair[1], 0, places.shape[1], "free")
-                    name = self.architecture.tensor_name(index, h, letter)
-                    found[name] = (places[0, skip:], places[1, skip:] + start)
+        blocks, found = corners(self.architecture, self.support), {}
+        pairs = read_list(value, len(blocks), "pairs of numbers, what is free in each tensor,")
+        for (name, (rows, columns)), pair in zip(blocks.items(), pairs):
+            first, skipped = read_list(pair, 2, "numbers for a tensor")
+            start = read_integer(first, 0, columns, "free")
+            places = np.indices((rows, columns - start)).reshape(2, -1)
+            skip = read_integer(skipped, 0, places.shape[1], "free")
+            found[name] = (places[0, skip:], places[1, skip:] + start)
         return found
 
     def _draw(self, seed: int) -> None:

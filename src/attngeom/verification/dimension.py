@@ -16,18 +16,10 @@ from attngeom.errors import FormatError, SizeError
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
-from attngeom.network.weights import Head, Weights, random_weights
-from attngeom.verification.budget import (
-    HEAD,
-    MAX_DIMENSION,
-    MAX_JACOBIAN,
-    MAX_PARAMETERS,
-    MAX_SAMPLE_ENTRIES,
-    MAX_SUMS_PER_RESIDUE,
-    afford,
-)
-from attngeom.verification.jets import JetPoint
-from attngeom.verification.reading import in_words, read_integer, read_object, require
+from attngeom.network.weights import Weights, random_weights
+from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
+from attngeom.verification.jets import JetPoint, afford_jets
+from attngeom.verification.reading import in_words, read_integer, read_list, read_object, require, show
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
 from attngeom.verification.verdicts import Probable
@@ -89,9 +81,7 @@ class DimensionClaim:
 
 def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
     """A list of so many different indices below a bound."""
-    if type(value) is not list or len(value) != count:
-        raise FormatError(f"{name} must be a list of {count} different indices")
-    found = [read_integer(index, 0, bound - 1, name) for index in value]
+    found = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
     if len(set(found)) != count:
         raise FormatError(f"{name} must hold different indices")
     return found
@@ -105,7 +95,8 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     seed = read_integer(lower["seed"], 0, MAX_SEED, "seed")
     tokens = read_integer(lower["tokens"], 1, architecture.tokens, "tokens")
     samples = read_integer(lower["samples"], size, MAX_SAMPLES, "samples")
-    _afford_point(architecture, size, tokens, samples)
+    afford_samples(architecture, samples, tokens)
+    afford_jets(architecture, size, size, tokens, "the minor")
     support = read_support(architecture, lower["support"])
     rows = read_places(lower["rows"], size, samples, "rows")
     columns = read_places(lower["columns"], size, architecture.num_parameters, "columns")
@@ -115,59 +106,44 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     return rows, JetPoint.of(weights, *drawn, np.array(columns, dtype=np.int64), Fraction(1))
 
 
-def _afford_point(architecture: Architecture, size: int, tokens: int, samples: int) -> None:
-    """Bound the memory of the samples and the multiplications of the minor."""
-    width, layers, heads = max(architecture.widths), architecture.num_layers, architecture.heads
-    entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
-    if not architecture.rule.is_polynomial:
-        entries += samples * tokens**2 * layers * heads
-    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
-    # One tangent of size width × tokens for each column, carried forward for each row.
-    inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
-    afford(size * tokens * max(width, inner), MAX_SAMPLE_ENTRIES, "entries of tangents")
-    per_layer = size * tokens * max(width, inner) * (width + tokens)
-    afford(size * layers * heads * (HEAD + per_layer), MAX_JACOBIAN, "multiplications for the minor")
-
-
-def read_support(architecture: Architecture, support: Any) -> list[list[Any]]:
+def read_support(architecture: Architecture, value: Any) -> list[list[Any]]:
     """Sizes of corner blocks, [d_in, d_out, attention, value width] for each layer; any sizes give a valid point."""
-    if type(support) is not list or len(support) != architecture.num_layers:
-        raise FormatError(f"support must list the sizes of {architecture.num_layers} layers")
+    support = read_list(value, architecture.num_layers, "layers of a support")
     for layer, sizes in zip(architecture.layers, support):
         most = [layer.d_in, layer.d_out, layer.attention, layer.value_width]
-        if type(sizes) is not list or len(sizes) != 4:
-            raise FormatError("each layer of the support needs four sizes")
-        for size, bound in zip(sizes, most):
+        for size, bound in zip(read_list(sizes, 4, "sizes of a layer of a support"), most):
             if size is None and bound is None:
                 continue
             if bound is None or type(size) is not int or not 1 <= size <= bound:
-                raise FormatError(f"support size {str(size)[:40]} found; at most {bound} is possible")
+                raise FormatError(f"support size {show(size)} found; at most {bound} is possible")
     return support
+
+
+def corners(architecture: Architecture, support: list[list[Any]]) -> dict[str, tuple[int, int]]:
+    """The shapes of the corner blocks of all tensors."""
+    shapes: list[tuple[int, int]] = []
+    for d_in, d_out, attention, value_width in support:
+        values = [(d_out, d_in)] if value_width is None else [(value_width, d_in), (d_out, value_width)]
+        shapes += [(attention, d_in), (attention, d_in), *values] * architecture.heads
+    return dict(zip((name for name, _ in architecture.tensor_shapes()), shapes))
 
 
 def restrict(weights: Weights, support: list[list[Any]]) -> Weights:
     """The weights with zeros outside the corner blocks."""
-    layers = []
-    for heads, (d_in, d_out, attention, value_width) in zip(weights.layers, support):
-        inner = d_out if value_width is None else value_width
-        layers.append(
-            tuple(
-                Head(
-                    _corner(head.Q, attention, d_in),
-                    _corner(head.K, attention, d_in),
-                    _corner(head.V, inner, d_in),
-                    None if head.O is None else _corner(head.O, d_out, inner),
-                )
-                for head in heads
-            )
-        )
-    return Weights(weights.architecture, weights.domain, tuple(layers))
+    tensors, blocks = dict(weights.tensors()), corners(weights.architecture, support)
+    for name, (rows, columns) in blocks.items():
+        block = tensors[name][:rows, :columns]
+        tensors[name] = np.zeros_like(tensors[name])
+        tensors[name][:rows, :columns] = block
+    return Weights.from_tensors(weights.architecture, tensors, weights.domain)
 
 
-def _corner(matrix: Array, rows: int, columns: int) -> Array:
-    out = np.zeros_like(matrix)
-    out[:rows, :columns] = matrix[:rows, :columns]
-    return out
+def afford_samples(architecture: Architecture, samples: int, tokens: int) -> None:
+    """Bound the memory of what :func:`draw_samples` draws."""
+    entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
+    if not architecture.rule.is_polynomial:
+        entries += samples * tokens**2 * architecture.num_layers * architecture.heads
+    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
 
 
 def draw_samples(

@@ -16,6 +16,17 @@ import numpy as np
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
+from attngeom.verification.budget import HEAD, MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, afford
+
+
+def afford_jets(architecture: Architecture, directions: int, evaluations: int, tokens: int, what: str) -> None:
+    """Bound the memory of one tangent of size width × tokens for each direction, and the work to carry them forward."""
+    width = max(architecture.widths)
+    inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
+    tangents = directions * tokens * max(width, inner)
+    afford(tangents, MAX_SAMPLE_ENTRIES, "entries of tangents")
+    work = evaluations * architecture.num_layers * architecture.heads * (HEAD + tangents * (width + tokens))
+    afford(work, MAX_JACOBIAN, f"multiplications for {what}")
 
 
 @dataclass(frozen=True, eq=False)

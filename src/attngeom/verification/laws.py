@@ -17,9 +17,9 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
-from attngeom.verification.budget import HEAD, MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, MAX_SYMMETRY_ENTRIES, afford
-from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, draw_samples
-from attngeom.verification.jets import JetPoint
+from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
+from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, afford_samples, draw_samples
+from attngeom.verification.jets import JetPoint, afford_jets
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
 from attngeom.verification.upper_bound import reached_widths
 
@@ -92,30 +92,17 @@ def _read_point(architecture: Architecture, witness: Any) -> Point:
         raise FormatError("gradients must be a list of samples, brackets a list of pairs of samples")
     gradients = [read_index(n, samples) for n in lists[0]]
     brackets = [(read_index(m, samples), read_index(n, samples)) for m, n in lists[1]]
-    _afford_point(architecture, len(gradients) + 4 * len(brackets), tokens, samples)
-    if not field.p > 2 or any(x % field.p == 0 for x in architecture.temperature.as_integer_ratio()):
+    afford_samples(architecture, samples, tokens)
+    generators, parameters = sum(factor.count for factor in linear_factors(architecture)), architecture.num_parameters
+    afford(generators * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
+    afford_jets(architecture, 2 * parameters, len(gradients) + 4 * len(brackets), tokens, "the fields")
+    if any(x % field.p == 0 for x in architecture.temperature.as_integer_ratio()):
         raise FormatError(f"temperature {architecture.temperature} cannot be used mod {field.p}")
     weights = random_weights(architecture, field, seed)
     spans = [[width] for width in reached_widths(architecture)[:-1]]
     drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
     jets = JetPoint.of(weights, *drawn, np.arange(architecture.num_parameters), architecture.temperature)
     return Point(field, weights, jets, gradients, brackets)
-
-
-def _afford_point(architecture: Architecture, evaluations: int, tokens: int, samples: int) -> None:
-    """Bound the memory of the samples and of one evaluation, and the multiplications of all of them."""
-    width, parameters = max(architecture.widths), architecture.num_parameters
-    depth = architecture.num_layers * architecture.heads
-    entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
-    if not architecture.rule.is_polynomial:
-        entries += samples * tokens**2 * depth
-    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
-    generators = sum(factor.count for factor in linear_factors(architecture))
-    afford(generators * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
-    inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
-    tangents = 2 * parameters * tokens * max(width, inner)
-    afford(tangents, MAX_SAMPLE_ENTRIES, "entries of tangents")
-    afford(evaluations * depth * (HEAD + tangents * (width + tokens)), MAX_JACOBIAN, "multiplications for the fields")
 
 
 def _symmetric_directions(weights: Weights) -> Array:

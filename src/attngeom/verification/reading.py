@@ -83,9 +83,7 @@ def read_integer(value: Any, least: int, most: int, name: str) -> int:
 
 def read_index(value: Any, bound: int) -> int:
     """An integer in [0, bound)."""
-    if type(value) is not int or not 0 <= value < bound:
-        raise FormatError(f"index {show(value)} found; an integer in [0, {bound}) is required")
-    return value
+    return read_integer(value, 0, bound - 1, "index")
 
 
 def read_indices(value: Any, length: int, bound: int, strict: bool = True) -> list[int]:

@@ -33,13 +33,8 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 of the claim, witness and provenance, independent of the order of keys and of white space."""
-        content = {
-            "claim": self.claim,
-            "witness": self.witness,
-            "provenance": {key: value for key, value in self.provenance.items() if key != "sha256"},
-        }
         digest = hashlib.sha256()
-        for piece in iterate_json(content, canonical=True):
+        for piece in iterate_json(vars(self), canonical=True):
             digest.update(piece.encode())
         return digest.hexdigest()
 
@@ -67,11 +62,10 @@ class Certificate:
         if set(record) != expected:
             odd = sorted(set(record) ^ expected)[0]
             raise FormatError(f"{name}: key {str(odd)[:40]!r} is missing or unknown; {sorted(expected)} are required")
-        parts = [record["claim"], record["witness"], record["provenance"]]
-        if not all(isinstance(part, dict) for part in parts):
+        claim, witness, provenance = record["claim"], record["witness"], record["provenance"]
+        if not all(isinstance(part, dict) for part in (claim, witness, provenance)):
             raise FormatError(f"{name}: claim, witness and provenance must be JSON objects")
-        found = cls(*parts)
-        if found.provenance.get("sha256") != found.digest:
+        found = cls(claim, witness, {key: value for key, value in provenance.items() if key != "sha256"})
+        if provenance.get("sha256") != found.digest:
             raise FormatError(f"{name}: the digest does not match the content; the file was altered or damaged")
-        provenance = {key: value for key, value in found.provenance.items() if key != "sha256"}
-        return cls(found.claim, found.witness, provenance)
+        return found
