@@ -12,7 +12,7 @@ from attngeom.exact.polynomials import Polynomial
 from attngeom.explore.markup import Html, Node, join, tag
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.definitions import DEFINITIONS
-from attngeom.verification.maps import Accessor, accessor_of
+from attngeom.verification.maps import accessor_of
 
 MAX_TERMS = 60
 """Terms of a polynomial that a page shows; the others are counted."""
@@ -124,10 +124,6 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
         return Broken(entries, None, shown)
     ring = QQ.polynomials(tuple(names))
     variables = dict(zip(read, ring.gens(), strict=True))
-    formal = Accessor(
-        given.d,
-        given.d_out,
-        given.t,
-        *(lambda *place, kind=kind: variables[(kind, *place)] for kind in kinds),
-    )
+    symbols: dict[str, Any] = {kind: lambda *place, kind=kind: variables[(kind, *place)] for kind in kinds}
+    formal = replace(given, zero=ring.constant(0), **symbols)
     return Broken(entries, Polynomial.from_flint(definition.evaluate(violation.data, formal)), shown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, pairwise, permutations
+from itertools import combinations_with_replacement, pairwise, permutations, product
 from typing import Any
 
 from attngeom.errors import FormatError
@@ -107,11 +107,8 @@ def symmetrization(data: Data, accessor: Accessor) -> Any:
     if accessor.t < 2:
         raise FormatError("symmetrization needs two tokens")
     n = 1 if j == 0 else 0
-    orders = set(permutations(R))
-    return sum(
-        (accessor.single(i, j, *R) - accessor.cross(i, j, n, min(k, l), max(k, l), m) for k, l, m in orders),
-        start=accessor.single(i, j, *R) * 0,
-    )
+    terms = (accessor.cross(i, j, n, min(k, l), max(k, l), m) for k, l, m in set(permutations(R)))
+    return sum((accessor.single(i, j, *R) - term for term in terms), start=accessor.zero)
 
 
 def attention_rank(data: Data, accessor: Accessor) -> Any:
@@ -129,11 +126,9 @@ def segre_quadric(data: Data, accessor: Accessor) -> Any:
     n, s = read_indices(data["rows"], 2, accessor.d_out)
     m, r = read_indices(data["targets"], 2, accessor.d)
     W = read_indices(data["W"], 4, accessor.d, strict=False)
-    y = accessor.y
-    total = y(n, W[0], W[0], m) * 0
-    for p, q, u, v in set(permutations(W)):
-        total += y(n, p, q, m) * y(s, u, v, r) - y(n, p, q, r) * y(s, u, v, m)
-    return total
+    y, orders = accessor.y, set(permutations(W))
+    terms = (y(n, p, q, m) * y(s, u, v, r) - y(n, p, q, r) * y(s, u, v, m) for p, q, u, v in orders)
+    return sum(terms, start=accessor.zero)
 
 
 def slice_pencil(data: Data, accessor: Accessor) -> Any:
@@ -142,10 +137,8 @@ def slice_pencil(data: Data, accessor: Accessor) -> Any:
     y, number = _slice(data, accessor)
     I, J = read_indices(data["I"], 3, accessor.d), read_indices(data["J"], 3, accessor.d)
     K = read_indices(data["K"], 3, number, strict=False)
-    minors = [
-        determinant([[y(i, j, m) for j in J] for i, m in zip(I, order)]) for order in sorted(set(permutations(K)))
-    ]
-    return sum(minors[1:], start=minors[0])
+    minors = (determinant([[y(i, j, m) for j in J] for i, m in zip(I, order)]) for order in set(permutations(K)))
+    return sum(minors, start=accessor.zero)
 
 
 def _on_line(data: Data, accessor: Accessor) -> tuple[Callable[[int], tuple[Any, Any, Any]], int]:
@@ -153,16 +146,12 @@ def _on_line(data: Data, accessor: Accessor) -> tuple[Callable[[int], tuple[Any,
     y, number = _slice(data, accessor)
     p, r = read_integers(data["line"], 2, accessor.d)
 
-    def restricted(m: int) -> tuple[Any, Any, Any]:
-        def form(u: list[int], w: list[int]) -> Any:
-            total = y(0, 0, m) * 0
-            for k in range(accessor.d):
-                for l in range(accessor.d):
-                    if u[k] and w[l]:
-                        total += y(k, l, m) * (u[k] * w[l])
-            return total
+    def form(m: int, u: list[int], w: list[int]) -> Any:
+        terms = (y(k, l, m) * (a * b) for k, a in enumerate(u) if a for l, b in enumerate(w) if b)
+        return sum(terms, start=accessor.zero)
 
-        return form(p, p), form(p, r), form(r, r)
+    def restricted(m: int) -> tuple[Any, Any, Any]:
+        return form(m, p, p), form(m, p, r), form(m, r, r)
 
     return restricted, number
 
@@ -199,34 +188,27 @@ def sylvester_resultant(data: Data, accessor: Accessor) -> Any:
     """Σ over products of 2-subsets b, c of the polarized resultant of the quadrics restricted to a line."""
     _keys(data, "slice", "line", "square")
     restricted, number = _on_line(data, accessor)
-    total: Any = None
-    for b, c in _square(data, number):
-        (p, q), (r, s) = (tuple(restricted(m) for m in x) for x in (b, c))
 
-        def minor(x: Any, z: Any, i: int, j: int) -> Any:
-            return x[i] * z[j] - x[j] * z[i]
+    def minors(pair: list[int]) -> tuple[Any, Any, Any]:
+        x, z = map(restricted, pair)
+        return x[0] * z[1] - x[1] * z[0], x[0] * z[2] - x[2] * z[0], x[1] * z[2] - x[2] * z[1]
 
-        value = minor(p, q, 0, 2) * minor(r, s, 0, 2) - 2 * (
-            minor(p, q, 0, 1) * minor(r, s, 1, 2) + minor(r, s, 0, 1) * minor(p, q, 1, 2)
-        )
-        total = value if total is None else total + value
-    return total
+    products = ((minors(b), minors(c)) for b, c in _square(data, number))
+    return sum((p[1] * q[1] - 2 * (p[0] * q[2] + q[0] * p[2]) for p, q in products), start=accessor.zero)
 
 
-def cubic_on_plane(i: list[int], plane: list[list[int]], accessor: Accessor) -> dict[tuple[int, int, int], Any]:
+def cubic_on_plane(i: list[int], plane: list[list[int]], accessor: Accessor) -> dict[tuple[int, ...], Any]:
     """The ternary cubic Σ_n i_n F_n on the plane spanned by three rows, as scaled coefficients by sorted triple."""
     support = [k for k in range(accessor.d) if any(vector[k] for vector in plane)]
     rows = [n for n, factor in enumerate(i) if factor]
     afford(len(rows) * len(support) ** 3, MAX_READS, "coefficients for a cubic on a plane")
-    zero = accessor.single(0, 0, 0, 0, 0) * 0
+    zero = accessor.zero
     once = {(u, l, m): zero for u in range(3) for l in support for m in support}
-    for k in support:
-        for l in support:
-            for m in support:
-                y = sum((accessor.single(n, 0, *sorted((k, l, m))) * i[n] for n in rows), start=zero)
-                for u in range(3):
-                    once[u, l, m] += y * plane[u][k]
-    cubic = {}
+    for k, l, m in product(support, repeat=3):
+        y = sum((accessor.single(n, 0, *sorted((k, l, m))) * i[n] for n in rows), start=zero)
+        for u in range(3):
+            once[u, l, m] += y * plane[u][k]
+    cubic: dict[tuple[int, ...], Any] = {}
     for u, v, w in combinations_with_replacement(range(3), 3):
         terms = (once[u, l, m] * (plane[v][l] * plane[w][m]) for l in support for m in support)
         cubic[u, v, w] = sum(terms, start=zero)
@@ -241,22 +223,19 @@ def lie_plane(data: Data, accessor: Accessor) -> Any:
     rows = read_indices(data["rows"], 8, 10)
     cubic = cubic_on_plane(combination, plane, accessor)
     labels = list(cubic)
+
+    def derivative(R: tuple[int, ...], u: int, v: int) -> Any:
+        """The coefficient at x^R of x_u ∂F/∂x_v; an ordinary coefficient is (number of orders) × y."""
+        if u not in R:
+            return accessor.zero
+        rest = list(R)
+        rest[rest.index(u)] = v
+        return cubic[tuple(sorted(rest))] * (rest.count(v) * len(set(permutations(rest))))
+
     matrix = []
-    for place in rows:
-        R = labels[place]
-        entries = []
-        # Coefficient at x^R of x_u ∂F/∂x_v, with ordinary coefficient (number of orders) × y.
-        for u, v in permutations(range(3), 2):
-            if u in R:
-                rest = list(R)
-                rest[rest.index(u)] = v
-                source = tuple(sorted(rest))
-                entries.append(cubic[source] * (rest.count(v) * len(set(permutations(source)))))  # type: ignore[index]
-            else:
-                entries.append(cubic[R] * 0)
-        orders = len(set(permutations(R)))
-        entries += [cubic[R] * ((R.count(u) - R.count(u + 1)) * orders) for u in range(2)]
-        matrix.append(entries)
+    for R in (labels[place] for place in rows):
+        entries = [derivative(R, u, v) for u, v in permutations(range(3), 2)]
+        matrix.append(entries + [derivative(R, u, u) - derivative(R, u + 1, u + 1) for u in range(2)])
     return determinant(matrix)
 
 
@@ -270,22 +249,18 @@ def shared_quadric(data: Data, accessor: Accessor) -> Any:
     combinations_given = read_integers(data["combinations"], 2, accessor.d_out)
     afford(4 * d * d * accessor.d_out, MAX_READS, "coefficients for the quartics")
     columns = _multisets(data["monomials"], 4, d, 2 * d)
-    zero = accessor.single(0, 0, 0, 0, 0) * 0
-    matrix = []
-    for combination in combinations_given:
-        for k in range(d):
-            row = []
-            for W in columns:
-                rest = list(W)
-                if k in rest:
-                    rest.remove(k)
-                    orders = len(set(permutations(rest)))
-                    terms = (accessor.single(n, 0, *rest) * (c * orders) for n, c in enumerate(combination) if c)
-                    row.append(sum(terms, start=zero))
-                else:
-                    row.append(zero)
-            matrix.append(row)
-    return determinant(matrix)
+
+    def coefficient(combination: list[int], k: int, W: list[int]) -> Any:
+        """That of z_k F at z^W."""
+        if k not in W:
+            return accessor.zero
+        rest = list(W)
+        rest.remove(k)
+        orders = len(set(permutations(rest)))
+        terms = (accessor.single(n, 0, *rest) * (c * orders) for n, c in enumerate(combination) if c)
+        return sum(terms, start=accessor.zero)
+
+    return determinant([[coefficient(F, k, W) for W in columns] for F in combinations_given for k in range(d)])
 
 
 def _size(key: str) -> Callable[[Data], int]:

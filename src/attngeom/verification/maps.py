@@ -20,7 +20,8 @@ from attngeom.verification.budget import afford_elimination
 class Accessor:
     """Scaled coefficients of a cubic map: ``cross(i, j, n, k, l, m)``, ``single(i, j, k, l, m)``, ``outside(…)``.
 
-    i is the output row, j the target column, n ≠ j the context column, (k, l) and m context and target rows.
+    i is the output row, j the target column, n ≠ j the context column, (k, l) and m context and target rows. Sums of
+    coefficients start at ``zero``.
     """
 
     d: int
@@ -29,6 +30,7 @@ class Accessor:
     cross: Callable[[int, int, int, int, int, int], Any]
     single: Callable[[int, int, int, int, int], Any]
     outside: Callable[[tuple[int, int], tuple[tuple[int, int], ...]], Any]
+    zero: Any
 
     def y(self, i: int, k: int, l: int, m: int) -> Any:
         """y_{(k,l),m} of row i at target column 0 and context column 1."""
@@ -54,7 +56,7 @@ def accessor_of(coefficients: Coefficients) -> Accessor:
         value: fmpq = coefficients.coefficient(output, monomial)  # type: ignore[arg-type]  # always three entries
         return value
 
-    return Accessor(d, coefficients.d_out, coefficients.t, cross, single, outside)
+    return Accessor(d, coefficients.d_out, coefficients.t, cross, single, outside, fmpq(0))
 
 
 def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
@@ -77,7 +79,7 @@ def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
     def outside(output: tuple[int, int], monomial: tuple[tuple[int, int], ...]) -> nmod:
         return zero
 
-    return Accessor(d, d_out, t, cross, single, outside)
+    return Accessor(d, d_out, t, cross, single, outside, zero)
 
 
 def determinant(matrix: Sequence[Sequence[Any]]) -> Any:
