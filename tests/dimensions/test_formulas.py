@@ -68,7 +68,7 @@ def test_papers_formulas_agree_with_general_widths_on_their_hypotheses():
 def test_hypotheses_are_reported_with_the_value():
     claim = one_layer(Architecture((3, 2), 2, tokens=1))
     assert not claim.applies and claim.value == 13
-    assert [hypothesis.text for hypothesis in claim.hypotheses if not hypothesis.holds] == ["t ≥ 2"]
+    assert [text for text, holds in claim.hypotheses.items() if not holds] == ["t ≥ 2"]
     assert deep_lightning(Architecture((3, 2), 2)) is None
     assert not deep_lightning(Architecture((3, 4, 3), 2)).applies
     assert formula(Architecture((2, 6, 2), 2, heads=3, value_width=2)) is None

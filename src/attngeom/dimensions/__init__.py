@@ -3,7 +3,9 @@
 from attngeom.dimensions.answer import Dimension, dimension
 from attngeom.dimensions.counts import UpperBound, upper_bound
 from attngeom.dimensions.formulas import formula, formulas
-from attngeom.dimensions.lower import Estimate, LowerBound, krylov_lower_bound
+from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.lower.krylov import krylov_lower_bound
+from attngeom.dimensions.lower.minor import Estimate
 from attngeom.dimensions.point import PointRank, rank_at
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound

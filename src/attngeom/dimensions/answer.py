@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
 from attngeom.dimensions.formulas import formula, formulas
-from attngeom.dimensions.lower import LowerBound, estimate_dimension
+from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.lower.minor import estimate_dimension
 from attngeom.dimensions.lower.search import INSTANT, REQUESTS, Request, find_lower_bound
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError
@@ -145,7 +146,7 @@ class Dimension(Result):
         if self.error_probability is not None:
             rows["error probability"] = f"at most {self.error_probability:.1e} that random points hide a larger one"
         if self.formula is not None:
-            failed = [condition.text for condition in self.formula.hypotheses if not condition.holds]
+            failed = [text for text, holds in self.formula.hypotheses.items() if not holds]
             claim = f"{self.formula.value:,} ({self.formula.source}, {self.formula.status})"
             rows["formula"] = claim if not failed else f"none applies; {claim} would need: {'; '.join(failed)}"
         how = self.method if self.prime is None else f"{self.method} mod {self.prime}"
@@ -184,69 +185,35 @@ def dimension(
     if method not in REQUESTS:
         raise InputError(f"method {method!r} given; one of {', '.join(REQUESTS)} is required")
     started = time.perf_counter()
-    known, upper = formula(architecture), upper_bound(architecture)
-    theorem = known if known is not None and known.status == "theorem" else None
+    stated = stated_dimension(architecture, seed=seed)
+    upper, theorem = stated.upper, stated.formula if stated.standing == "theorem" else None
     if theorem is not None and theorem.value > upper.value:
         raise ArithmeticError(f"{theorem.source} exceeds the upper bound {upper.value} for {architecture}")
     if method == "theorem" and theorem is None:
         raise InputError("--method theorem given; no theorem covers this architecture, leave it out to compute bounds")
-    small = upper.value <= (SMALL if known is None else INSTANT)
+    small = upper.value <= (SMALL if stated.dimension is None else INSTANT)
     if method == "theorem" or (method == "auto" and not small and (theorem is not None or not prove)):
-        return _by_formula(architecture, known, upper, seed, started)
+        return stated
     lower = find_lower_bound(architecture, upper.value, method, seed, progress, workers)
     if theorem is not None and lower.value > theorem.value:
         raise ArithmeticError(f"rank {lower.value} exceeds {theorem.value} of {theorem.source} for {architecture}")
     value, probability = lower.value, None
-    standing: Standing = "proven"
-    reason = "proven: the bounds meet"
-    if lower.value < upper.value:
-        if theorem is not None:
-            standing, value = "theorem", theorem.value
-            reason = f"{theorem.source}; the computed lower bound is {lower.value}"
-        elif lower.method in ("minor", "schur") and upper.value <= SMALL:
-            estimate = estimate_dimension(architecture, upper.value, seed)
-            standing, probability = "probabilistic", estimate.error_probability
-            value = max(estimate.value, lower.value)
-            reason = (
-                f"between {lower.value} and {upper.value}; {value} is the rank at random points of GF({estimate.prime})"
-            )
-        else:
-            standing = "undecided"
-            reason = f"proven to be between {lower.value} and {upper.value}; the lower bound is given"
-    return replace(
-        _by_formula(architecture, known, upper, seed, started),
-        standing=standing,
-        reason=reason,
-        dimension=value,
-        lower=lower,
-        error_probability=probability,
-    )
-
-
-def _by_formula(
-    architecture: Architecture, known: DimensionFormula | None, upper: UpperBound, seed: int, started: float
-) -> Dimension:
-    words = {
-        "theorem": "a theorem whose hypotheses hold; not recomputed here",
-        "computed": "a proven upper bound; equality was computed in every tested case, not recomputed here",
-    }
+    between = f"between {lower.value} and {upper.value}"
     standing: Standing = "undecided"
-    reason = "no formula applies; only the upper bound is known, ask for a proof to compute a lower one"
-    if known is not None:
-        standing = "theorem" if known.status == "theorem" else "estimate"
-        reason = f"{known.source}: {words[known.status]}"
-    # A formula whose hypotheses fail may have a value all the same; its record says so.
-    closest = next(reversed(formulas(architecture)), None)
-    return Dimension(
-        standing=standing,
-        reason=reason,
-        seed=seed,
-        architecture=architecture,
-        dimension=None if known is None else known.value,
-        upper=upper,
-        formula=known or closest,
-        seconds=time.perf_counter() - started,
-    )
+    reason = f"proven to be {between}; the lower bound is given"
+    if lower.value == upper.value:
+        standing, reason = "proven", "proven: the bounds meet"
+    elif theorem is not None:
+        standing, value = "theorem", theorem.value
+        reason = f"{theorem.source}; the computed lower bound is {lower.value}"
+    elif lower.method in ("minor", "schur") and upper.value <= SMALL:
+        estimate = estimate_dimension(architecture, upper.value, seed)
+        standing, probability = "probabilistic", estimate.error_probability
+        value = max(estimate.value, lower.value)
+        reason = f"{between}; {value} is the rank at random points of GF({estimate.prime})"
+    claim: dict[str, Any] = {"standing": standing, "reason": reason, "dimension": value}
+    seconds = time.perf_counter() - started
+    return replace(stated, **claim, lower=lower, error_probability=probability, seconds=seconds)
 
 
 def stated_dimension(architecture: Architecture, *, seed: int = 0) -> Dimension:
@@ -256,4 +223,24 @@ def stated_dimension(architecture: Architecture, *, seed: int = 0) -> Dimension:
     'theorem'
     """
     started = time.perf_counter()
-    return _by_formula(architecture, formula(architecture), upper_bound(architecture), seed, started)
+    known, upper = formula(architecture), upper_bound(architecture)
+    words = {
+        "theorem": "a theorem whose hypotheses hold; not recomputed here",
+        "computed": "a proven upper bound; equality was computed in every tested case, not recomputed here",
+    }
+    standing: Standing = "undecided"
+    reason = "no formula applies; only the upper bound is known, ask for a proof to compute a lower one"
+    if known is not None:
+        standing = "theorem" if known.status == "theorem" else "estimate"
+        reason = f"{known.source}: {words[known.status]}"
+    return Dimension(
+        standing=standing,
+        reason=reason,
+        seed=seed,
+        architecture=architecture,
+        dimension=None if known is None else known.value,
+        upper=upper,
+        # A formula whose hypotheses fail may have a value all the same; its record says so.
+        formula=known or next(reversed(formulas(architecture)), None),
+        seconds=time.perf_counter() - started,
+    )

@@ -8,7 +8,7 @@ from attngeom.dimensions.answer import Dimension
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.formulas import formula
-from attngeom.dimensions.lower import LowerBound
+from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.search import INSTANT, Request, find_lower_bound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
@@ -52,7 +52,7 @@ def certify_dimension(answer: Dimension) -> Certificate:
     witness = answer.lower
     claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
     if answer.standing == "theorem" and answer.formula is not None and answer.formula.theorem is not None:
-        cited = {"theorem": answer.formula.theorem, "hypotheses": [x.text for x in answer.formula.hypotheses]}
+        cited = {"theorem": answer.formula.theorem, "hypotheses": list(answer.formula.hypotheses)}
         return Certificate(claim, cited, {"seed": answer.seed, "primes": []})
     if not answer.is_proven or witness is None:
         raise InputError("a dimension without a proof was given; a certificate needs bounds that meet, or a theorem")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import comb
 
-from attngeom.dimensions.effective import bounded_rank
-from attngeom.dimensions.statements import Condition, DimensionFormula
+from attngeom.dimensions.effective import bounded_rank, cubic_dimension
+from attngeom.dimensions.statements import DimensionFormula
 from attngeom.dimensions.theorems import (
     count_head,
     count_virtual,
@@ -28,11 +28,11 @@ KINDS = ("lightning", "softmax", "sigmoid")
 """The kinds for which dimensions were computed and compared with formulas."""
 
 
-def _plain(architecture: Architecture) -> list[Condition]:
-    return [
-        Condition("one head with one value matrix", not architecture.is_factored),
-        Condition("no skip connection", not architecture.residual),
-    ]
+def _plain(architecture: Architecture) -> dict[str, bool]:
+    return {
+        "one head with one value matrix": not architecture.is_factored,
+        "no skip connection": not architecture.residual,
+    }
 
 
 def one_layer(architecture: Architecture) -> DimensionFormula | None:
@@ -45,36 +45,14 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
         return None
     d, d_out = architecture.widths
     a = architecture.attention[0]
-    hypotheses = [
-        *_plain(architecture),
-        Condition("lightning attention without mask", architecture.rule.is_polynomial and not architecture.causal),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-        Condition("d, d' ≥ 2 or d, a ≥ 2", d >= 2 and (d_out >= 2 or a >= 2)),
-    ]
+    hypotheses = {
+        **_plain(architecture),
+        "lightning attention without mask": architecture.rule.is_polynomial and not architecture.causal,
+        "t ≥ 2": architecture.tokens >= 2,
+        "d, d' ≥ 2 or d, a ≥ 2": d >= 2 and (d_out >= 2 or a >= 2),
+    }
     value = bounded_rank(d, d, a) + d * d_out - 1
-    return DimensionFormula(value, "[G] Cor 3.3", "theorem", tuple(hypotheses), "lightning-network")
-
-
-def _bottleneck_value(architecture: Architecture) -> int:
-    d_0, d_l = architecture.widths[0], architecture.widths[-1]
-    scores = sum(bounded_rank(d, d, a) for a, d in zip(architecture.attention, architecture.widths))
-    if architecture.num_layers == 1:
-        return scores + d_0 * d_l
-    delta = architecture.widths[1]
-    return scores + delta * (d_0 + d_l) - delta**2
-
-
-def _bottleneck(architecture: Architecture) -> list[Condition]:
-    hidden = architecture.widths[1:-1]
-    ends = (architecture.widths[0], architecture.widths[-1])
-    return [
-        *_plain(architecture),
-        Condition("t ≥ 3", architecture.tokens >= 3),
-        Condition("a_i ≥ 2", min(architecture.attention) >= 2),
-        Condition("hidden widths equal some δ ≥ 2", len(set(hidden)) <= 1 and min(hidden, default=2) >= 2),
-        Condition("d_0, d_l ≥ δ", min(ends) >= max(hidden, default=1)),
-        Condition("no causal mask", not architecture.causal),
-    ]
+    return DimensionFormula(value, "[G] Cor 3.3", "theorem", hypotheses, "lightning-network")
 
 
 def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
@@ -85,8 +63,19 @@ def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
     """
     if architecture.num_layers < 2 or not architecture.rule.is_polynomial:
         return None
-    value = _bottleneck_value(architecture) - architecture.num_layers
-    return DimensionFormula(value, "[G] Cor 3.8", "theorem", tuple(_bottleneck(architecture)), "lightning-network")
+    d_0, *hidden, d_l = architecture.widths
+    delta = hidden[0]
+    hypotheses = {
+        **_plain(architecture),
+        "t ≥ 3": architecture.tokens >= 3,
+        "a_i ≥ 2": min(architecture.attention) >= 2,
+        "hidden widths equal some δ ≥ 2": set(hidden) == {delta} and delta >= 2,
+        "d_0, d_l ≥ δ": min(d_0, d_l) >= max(hidden),
+        "no causal mask": not architecture.causal,
+    }
+    scores = sum(bounded_rank(d, d, a) for a, d in zip(architecture.attention, architecture.widths))
+    value = scores + delta * (d_0 + d_l) - delta**2 - architecture.num_layers
+    return DimensionFormula(value, "[G] Cor 3.8", "theorem", hypotheses, "lightning-network")
 
 
 def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
@@ -97,12 +86,13 @@ def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
     """
     if architecture.kind != "softmax" or architecture.num_layers != 1:
         return None
-    hypotheses = (
-        *_plain(architecture),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-        Condition("no causal mask", not architecture.causal),
-    )
-    value = _bottleneck_value(architecture)
+    d, d_out = architecture.widths
+    hypotheses = {
+        **_plain(architecture),
+        "t ≥ 2": architecture.tokens >= 2,
+        "no causal mask": not architecture.causal,
+    }
+    value = bounded_rank(d, d, architecture.attention[0]) + d * d_out
     return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", hypotheses, "softmax-network")
 
 
@@ -127,11 +117,8 @@ def general_widths(architecture: Architecture) -> DimensionFormula | None:
             rho = min(2 * alpha, r)
             total += rho * r - comb(rho, 2) - (2 * alpha * r - alpha**2)
         collapsed = collapsed or (rule.is_polynomial and not architecture.causal and alpha == 1)
-    hypotheses = [
-        *_plain(architecture),
-        Condition("t ≥ 2 if softmax", not rule.is_normalised or architecture.tokens >= 2),
-    ]
-    return DimensionFormula(total, "ours: general widths", "computed", tuple(hypotheses))
+    hypotheses = _plain(architecture) | {"t ≥ 2 if softmax": not rule.is_normalised or architecture.tokens >= 2}
+    return DimensionFormula(total, "ours: general widths", "computed", hypotheses)
 
 
 def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
@@ -144,7 +131,7 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
         return None
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
     value = bounded_rank(architecture.widths[0], architecture.widths[-1], min(*architecture.widths, *ranks))
-    return DimensionFormula(value, "linear map of bounded rank", "theorem", (), "linear-softmax")
+    return DimensionFormula(value, "linear map of bounded rank", "theorem", {}, "linear-softmax")
 
 
 def _lightning_count(layer: LayerShape) -> int:
@@ -155,14 +142,13 @@ def _lightning_count(layer: LayerShape) -> int:
 
 
 def _all_cubics(layer: LayerShape) -> int:
-    return layer.d_out * layer.d_in * comb(layer.d_in + 1, 2)
+    return layer.d_out * cubic_dimension(layer.d_in, 2)
 
 
 def _is_unsaturated(layer: LayerShape) -> bool:
-    H, d = layer.heads, layer.d_in
-    reaches = H * min(layer.value_width or layer.d_out, d) >= layer.d_out
-    is_small = _lightning_count(layer) <= _all_cubics(layer) and max(d * d, d * layer.d_out) >= H
-    return H == 1 or (reaches and is_small)
+    H, d, d_out = layer.heads, layer.d_in, layer.d_out
+    is_small = _lightning_count(layer) <= _all_cubics(layer) and max(d * d, d * d_out) >= H
+    return H == 1 or (H * min(layer.value_width or d_out, d) >= d_out and is_small)
 
 
 def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
@@ -183,7 +169,7 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
         min(_all_cubics(layer), _lightning_count(layer)) if lightning else layer.heads * count_head(layer)
         for layer in layers
     )
-    hypotheses = [Condition("t ≥ 2", architecture.tokens >= 2)]
+    hypotheses = {"t ≥ 2": architecture.tokens >= 2}
     if not architecture.residual:
         total -= sum(width**2 for width in architecture.widths[1:-1])
         narrow, reads = True, True
@@ -191,33 +177,19 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
             narrow &= layer.d_out <= min(layer.d_in, layer.heads * (layer.value_width or layer.d_in))
             following_values = min(following.value_width or following.d_out, following.d_out)
             reads &= layer.d_out <= following.heads * (2 * following.attention + following_values)
-        hypotheses += [
-            Condition("no hidden width above its input width, or above what the heads can reach", narrow),
-            Condition("every hidden direction can be read by the next layer", reads),
-        ]
+        hypotheses["no hidden width above its input width, or above what the heads can reach"] = narrow
+        hypotheses["every hidden direction can be read by the next layer"] = reads
         if lightning and not architecture.causal:
-            hypotheses.append(
-                Condition(
-                    "heads of rank ≥ 2, or several of value width 1, before the last layer", _sees_all(architecture)
-                )
+            # Heads of rank one make the next layer blind to antisymmetric parts.
+            hypotheses["heads of rank ≥ 2, or several of value width 1, before the last layer"] = all(
+                min(layer.attention, layer.d_in) >= 2 or (layer.heads > 1 and layer.value_width == 1)
+                for layer in layers[:-1]
             )
     if lightning and architecture.heads > 1:
-        hypotheses += [
-            Condition("output widths ≥ 2 if there are several heads", min(architecture.widths[1:]) >= 2),
-            Condition(
-                "no layer beyond saturation: heads × value width ≥ d', count ≤ all cubics, H ≤ max(d², d d')",
-                all(map(_is_unsaturated, layers)),
-            ),
-        ]
-    return DimensionFormula(total, "ours: layers of heads", "computed", tuple(hypotheses))
-
-
-def _sees_all(architecture: Architecture) -> bool:
-    """Whether no layer makes the next one blind to antisymmetric parts, as heads of rank one do."""
-    return all(
-        min(layer.attention, layer.d_in) >= 2 or (layer.heads > 1 and layer.value_width == 1)
-        for layer in architecture.layers[:-1]
-    )
+        hypotheses["output widths ≥ 2 if there are several heads"] = min(architecture.widths[1:]) >= 2
+        unsaturated = "no layer beyond saturation: heads × value width ≥ d', count ≤ all cubics, H ≤ max(d², d d')"
+        hypotheses[unsaturated] = all(map(_is_unsaturated, layers))
+    return DimensionFormula(total, "ours: layers of heads", "computed", hypotheses)
 
 
 FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (

@@ -6,7 +6,7 @@ Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank 
 from __future__ import annotations
 
 from attngeom.dimensions.effective import bounded_rank
-from attngeom.dimensions.statements import Condition, DimensionFormula
+from attngeom.dimensions.statements import DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
 
 
@@ -52,17 +52,17 @@ def _sum_heads(architecture: Architecture) -> int:
     return sum(layer.heads * count_head(layer) for layer in architecture.layers)
 
 
-def _single_head(architecture: Architecture) -> list[Condition]:
-    free = all(
-        layer.value_width is None or layer.value_width >= min(layer.d_in, layer.d_out) for layer in architecture.layers
-    )
-    return [
-        Condition("one head", architecture.heads == 1),
-        Condition("value maps of any rank", free),
-        Condition("no skip connection", not architecture.residual),
-        Condition("no causal mask", not architecture.causal),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-    ]
+def _plain(architecture: Architecture) -> dict[str, bool]:
+    return {
+        "no skip connection": not architecture.residual,
+        "no causal mask": not architecture.causal,
+        "t ≥ 2": architecture.tokens >= 2,
+    }
+
+
+def _single_head(architecture: Architecture) -> dict[str, bool]:
+    free = all(layer.value_rank == min(layer.d_in, layer.d_out) for layer in architecture.layers)
+    return {"one head": architecture.heads == 1, "value maps of any rank": free, **_plain(architecture)}
 
 
 def free_network(architecture: Architecture) -> DimensionFormula | None:
@@ -76,8 +76,8 @@ def free_network(architecture: Architecture) -> DimensionFormula | None:
     sources = {"softmax": "Theorem A, Corollary C", "sigmoid": "Theorem S"}
     if architecture.kind not in sources:
         return None
-    conditions, name = tuple(_single_head(architecture)), f"{architecture.kind}-network"
-    return DimensionFormula(count_virtual(architecture), sources[architecture.kind], "theorem", conditions, name)
+    source, name = sources[architecture.kind], f"{architecture.kind}-network"
+    return DimensionFormula(count_virtual(architecture), source, "theorem", _single_head(architecture), name)
 
 
 def lightning_network(architecture: Architecture) -> DimensionFormula | None:
@@ -89,11 +89,11 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     if not architecture.rule.is_polynomial:
         return None
     r, alpha = reached_ranks(architecture)
-    conditions = (
-        *_single_head(architecture),
-        Condition("min(a_i, r_{i-1}) ≥ 2 before the last layer", all(x >= 2 for x in alpha[:-1])),
-        Condition("rank M_l · rank L ≥ 2", alpha[-1] * r[-1] >= 2),
-    )
+    conditions = {
+        **_single_head(architecture),
+        "min(a_i, r_{i-1}) ≥ 2 before the last layer": all(x >= 2 for x in alpha[:-1]),
+        "rank M_l · rank L ≥ 2": alpha[-1] * r[-1] >= 2,
+    }
     value = count_virtual(architecture) - architecture.num_layers
     return DimensionFormula(value, "Theorem F, Corollary C", "theorem", conditions, "lightning-network")
 
@@ -114,10 +114,9 @@ def free_heads(architecture: Architecture) -> DimensionFormula | None:
     if architecture.kind not in known or not (residual or architecture.num_layers == 1):
         return None
     source, name = known[architecture.kind]
-    conditions = [Condition("t ≥ 2", architecture.tokens >= 2)]
-    if name == "softmax-heads":
-        conditions.insert(0, Condition("no skip connection", not residual))
-    return DimensionFormula(_sum_heads(architecture), source, "theorem", tuple(conditions), name)
+    conditions = {"no skip connection": not residual} if name == "softmax-heads" else {}
+    conditions["t ≥ 2"] = architecture.tokens >= 2
+    return DimensionFormula(_sum_heads(architecture), source, "theorem", conditions, name)
 
 
 def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
@@ -132,18 +131,13 @@ def softmax_bottleneck(architecture: Architecture) -> DimensionFormula | None:
         return None
     *hidden, last = architecture.layers
     delta = last.d_in
-    conditions = (
-        Condition("no skip connection", not architecture.residual),
-        Condition("no causal mask", not architecture.causal),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-        Condition("hidden widths equal some δ ≤ d_0, d_l", architecture.bottleneck is not None),
-        Condition("heads × value width = δ before the last layer", all(_reach(layer) == delta for layer in hidden)),
-        Condition(
-            "heads × attention width ≤ d_{i-1} before the last layer",
-            all(layer.heads * layer.attention <= layer.d_in for layer in hidden),
-        ),
-        Condition("heads × value width ≥ δ in the last layer", _reach(last) >= delta),
-    )
+    conditions = {
+        **_plain(architecture),
+        "hidden widths equal some δ ≤ d_0, d_l": architecture.bottleneck is not None,
+        "heads × value width = δ before the last layer": all(_reach(x) == delta for x in hidden),
+        "heads × attention width ≤ d_{i-1} before the last layer": all(x.heads * x.attention <= x.d_in for x in hidden),
+        "heads × value width ≥ δ in the last layer": _reach(last) >= delta,
+    }
     value = _sum_heads(architecture) - len(hidden) * delta**2
     return DimensionFormula(value, "Theorem S4", "theorem", conditions, "softmax-bottleneck")
 
@@ -163,13 +157,11 @@ def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
         return None
     layer = architecture.layer(0)
     v = layer.value_width or 0
-    conditions = (
-        Condition("no skip connection", not architecture.residual),
-        Condition("no causal mask", not architecture.causal),
-        Condition("t ≥ 2", architecture.tokens >= 2),
-        Condition("heads × attention width ≤ d", layer.heads * layer.attention <= layer.d_in),
-        Condition("heads × value width ≤ d'", layer.heads * v <= layer.d_out),
-        Condition("value width ≤ d", v <= layer.d_in),
-    )
+    conditions = {
+        **_plain(architecture),
+        "heads × attention width ≤ d": layer.heads * layer.attention <= layer.d_in,
+        "heads × value width ≤ d'": layer.heads * v <= layer.d_out,
+        "value width ≤ d": v <= layer.d_in,
+    }
     value = _sum_heads(architecture) - layer.heads
     return DimensionFormula(value, "Theorem H", "theorem", conditions, "lightning-heads")

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, upper_bound
-from attngeom.dimensions.lower import minor_lower_bound, sample_tokens, schur_lower_bound
-from attngeom.dimensions.lower.schur import count_remaining
+from attngeom.dimensions.lower.bound import sample_tokens
+from attngeom.dimensions.lower.minor import minor_lower_bound
+from attngeom.dimensions.lower.schur import count_remaining, schur_lower_bound
 from attngeom.dimensions.lower.search import choose_method
 from attngeom.exact import SMALL_PRIME
 from attngeom.network import Architecture

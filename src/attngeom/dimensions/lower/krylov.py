@@ -24,7 +24,7 @@ import numpy as np
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import random_samples
 from attngeom.dimensions.lower.bound import LowerBound, Transcript
-from attngeom.dimensions.lower.schur import hold_last_map
+from attngeom.dimensions.lower.schur import hold_last_map, token_features
 from attngeom.dimensions.slices import count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, BalancedField
@@ -32,8 +32,6 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.hankel import hankel_rank
 from attngeom.exact.primes import SMALL_PRIME
 from attngeom.network.architecture import Architecture
-from attngeom.network.attention.rule import swap
-from attngeom.network.layer import Passes
 
 MAX_TOKENS = 256
 """More tokens per sample make products cheaper up to about the width; beyond that they only cost memory."""
@@ -75,14 +73,6 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
     return least + int(counted < outputs or least < FEW)
 
 
-def token_features(passes: Passes) -> Array:
-    """The vectors b of all tokens of all samples, (N·t, r): the output at a token is W b, plus its input if any."""
-    last = passes.layers[-1]
-    parts = [last.domain.matmul(swap(x.P), last.X) if x.head.O is None else x.mixed for x in last.traces]
-    found = np.concatenate(parts, axis=-1)
-    return found.reshape(-1, found.shape[-1])
-
-
 class ClearedJacobian:
     """The n×n operator B = F M Δ at random weights and samples; see the module docstring.
 
@@ -96,6 +86,7 @@ class ClearedJacobian:
         points = random_samples(whole, samples, self.tokens, seed + 1)
         self.passes = whole.passes(points.X, points.attention)
         features = token_features(self.passes)
+        features = features.reshape(-1, features.shape[-1])
         found = Elimination(features.copy(), p, keep_upper=False).run()
         is_invertible = found.rank == features.shape[1]
         self.network = hold_last_map(whole) if is_invertible and self._has_more(architecture) else whole

@@ -26,6 +26,7 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
+from attngeom.network.layer import Passes
 
 MAX_PIVOT_ENTRIES = 2**24
 """Entries of pivot rows that are held at once."""
@@ -43,18 +44,17 @@ def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
     return replace(network, blocks=blocks, columns=np.arange(sum(block.num_free for block in blocks)))
 
 
+def token_features(passes: Passes) -> Array:
+    """The vectors b of all tokens of all samples, (N, t, r): the output at a token is W b, plus its input if any."""
+    last = passes.layers[-1]
+    parts = [last.domain.matmul(swap(x.P), last.X) if x.head.O is None else x.mixed for x in last.traces]
+    return np.concatenate(parts, axis=-1)
+
+
 def last_features(network: SlicedNetwork, samples: Samples) -> Array:
     """The vectors b with ⟨C, phi(X)⟩ = W_i · b for C = c ⊗ e_i: shape (N, r); c is the sum of C over output rows."""
-    domain = network.domain
-    last = network.passes(samples.X, samples.attention).layers[-1]
-    c = samples.C.sum(axis=-1)[..., None]
-    parts = []
-    for trace in last.traces:
-        if trace.head.O is not None:
-            parts.append(domain.matmul(swap(trace.mixed), c))
-        else:
-            parts.append(domain.matmul(swap(last.X), domain.matmul(trace.P, c)))
-    return np.concatenate(parts, axis=1)[..., 0]
+    features = token_features(network.passes(samples.X, samples.attention))
+    return network.domain.matmul(samples.C.sum(axis=-1)[:, None], features)[:, 0]
 
 
 def _one_row_cotangents(samples: Samples, rows: Array) -> Samples:

@@ -18,6 +18,8 @@ Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
 REQUESTS: tuple[Request, ...] = get_args(Request)
 INSTANT = 300
 """Dimensions up to this bound are proven in a fraction of a second, so they always are."""
+PRIMES = {"schur": (SMALL_PRIME, BLAS_PRIME, WORD_PRIME), "krylov": (SMALL_PRIME, SMALL_PRIME, BLAS_PRIME)}
+"""Of the attempts of a method: a point mod a small prime is degenerate now and then, but costs half as much."""
 
 
 def find_lower_bound(
@@ -32,43 +34,26 @@ def find_lower_bound(
     if method == "balls":
         return balls_lower_bound(architecture, target + SPARE_ROWS, seed)
     chosen = choose_method(architecture, target) if method == "auto" else method
-    best = _attempt(architecture, target, chosen, seed, progress, workers)
+    found: list[LowerBound] = []
+    for attempt, prime in enumerate(PRIMES.get(chosen, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME))):
+        tokens = sample_tokens(architecture, 3 + 3 * attempt)
+        if chosen == "krylov":
+            found.append(krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers))
+        elif chosen == "schur":
+            found.append(schur_lower_bound(architecture, target, tokens, seed + attempt, prime))
+        else:
+            found.append(minor_lower_bound(architecture, target + SPARE_ROWS, seed + attempt, prime, tokens))
+        rank = found[-1].value
+        if rank > target:
+            raise ArithmeticError(
+                f"rank {rank} exceeds the proven upper bound {target} for {architecture}; please report this"
+            )
+        if rank == target:
+            break
+    best = max(found, key=lambda bound: bound.value)
     if method == "auto" and chosen == "schur" and best.value == 0 < target:
         # The features of the last map satisfy a linear relation, so that nothing can be cleared.
-        best = _attempt(architecture, target, choose_whole(architecture, target), seed, progress, workers)
-    return best
-
-
-def _attempt(
-    architecture: Architecture,
-    target: int,
-    method: Request,
-    seed: int,
-    progress: Callable[[int, int], None] | None,
-    workers: int,
-) -> LowerBound:
-    best: LowerBound | None = None
-    # A point mod a small prime is degenerate now and then, but costs half as much.
-    primes = {"schur": (SMALL_PRIME, BLAS_PRIME, WORD_PRIME), "krylov": (SMALL_PRIME, SMALL_PRIME, BLAS_PRIME)}.get(
-        method, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME)
-    )
-    for attempt, prime in enumerate(primes):
-        tokens = sample_tokens(architecture, 3 + 3 * attempt)
-        if method == "krylov":
-            found = krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers)
-        elif method == "schur":
-            found = schur_lower_bound(architecture, target, tokens, seed + attempt, prime)
-        else:
-            found = minor_lower_bound(architecture, target + SPARE_ROWS, seed + attempt, prime, tokens)
-        if found.value > target:
-            raise ArithmeticError(
-                f"rank {found.value} exceeds the proven upper bound {target} for {architecture}; please report this"
-            )
-        if best is None or found.value > best.value:
-            best = found
-        if best.value == target:
-            break
-    assert best is not None
+        return find_lower_bound(architecture, target, choose_whole(architecture, target), seed, progress, workers)
     return best
 
 

@@ -86,8 +86,8 @@ def _show_formula(known: DimensionFormula | None) -> Html:
     if known is None:
         return section("Formula", tag("p", "no formula has a value here; ask for a proof", class_="reason"))
     checks = (
-        tag("li", "✓ " if condition.holds else "✗ ", condition.text, None if condition.holds else " (fails)")
-        for condition in known.hypotheses
+        tag("li", "✓ " if holds else "✗ ", text, None if holds else " (fails)")
+        for text, holds in known.hypotheses.items()
     )
     words = f"{known.value:,} by {known.source}, {known.status}" + ("" if known.applies else "; it does not apply")
     return section("Formula", tag("p", words), tag("ul", *checks, class_="checks", aria_label="hypotheses"))
