@@ -131,7 +131,6 @@ class Family(ABC):
         return start, stop
 
 
-@dataclass(frozen=True)
 class RowFamily(Family):
     """A family on the cross-column coordinates of each output row separately: row 0 first, then row 1, …"""
 
@@ -170,7 +169,6 @@ class RowFamily(Family):
         return points.first_cross
 
 
-@dataclass(frozen=True)
 class TableFamily(RowFamily):
     """A family whose members of one row are the entries of a table: two indices, and values for lists of both."""
 

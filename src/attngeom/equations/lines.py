@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.equations.family import TableFamily
@@ -51,7 +49,6 @@ def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     return np.asarray(line // np.gcd.reduce(line, axis=1)[:, None])
 
 
-@dataclass(frozen=True)
 class LineFamily(TableFamily):
     """A family of degree k with one line for each semistandard tableau of shape (k, k), see :func:`separating_line`."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array, without_unused
 from attngeom.equations.points import Points
-from attngeom.equations.variety import cross_name, single_name
+from attngeom.equations.variety import coordinate_name
 from attngeom.errors import SizeError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.determinants import laplace_expansion
@@ -64,7 +64,6 @@ class CoordinateMatrix:
         return " ".join(f"{word}={text}" for word, text in zip(self.words, texts))
 
 
-@dataclass(frozen=True)
 class MinorFamily(RowFamily):
     """The minors of one size of a matrix: a subclass states the matrix and the size.
 
@@ -145,9 +144,7 @@ class MinorFamily(RowFamily):
         if self.joins_rows:
             row, place = divmod(place, self.num_coordinates)
         letter, indices = self.coordinate(place)
-        if letter == "s":
-            return single_name(self.variety, row, 0, indices)
-        return cross_name(self.variety, row, 0, 1, indices[:2], indices[2])
+        return coordinate_name(self.variety, row, (0,) if letter == "s" else (0, 1), indices)
 
     def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
         (rows, columns), (i, j) = y.shape[-2:], index

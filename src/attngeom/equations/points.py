@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from attngeom.equations.variety import Variety, cross_name, single_name
+from attngeom.equations.variety import Variety, coordinate_name
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
@@ -177,12 +177,13 @@ def ambient_point(variety: Variety) -> Points:
         raise SizeError(
             f"a polynomial in {count:,} coordinates asked for; up to {MAX_VARIABLES:,} are written: evaluate it instead"
         )
-    single = [single_name(variety, i, 0, R) for i in rows for R in triples(d) if variety.has_single]
-    cross = [cross_name(variety, i, 0, 1, S, k) for i in rows for S in pairs(d) for k in range(m) if variety.has_cross]
+    single = [coordinate_name(variety, i, (0,), R) for i in rows for R in triples(d) if variety.has_single]
+    indices = [(*S, k) for S in pairs(d) for k in range(m) if variety.has_cross]
+    cross = [coordinate_name(variety, i, (0, 1), place) for i in rows for place in indices]
     ring = PolynomialDomain((*single, *cross))
-    variables = np.empty(len(single) + len(cross), dtype=object)
-    for place_, variable in enumerate(ring.ring.gens()):
-        variables[place_] = variable
-    first = variables[: len(single)].reshape(1, variety.d_out, 1, -1) if single else None
-    rest = variables[len(single) :].reshape(1, variety.d_out, 1, 1, variety.num_pairs, m) if cross else None
-    return Points(first, rest, ring)
+    first, rest = np.split(ring.convert(list(ring.ring.gens())), [len(single)])
+    return Points(
+        first.reshape(1, variety.d_out, 1, -1) if single else None,
+        rest.reshape(1, variety.d_out, 1, 1, variety.num_pairs, m) if cross else None,
+        ring,
+    )

@@ -144,25 +144,14 @@ class Variety:
         return replace(self, d=min(self.d, inner[0]), targets=targets, d_out=d_out)
 
 
-def single_name(variety: Variety, row: int, column: int, R: Sequence[int]) -> str:
-    """The name of y_R of an output row and target column: s, or sc with the column if it is not the first.
+def coordinate_name(variety: Variety, row: int, columns: tuple[int, ...], indices: Sequence[int]) -> str:
+    """The name of y_R of an output row and target column (j,), or of y_{S,m} of target and context columns (j, n).
 
-    >>> single_name(Variety(2, 1, tokens=2), 0, 1, (0, 0, 1))
-    'sc_1_0_0_1'
+    The letter s or y, the row if there are several, the columns if they are not the first ones, the indices.
+
+    >>> [coordinate_name(Variety(2, 1, tokens=2), 0, columns, (0, 0, 1)) for columns in ((1,), (0, 1))]
+    ['sc_1_0_0_1', 'y_0_0_1']
     """
-    kind, *place = ("s",) if column == 0 else ("sc", column)
-    return _join(variety, kind, row, *place, *R)
-
-
-def cross_name(variety: Variety, row: int, column: int, context: int, S: Sequence[int], m: int) -> str:
-    """The name of y_{S,m}: y for target column 0 and context 1, else yc with the columns. A row comes first if several.
-
-    >>> cross_name(Variety(2, 1), 0, 0, 1, (0, 1), 1), cross_name(Variety(2, 1, d_out=2), 1, 0, 1, (0, 1), 1)
-    ('y_0_1_1', 'y_1_0_1_1')
-    """
-    kind, *place = ("y",) if (column, context) == (0, 1) else ("yc", column, context)
-    return _join(variety, kind, row, *place, *S, m)
-
-
-def _join(variety: Variety, kind: str, row: int, *indices: int) -> str:
-    return "_".join([kind, *map(str, indices if variety.d_out == 1 else (row, *indices))])
+    letter, first = ("s", (0,)) if len(columns) == 1 else ("y", (0, 1))
+    kind, place = (letter, ()) if columns == first else (f"{letter}c", columns)
+    return "_".join(map(str, (kind, *([row] if variety.d_out > 1 else []), *place, *indices)))

@@ -84,13 +84,19 @@ class FamilyIdeal:
         if key not in self._subspaces:
             ideal = self.engine.ideal(lam, mu, self.model.a)
             rows = np.concatenate([self._products(lam, mu, ideal), self._translates(lam, mu, ideal)])
-            gram = matmul_mod(matmul_mod(ideal, self.engine.gram(lam, mu), self.prime), ideal.T.copy(), self.prime)
+            gram = matmul_mod(matmul_mod(ideal, self._gram(lam, mu), self.prime), ideal.T.copy(), self.prime)
             reduced = rref_mod_p(rows, self.prime).matrix if rows.size else np.zeros((0, len(ideal)), dtype=np.int64)
             solution = GF(self.prime).solve(gram, reduced.T.copy()) if len(reduced) else reduced.T
             if solution is None:
                 raise ArithmeticError(f"the Fischer product degenerates mod {self.prime}; use another prime")
             self._subspaces[key] = matmul_mod(np.ascontiguousarray(solution.T), ideal, self.prime)
         return self._subspaces[key]
+
+    def _gram(self, lam: Partition, mu: Partition) -> Array:
+        """Fischer products ⟨h, h'⟩ of the highest weight vectors of one weight."""
+        h = self.engine.expansion(lam, mu)
+        weighted = h.coefficients * self.engine._norms(h.factors) % self.prime
+        return matmul_mod(weighted, np.ascontiguousarray(h.coefficients.T), self.prime)
 
     def _products(self, lam: Partition, mu: Partition, ideal: Array) -> Array:
         rows = [np.zeros((0, len(ideal)), dtype=np.int64)]

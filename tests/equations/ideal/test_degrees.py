@@ -6,7 +6,7 @@ import pytest
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import Limits, Run, implicitize
-from attngeom.equations.ideal.degrees import agrees_with_theory, choose_method, digest
+from attngeom.equations.ideal.degrees import agrees_with_theory, digest
 from attngeom.equations.ideal.implicitization import SECOND_PRIME
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.errors import FormatError, InputError
@@ -61,7 +61,7 @@ def test_progress_counts_every_weight() -> None:
 
 
 def test_method_highest_is_refused_where_it_does_not_apply() -> None:
-    assert choose_method(Variety(2, 1, tokens=1)) == "weights"
+    assert Run(Variety(2, 1, tokens=1), 1).method == "weights"
     with pytest.raises(InputError, match="one row"):
         implicitize(Variety(2, 1, d_out=2), 2, "highest")
     with pytest.raises(InputError, match="max_degree"):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
 from attngeom.exact.multisets import pairs
 
 
-@dataclass(frozen=True)
 class AttentionRank(MinorFamily):
     """Fl = (y_{S,m}), D×m, equals Φ(v) A, so rank Fl ≤ rank A ≤ a: its minors of size a+1 vanish.
 
@@ -21,9 +17,9 @@ class AttentionRank(MinorFamily):
     20
     """
 
-    number: ClassVar[int] = 6
-    title: ClassVar[str] = "attention-rank"
-    source: ClassVar[str] = "minors of the flattening, [I] Theorem 25"
+    number = 6
+    title = "attention-rank"
+    source = "minors of the flattening, [I] Theorem 25"
 
     @property
     def size(self) -> int:

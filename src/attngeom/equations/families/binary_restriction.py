@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
 
 
-@dataclass(frozen=True)
 class BinaryRestriction(LineFamily):
     """On a line the quadrics v(z) a_m(z) are binary quadrics with a common factor: at most two are independent.
 
@@ -29,10 +26,10 @@ class BinaryRestriction(LineFamily):
     200
     """
 
-    number: ClassVar[int] = 12
-    title: ClassVar[str] = "binary-restriction"
-    source: ClassVar[str] = "binary quadrics with a common factor; in [I] for d = 3 only"
-    degree: ClassVar[int] = 3
+    number = 12
+    title = "binary-restriction"
+    source = "binary quadrics with a common factor; in [I] for d = 3 only"
+    degree = 3
 
     @property
     def row_sizes(self) -> tuple[int, ...]:

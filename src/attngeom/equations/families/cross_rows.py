@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_orbits, pairs
 
 
-@dataclass(frozen=True)
 class CrossRowRank(MinorFamily):
     """The d_out rows of coefficients of one target column are V·B(A): the block has rank ≤ d, its (d+1)-minors vanish.
 
@@ -30,12 +27,12 @@ class CrossRowRank(MinorFamily):
     120
     """
 
-    number: ClassVar[int] = 10
-    title: ClassVar[str] = "cross-row-rank"
-    source: ClassVar[str] = "cross-row determinants, [I] Proposition 44"
+    number = 10
+    title = "cross-row-rank"
+    source = "cross-row determinants, [I] Proposition 44"
 
-    uses: ClassVar[Literal["single", "cross", "both"]] = "both"
-    joins_rows: ClassVar[bool] = True
+    uses = "both"
+    joins_rows = True
 
     @property
     def size(self) -> int:
@@ -50,7 +47,6 @@ class CrossRowRank(MinorFamily):
         return CoordinateMatrix((self.variety.d_out, self.num_coordinates), names=(None, name))
 
 
-@dataclass(frozen=True)
 class SegreQuadrics(Family):
     """The table of quadrics α_m(z) ν_n(z) has rank one: T_{nm} T_{sr} − T_{nr} T_{sm} = 0 as quartics in z.
 
@@ -62,10 +58,10 @@ class SegreQuadrics(Family):
     5
     """
 
-    number: ClassVar[int] = 11
-    title: ClassVar[str] = "segre-quadric"
-    source: ClassVar[str] = "rank one of the table of quadrics; not in [I]"
-    degree: ClassVar[int] = 2
+    number = 11
+    title = "segre-quadric"
+    source = "rank one of the table of quadrics; not in [I]"
+    degree = 2
 
     @property
     def sizes(self) -> tuple[int, ...]:

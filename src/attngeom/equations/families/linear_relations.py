@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 
 from attngeom.equations.family import Family, mixed_radix
 from attngeom.equations.points import Points
-from attngeom.equations.variety import cross_name, single_name
+from attngeom.equations.variety import coordinate_name
 from attngeom.exact.domains import Array
-from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
+from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_orbits, triples
 from attngeom.exact.polynomials import Polynomial
 
 
-def linear_form(*terms: tuple[str, int]) -> Polynomial:
-    """The linear form with these variables and coefficients.
+class LinearFamily(Family):
+    """Linear forms in coordinates of all columns."""
 
-    >>> linear_form(("y", 1), ("x", -2))
-    Polynomial('-2*x + y')
-    """
-    names = sorted(name for name, _ in terms)
-    unit = {name: tuple(int(name == other) for other in names) for name in names}
-    return Polynomial.from_terms(names, {unit[name]: c for name, c in terms})
+    source = "linear invariants, [I] Proposition 9"
+    degree = 1
+
+    @abstractmethod
+    def terms(self, *index: int) -> dict[str, int]:
+        """The coefficients of a member, by the names of the coordinates."""
+
+    def polynomial(self, index: int) -> Polynomial:
+        self.check_range(index, index + 1)
+        terms = self.terms(*mixed_radix(index, *self.sizes))
+        names = sorted(terms)
+        return Polynomial.from_terms(names, {tuple(int(x == y) for y in names): terms[x] for x in names})
 
 
-@dataclass(frozen=True)
-class SequenceCopy(Family):
+class SequenceCopy(LinearFamily):
     """y^{(ij)}_R does not depend on the target column j, y^{(ij),n}_{S,m} not on (j, n), n ≠ j.
 
     Each copy minus the first one: d_out ((t−1) C(d+2,3) + (t(t−1)−1) D m) linear forms, linearly independent.
@@ -38,10 +42,8 @@ class SequenceCopy(Family):
     10
     """
 
-    number: ClassVar[int] = 1
-    title: ClassVar[str] = "sequence-copy"
-    source: ClassVar[str] = "linear invariants, [I] Proposition 9"
-    degree: ClassVar[int] = 1
+    number = 1
+    title = "sequence-copy"
 
     @property
     def _kinds(self) -> tuple[int, int, int]:
@@ -74,16 +76,11 @@ class SequenceCopy(Family):
             return f"row={row} column={columns[0]} R={indices}"
         return f"row={row} column={columns[0]} context={columns[1]} S={indices[:2]} m={indices[2]}"
 
-    def polynomial(self, index: int) -> Polynomial:
-        self.check_range(index, index + 1)
-        row, k = mixed_radix(index, *self.sizes)
-        (column, *contexts), indices = self._place(k)
-        if not contexts:
-            copy, first = (single_name(self.variety, row, j, indices) for j in (column, 0))
-        else:
-            places = ((column, contexts[0]), (0, 1))
-            copy, first = (cross_name(self.variety, row, j, n, indices[:2], indices[2]) for j, n in places)
-        return linear_form((copy, 1), (first, -1))
+    def terms(self, *index: int) -> dict[str, int]:
+        row, k = index
+        columns, indices = self._place(k)
+        copy, first = (coordinate_name(self.variety, row, c, indices) for c in (columns, (0, 1)[: len(columns)]))
+        return {copy: 1, first: -1}
 
     def values(self, points: Points, *index: Array) -> Array:
         assert points.cross is not None
@@ -97,8 +94,7 @@ class SequenceCopy(Family):
         return points.domain.reduce(np.concatenate(parts, axis=-1))[..., rows, members]
 
 
-@dataclass(frozen=True)
-class Symmetrization(Family):
+class Symmetrization(LinearFamily):
     """|orb R| y_R = Σ |orb S| y_{S,m} over all ways to write R = S ⊎ {m}, in every output coordinate.
 
     d_out t C(d+2,3) linear forms, with the first context column of each target, linearly independent.
@@ -108,10 +104,8 @@ class Symmetrization(Family):
     8
     """
 
-    number: ClassVar[int] = 2
-    title: ClassVar[str] = "symmetrization"
-    source: ClassVar[str] = "linear invariants, [I] Proposition 9"
-    degree: ClassVar[int] = 1
+    number = 2
+    title = "symmetrization"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -121,17 +115,14 @@ class Symmetrization(Family):
         row, column, place = index
         return f"row={row} column={column} R={triples(self.variety.d)[place]}"
 
-    def polynomial(self, index: int) -> Polynomial:
-        self.check_range(index, index + 1)
-        row, column, place = mixed_radix(index, *self.sizes)
-        d, context = self.variety.d, int(column == 0)
-        R = triples(d)[place]
-        terms = [(single_name(self.variety, row, column, R), int(triple_orbits(d)[triple_index(R, d)]))]
+    def terms(self, *index: int) -> dict[str, int]:
+        row, column, place = index
+        d, columns = self.variety.d, (column, int(column == 0))
+        terms = {coordinate_name(self.variety, row, (column,), triples(d)[place]): int(triple_orbits(d)[place])}
         for r, s, m in zip(*splits(d)):
             if r == place:
-                name = cross_name(self.variety, row, column, context, pairs(d)[s], int(m))
-                terms.append((name, -int(pair_orbits(d)[s])))
-        return linear_form(*terms)
+                terms[coordinate_name(self.variety, row, columns, (*pairs(d)[s], m))] = -int(pair_orbits(d)[s])
+        return terms
 
     def values(self, points: Points, *index: Array) -> Array:
         assert points.single is not None and points.cross is not None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 
 from attngeom.equations.family import TableFamily
-from attngeom.equations.target_squares import format_square, on_target_squares, target_squares, used_pairs
+from attngeom.equations.target_squares import Pair, format_square, on_target_squares, target_squares, used_pairs
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -19,10 +18,10 @@ from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import tableau_3311
 
 Tableau = tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]
-QuadraticForm = dict[tuple[tuple[int, int], tuple[int, int]], int]
+QuadraticForm = dict[tuple[Pair, Pair], int]
+"""A symmetric matrix {(minor, minor): integer}; a minor is a pair of places of pairs S < S'."""
 
 
-@dataclass(frozen=True)
 class PlueckerQuartics(TableFamily):
     """Quadratic forms in the 2×2 minors [S, S']_b of the flattening that vanish on every bivector v²·ω, ω ∈ Λ²V.
 
@@ -41,10 +40,10 @@ class PlueckerQuartics(TableFamily):
     400
     """
 
-    number: ClassVar[int] = 13
-    title: ClassVar[str] = "pluecker-quartic"
-    source: ClassVar[str] = "quadrics on the bivectors v²·ω; not in [I]"
-    degree: ClassVar[int] = 4
+    number = 13
+    title = "pluecker-quartic"
+    source = "quadrics on the bivectors v²·ω; not in [I]"
+    degree = 4
 
     @property
     def row_sizes(self) -> tuple[int, ...]:
@@ -62,27 +61,21 @@ class PlueckerQuartics(TableFamily):
 
 @lru_cache(maxsize=100_000)
 def quadratic_form(tableau: Tableau, d: int) -> QuadraticForm:
-    """The alternating sum of a tableau as {(minor, minor): integer}; a minor is a pair of places of pairs S < S'.
+    """The alternating sum of a tableau; exchanging the two minors is an even permutation, so it is symmetric.
 
     >>> len(quadratic_form(((0, 1, 2, 3), (0, 1), (0, 1)), 4))
-    14
+    28
     """
     index = pair_index(d)
     column, *twos = tableau
-    form: QuadraticForm = {}
-    for order, sign in signed_permutations(4):
+    form: Counter[tuple[Pair, Pair]] = Counter()
+    for (order, sign), (p, q) in product(signed_permutations(4), product((1, -1), repeat=2)):
         c = [column[k] for k in order]
-        for flip in range(4):
-            e = twos[0] if flip & 1 == 0 else twos[0][::-1]
-            f = twos[1] if flip & 2 == 0 else twos[1][::-1]
-            left = _oriented(int(index[c[0], e[0]]), int(index[c[1], f[0]]))
-            right = _oriented(int(index[c[2], e[1]]), int(index[c[3], f[1]]))
-            value = sign * (-1) ** flip.bit_count() * left[1] * right[1]
-            if value:
-                key = (left[0], right[0]) if left[0] <= right[0] else (right[0], left[0])
-                form[key] = form.get(key, 0) + value
-    # Exchanging the two minors is an even permutation of all columns, so every term occurs twice.
-    return {key: value // 2 for key, value in form.items() if value}
+        e, f = twos[0][::p], twos[1][::q]
+        left, left_sign = _oriented(int(index[c[0], e[0]]), int(index[c[1], f[0]]))
+        right, right_sign = _oriented(int(index[c[2], e[1]]), int(index[c[3], f[1]]))
+        form[left, right] += sign * p * q * left_sign * right_sign
+    return {key: value for key, value in form.items() if value}
 
 
 def _oriented(s: int, t: int) -> tuple[tuple[int, int], int]:
@@ -103,21 +96,17 @@ def form_values(y: Array, forms: list[QuadraticForm], domain: Domain, squares: A
     first, second = np.array(list(combinations(range(m), 2)), dtype=np.int64).reshape(-1, 2)[used].T
     column = np.zeros(comb(m, 2), dtype=np.int64)
     column[used] = np.arange(len(used))
-    needed = sorted({minor for form in forms for key in form for minor in key})
+    needed = sorted({minor for form in forms for minor, _ in form})
     place = {minor: k for k, minor in enumerate(needed)}
-    s, t = np.array(needed, dtype=np.int64).reshape(-1, 2).T
+    s, t = np.array(needed).T
     upper, lower = y[..., s, :], y[..., t, :]
     straight = domain.times(upper[..., first], lower[..., second])
     minors = domain.reduce(straight - domain.times(upper[..., second], lower[..., first]))
     values = []
     for form in forms:
-        own = sorted({place[minor] for key in form for minor in key})
-        C = np.zeros((len(own), len(own)), dtype=np.int64)
-        for (S, T), c in form.items():
-            u, w = own.index(place[S]), own.index(place[T])
-            C[u, w] += c
-            C[w, u] += c
-        P = minors[..., own, :]
+        own = sorted({minor for minor, _ in form})
+        P = minors[..., [place[minor] for minor in own], :]
+        C = np.array([[form.get((S, T), 0) for T in own] for S in own])
         gram = domain.matmul(np.swapaxes(P, -1, -2), domain.matmul(domain.convert(C), P))
 
         def product(u: Array, w: Array, gram: Array = gram) -> Array:

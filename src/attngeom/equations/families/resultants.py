@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +13,6 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
 
 
-@dataclass(frozen=True)
 class SylvesterResultants(LineFamily):
     """On a line z = s p + u r the quadrics q_m = v(z) a_m(z) share a root: Res(Σ λ_m q_m, Σ μ_m q_m) = 0.
 
@@ -28,10 +25,10 @@ class SylvesterResultants(LineFamily):
     90
     """
 
-    number: ClassVar[int] = 9
-    title: ClassVar[str] = "sylvester-resultant"
-    source: ClassVar[str] = "resultants on lines, [I] Theorem 40"
-    degree: ClassVar[int] = 4
+    number = 9
+    title = "sylvester-resultant"
+    source = "resultants on lines, [I] Theorem 40"
+    degree = 4
 
     @property
     def row_sizes(self) -> tuple[int, ...]:

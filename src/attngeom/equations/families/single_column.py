@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from attngeom.exact.domains import Array
 from attngeom.exact.multisets import triple_index, triple_orbits, triples
 
 
-@dataclass(frozen=True)
 class LowRankSlice(MinorFamily):
     """N = (y_{kkl})_{k,l} satisfies 3N = diag(v)(A + Aᵀ) + diag(A) vᵀ, so rank N ≤ 2a+1: its (2a+2)-minors vanish.
 
@@ -25,10 +23,10 @@ class LowRankSlice(MinorFamily):
     1
     """
 
-    number: ClassVar[int] = 3
-    title: ClassVar[str] = "low-rank-slice"
-    source: ClassVar[str] = "low-rank slice of the single-column coefficients, [I] Proposition 17"
-    uses: ClassVar[Literal["single", "cross", "both"]] = "single"
+    number = 3
+    title = "low-rank-slice"
+    source = "low-rank slice of the single-column coefficients, [I] Proposition 17"
+    uses = "single"
 
     @property
     def size(self) -> int:
@@ -75,11 +73,11 @@ class LieFlattening(MinorFamily):
     """
 
     sharp: bool = False
-    number: ClassVar[int] = 4
-    title: ClassVar[str] = "lie-flattening"
-    source: ClassVar[str] = "Lie flattening of split cubics, [I] Proposition 17"
-    is_independent: ClassVar[bool] = False
-    uses: ClassVar[Literal["single", "cross", "both"]] = "single"
+    number = 4
+    title = "lie-flattening"
+    source = "Lie flattening of split cubics, [I] Proposition 17"
+    is_independent = False
+    uses = "single"
 
     @property
     def name(self) -> str:

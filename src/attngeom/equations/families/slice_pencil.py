@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from attngeom.exact.multisets import pair_index
 from attngeom.exact.partitions import schur_dimension
 
 
-@dataclass(frozen=True)
 class SlicePencil(RowFamily):
     """T^(m) = (v a_mᵀ + a_m vᵀ)/2, so Σ c_m T^(m) has rank ≤ 2 and each coefficient in c of each 3×3 minor vanishes.
 
@@ -30,10 +27,10 @@ class SlicePencil(RowFamily):
     10
     """
 
-    number: ClassVar[int] = 5
-    title: ClassVar[str] = "slice-pencil"
-    source: ClassVar[str] = "cross-column relations, [I] Proposition 24"
-    degree: ClassVar[int] = 3
+    number = 5
+    title = "slice-pencil"
+    source = "cross-column relations, [I] Proposition 24"
+    degree = 3
 
     @property
     def row_sizes(self) -> tuple[int, ...]:

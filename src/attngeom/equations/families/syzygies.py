@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 from flint import fmpq
 
 from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
-from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
+from attngeom.exact.combinations import combination_at, combination_rank
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.multisets import pair_index, pairs
 
 
-@dataclass(frozen=True)
 class DeterminantalSyzygies(RowFamily):
     """Fl = Φ(v) A, so its maximal minors are those of Φ(v), forms of degree d in v, times det A.
 
@@ -33,9 +31,9 @@ class DeterminantalSyzygies(RowFamily):
     10
     """
 
-    number: ClassVar[int] = 7
-    title: ClassVar[str] = "determinantal-syzygy"
-    source: ClassVar[str] = "determinantal syzygies, [I] Theorem 27"
+    number = 7
+    title = "determinantal-syzygy"
+    source = "determinantal syzygies, [I] Theorem 27"
 
     @property
     def degree(self) -> int:
@@ -87,29 +85,20 @@ def veronese_rows(alpha: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=32)
-def _canonical_sets(d: int) -> tuple[dict[tuple[int, ...], int], tuple[int, ...]]:
-    """For each α of degree d in d variables the index of its set of rows; and these indices, sorted."""
+def _canonical_sets(d: int) -> tuple[dict[tuple[int, ...], int], list[int]]:
+    """For each α of degree d in d variables the index of its set of rows; and how many other sets come before each."""
     index, D = pair_index(d), comb(d + 1, 2)
     places = {}
-    for number in range(comb(2 * d - 1, d)):
-        word = multiset_at(d, d, number)
+    for word in combinations_with_replacement(range(d), d):
         alpha = tuple(word.count(p) for p in range(d))
         rows = sorted(int(index[q, p]) for p, q in enumerate(veronese_rows(alpha)))
         places[alpha] = combination_rank(D, rows)
-    return places, tuple(sorted(places.values()))
+    return places, [place - k for k, place in enumerate(sorted(places.values()))]
 
 
 def _row_set(d: int, relation: int) -> int:
     """The index of the set of rows number ``relation`` among those that are not canonical."""
-    canonical = _canonical_sets(d)[1]
-    low, high = relation, relation + len(canonical)
-    while low < high:
-        middle = (low + high) // 2
-        if middle + 1 - bisect_left(canonical, middle + 1) > relation:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return relation + bisect_right(_canonical_sets(d)[1], relation)
 
 
 @lru_cache(maxsize=100_000)

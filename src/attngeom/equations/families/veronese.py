@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from math import comb
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ import numpy as np
 from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.family import RowFamily
 from attngeom.equations.minors import submatrix_minors
-from attngeom.exact.combinations import combination_at, multiset_at
+from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
 
@@ -32,7 +33,7 @@ def exponents(r: int, degree: int) -> tuple[Exponent, ...]:
     >>> exponents(2, 2)
     ((2, 0), (1, 1), (0, 2))
     """
-    words = [multiset_at(r, degree, k) for k in range(comb(r + degree - 1, degree))]
+    words = combinations_with_replacement(range(r), degree)
     return tuple(tuple(word.count(p) for p in range(r)) for word in words)
 
 
@@ -46,8 +47,8 @@ class Veronese(RowFamily):
     """
 
     r: int
-    number: ClassVar[int] = 8
-    is_independent: ClassVar[bool] = False
+    number = 8
+    is_independent = False
     words: ClassVar[str]
     """A minor in words, with places for its sets and exponents."""
 
@@ -98,7 +99,6 @@ class Veronese(RowFamily):
         return domain.reduce(domain.times(first, second) - domain.times(third, fourth))
 
 
-@dataclass(frozen=True)
 class VeroneseCatalecticant(Veronese):
     """2×2 minors of the catalecticants (D_{β+γ})_{|β|=s, |γ|=r−s}, 1 ≤ s ≤ r/2, for each K and L.
 
@@ -107,10 +107,10 @@ class VeroneseCatalecticant(Veronese):
     9
     """
 
-    title: ClassVar[str] = "veronese-catalecticant"
-    source: ClassVar[str] = "Veronese coordinates, [I] Theorem 30"
+    title = "veronese-catalecticant"
+    source = "Veronese coordinates, [I] Theorem 30"
 
-    words: ClassVar[str] = "K={K} L={L} minor rows {b},{c} columns {g},{h}"
+    words = "K={K} L={L} minor rows {b},{c} columns {g},{h}"
 
     def _split_sizes(self) -> list[tuple[int, int, int]]:
         """For each s the numbers of pairs of rows and of columns."""
@@ -135,7 +135,6 @@ class VeroneseCatalecticant(Veronese):
         return k, b, c, (g, l), (h, l)
 
 
-@dataclass(frozen=True)
 class VeroneseCrossTarget(Veronese):
     """2×2 minors of the two columns D_{α,K,L}, D_{α,K,L'} with rows α, for each K and L < L'.
 
@@ -144,10 +143,10 @@ class VeroneseCrossTarget(Veronese):
     27
     """
 
-    title: ClassVar[str] = "veronese-cross-target"
-    source: ClassVar[str] = "two sets of targets, [I] Corollary 32"
+    title = "veronese-cross-target"
+    source = "two sets of targets, [I] Corollary 32"
 
-    words: ClassVar[str] = "K={K} L={L} L'={N} minor rows {b},{c}"
+    words = "K={K} L={L} L'={N} minor rows {b},{c}"
 
     @property
     def row_sizes(self) -> tuple[int, ...]:
@@ -161,7 +160,6 @@ class VeroneseCrossTarget(Veronese):
         return k, b, c, (zero, l), (zero, n)
 
 
-@dataclass(frozen=True)
 class VeroneseBlock(Veronese):
     """2×2 minors of the matrix with rows |β| = 1, columns (|γ| = r−1, L) and entries D_{β+γ,K,L}, for each K.
 
@@ -170,10 +168,10 @@ class VeroneseBlock(Veronese):
     45
     """
 
-    title: ClassVar[str] = "veronese-block"
-    source: ClassVar[str] = "block Veronese matrix, [I] Corollary 33"
+    title = "veronese-block"
+    source = "block Veronese matrix, [I] Corollary 33"
 
-    words: ClassVar[str] = "K={K} minor rows {b},{c} columns {g}:L={L},{h}:L={N}"
+    words = "K={K} minor rows {b},{c} columns {g}:L={L},{h}:L={N}"
 
     @property
     def _num_columns(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations.points import generic_cross, random_cross, single_coordinates
-from attngeom.equations.variety import Variety, cross_name, single_name
+from attngeom.equations.variety import Variety, coordinate_name
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, Domain
@@ -36,40 +36,6 @@ class Coordinate:
     label: Label
     owners: tuple[int, ...]
     tag: tuple[int, ...] = ()
-
-    def sizes(self, num_groups: int) -> tuple[int, ...]:
-        """How many indices each group acts on."""
-        return tuple(
-            sum(len(part) for part, owner in zip(self.label, self.owners) if owner == g) for g in range(num_groups)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class CoordinateBlock:
-    """Coordinates of one form: their numbers, owners, one array of indices per multiset, and sortable codes."""
-
-    members: Array
-    owners: tuple[int, ...]
-    parts: tuple[Array, ...]
-    codes: Array
-    order: Array
-
-    @classmethod
-    def of(cls, coordinates: tuple[Coordinate, ...], members: list[int], base: int) -> CoordinateBlock:
-        """The block of the given coordinates, whose indices are below ``base``."""
-        labels = [coordinates[i].label for i in members]
-        parts = tuple(np.array(part) for part in zip(*labels))
-        codes = _encode_indices(parts, (len(members),), base)
-        return cls(np.array(members), coordinates[members[0]].owners, parts, codes, np.argsort(codes))
-
-
-def _encode_indices(parts: Sequence[Array], shape: tuple[int, ...], base: int) -> Array:
-    """One integer for each coordinate, from its sorted indices along the last axis, all below ``base``."""
-    codes = np.zeros(shape, dtype=np.int64)
-    for part in parts:
-        for i in range(part.shape[-1]):
-            codes = codes * base + part[..., i]
-    return codes
 
 
 class Coordinates:
@@ -97,18 +63,13 @@ class Coordinates:
         variety, found, names = self.variety, [], []
         last = len(self.groups) - 1
         context = last - 1 if variety.tokens is None else last
+        cross: list[Label] = [(S, (m,)) for S in pairs(variety.d) for m in range(variety.num_targets)]
         for r, tag in self.blocks:
             row: Label = () if variety.d_out == 1 else ((r,),)
-            before = tuple(range(len(row)))
-            if len(tag) == 1:
-                found += [Coordinate((*row, R), (*before, last), tag) for R in triples(variety.d)]
-                names += [single_name(variety, r, tag[0], R) for R in triples(variety.d)]
-                continue
-            column, other = tag or (0, 1)
-            for S in pairs(variety.d):
-                for m in range(variety.num_targets):
-                    found.append(Coordinate((*row, S, (m,)), (*before, context, last), tag))
-                    names.append(cross_name(variety, r, column, other, S, m))
+            owners = (*range(len(row)), *([last] if len(tag) == 1 else [context, last]))
+            for label in [(R,) for R in triples(variety.d)] if len(tag) == 1 else cross:
+                found.append(Coordinate((*row, *label), owners, tag))
+                names.append(coordinate_name(variety, r, tag or (0, 1), [i for part in label for i in part]))
         if variety.residual:
             found.append(Coordinate((), ()))
             names.append("u")
@@ -145,12 +106,26 @@ class Coordinates:
         return {c: i for i, c in enumerate(self.all)}
 
     @cached_property
-    def _alike(self) -> tuple[CoordinateBlock, ...]:
-        """The coordinates in blocks that permutations preserve: same tag, owners and sizes of the multisets."""
-        blocks: dict[tuple[object, ...], list[int]] = {}
+    def _alike(self) -> list[tuple[Array, tuple[int, ...], list[Array]]]:
+        """Coordinates that permutations mix (same tag, owners and sizes of the multisets), in order of their labels.
+
+        Their numbers, their owners, and one array of indices for each multiset.
+        """
+        blocks: dict[tuple[Any, ...], list[int]] = {}
         for i, c in enumerate(self.all):
             blocks.setdefault((c.tag, c.owners, *map(len, c.label)), []).append(i)
-        return tuple(CoordinateBlock.of(self.all, members, max(self.groups)) for members in blocks.values())
+        found = []
+        for (_, owners, *_), block in blocks.items():
+            parts = zip(*(self.all[i].label for i in block))
+            found.append((np.array(block), owners, [np.array(part) for part in parts]))
+        return found
+
+    def _encode(self, parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+        """One integer for each coordinate, from its sorted indices along the last axis."""
+        codes = np.zeros(shape, dtype=np.int64)
+        for column in (part[..., i] for part in parts for i in range(part.shape[-1])):
+            codes = codes * max(self.groups) + column
+        return codes
 
     def permute(self, images: Sequence[Array]) -> Array:
         """Permutations of coordinates that rename the indices of each group, one in each row: entry i is where i goes.
@@ -159,11 +134,10 @@ class Coordinates:
         """
         count = len(images[0])
         moved = np.empty((count, len(self.all)), dtype=np.int64)
-        for block in self._alike:
-            parts = [np.sort(images[g][:, part], axis=-1) for part, g in zip(block.parts, block.owners)]
-            codes = _encode_indices(parts, (count, len(block.members)), max(self.groups))
-            places = np.searchsorted(block.codes, codes, sorter=block.order)
-            moved[:, block.members] = block.members[block.order[places]]
+        for members, owners, parts in self._alike:
+            renamed = [np.sort(images[g][:, part], axis=-1) for part, g in zip(parts, owners)]
+            codes = self._encode(renamed, (count, len(members)))
+            moved[:, members] = members[np.searchsorted(self._encode(parts, members.shape), codes)]
         return moved
 
     def sample(self, count: int, p: int, rng: np.random.Generator) -> Array:

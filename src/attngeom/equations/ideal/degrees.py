@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import ceil, log2
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from attngeom.equations.ideal import formulas
-from attngeom.equations.ideal.borel import is_excluded
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.monomials import CODE_LIMIT
+from attngeom.equations.ideal.operators import is_excluded
 from attngeom.equations.ideal.plethysm import multiplicity
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
@@ -31,15 +32,6 @@ OnWeight: TypeAlias = Callable[[int, int, int], None]
 """Called after each weight: degree, weights done, weights in all."""
 MAX_COORDINATES = 10**5
 SAVE_SECONDS = 5.0
-
-
-def choose_method(variety: Variety) -> Method:
-    """Highest weight vectors where they apply (cross-column, one row, one head), else weight spaces.
-
-    >>> choose_method(Variety(3, 2)), choose_method(Variety(3, 2, d_out=2))
-    ('highest', 'weights')
-    """
-    return "highest" if has_theory(variety) else "weights"
 
 
 def has_theory(variety: Variety) -> bool:
@@ -101,7 +93,7 @@ class Run:
         if max_degree < 1:
             raise InputError(f"max_degree = {max_degree} given; a positive integer is required")
         self.variety, self.max_degree, self.prime, self.seed = variety, max_degree, prime, seed
-        self.method: Method = method or choose_method(variety)
+        self.method: Method = method or ("highest" if has_theory(variety) else "weights")
         self.limits = limits or Limits()
         self.progress = progress
         self.stopped: str | None = None
@@ -135,7 +127,8 @@ class Run:
             result = self.stored(degree, weight)
             if result is None:
                 check()
-                result = self._compute(degree, weight, predicted)
+                bound = self.variety.a if self.method == "highest" else predicted
+                result = self.engine.run(degree, weight, bound)
                 self.keep(result)
             new = result.ideal_dimension - result.generated - predicted
             if new:
@@ -146,19 +139,12 @@ class Run:
         self.engine.forget(degree - 1)
         return self._sum_up(degree, results, modules, time.process_time() - before)
 
-    def _compute(self, degree: int, weight: Weight, predicted: int) -> WeightResult:
-        if isinstance(self.engine, WeightEngine):
-            return self.engine.run(degree, weight, predicted)
-        return self.engine.run(degree, weight, self.variety.a)
-
-    def _factor(self, weight: Weight) -> int:
-        """How often a result counts: the dimension of the module, or the number of weights in the orbit."""
-        return module_dimension(weight, self.variety.groups) if self.method == "highest" else orbit_size(weight)
-
     def _sum_up(
         self, degree: int, results: list[WeightResult], modules: dict[Weight, int], seconds: float
     ) -> DegreeSummary:
-        counts = [(r, self._factor(r.weight)) for r in results]
+        # A result counts as often as its module has dimensions, or as there are weights in the orbit.
+        factor = partial(module_dimension, groups=self.variety.groups) if self.method == "highest" else orbit_size
+        counts = [(r, factor(r.weight)) for r in results]
         generators = tuple(make_module(w, m, self.variety.groups) for w, m in modules.items())
         is_proven = all(r.is_rank_proven for r in results)
         error = 0.0 if is_proven else error_bound(self.variety, results, self.prime)
@@ -238,7 +224,7 @@ def agrees_with_theory(variety: Variety, result: WeightResult) -> bool:
         return False
     total = multiplicity(lam, mu)
     rank = 0 if is_excluded(lam, mu, formulas.effective_rank(d, a, targets)) else 1
-    new = int(formulas.is_known_module((lam, mu), d, a, targets))
+    new = int((result.degree, lam, mu) in formulas.generator_shapes(d, a, targets))
     return (result.total, result.rank, result.generated) == (total, rank, total - rank - new)
 
 

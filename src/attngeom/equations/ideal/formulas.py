@@ -113,12 +113,3 @@ def generator_modules(d: int, a: int, targets: int) -> dict[int, tuple[Generator
     for n, lam, mu in generator_shapes(d, a, targets):
         modules[n] = (*modules.get(n, ()), make_module((lam, mu), 1, (d, targets)))
     return modules
-
-
-def is_known_module(shapes: tuple[Partition, ...], d: int, a: int, targets: int) -> bool:
-    """Whether a module is one of minimal generators.
-
-    >>> is_known_module(((3, 3, 1, 1), (2, 2)), 4, 4, 4)
-    True
-    """
-    return any(shapes == (lam, mu) for _, lam, mu in generator_shapes(d, a, targets))

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.equations.ideal.borel import borel_point, is_excluded, raising_matrix
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import encode_monomials, group_equal, repetition_factorials
+from attngeom.equations.ideal.operators import borel_point, is_excluded, raising_matrix
 from attngeom.equations.ideal.plethysm import multiplicity, plethysm
 from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors
+from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, pair_weights
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import Pivots, echelon_mod_p, rank_mod_p
 from attngeom.exact.multisets import pairs
-from attngeom.exact.partitions import Partition, Weight, pad, partitions, strip
+from attngeom.exact.partitions import Partition, Weight, is_partition, pad, partitions, remove_horizontal_strips, strip
 from attngeom.exact.primes import WORD_PRIME
 
 FIRST_POINTS = 64
@@ -160,12 +160,6 @@ class HighestWeightEngine:
             self._pairings[key] = matmul_mod(left, right, self.prime)
         return self._pairings[key]
 
-    def gram(self, lam: Partition, mu: Partition) -> Array:
-        """Fischer products ⟨h, h'⟩ of the highest weight vectors of one weight."""
-        h = self.expansion(lam, mu)
-        weighted = h.coefficients * self._norms(h.factors) % self.prime
-        return matmul_mod(weighted, np.ascontiguousarray(h.coefficients.T), self.prime)
-
     def _variable(self, lower: tuple[Partition, Partition], upper: tuple[Partition, Partition]) -> int:
         row, target = (
             [i for i in range(size) for _ in range(pad(big, size)[i] - pad(small, size)[i])]
@@ -180,22 +174,10 @@ class HighestWeightEngine:
 
     def lower_weights(self, lam: Partition, mu: Partition) -> list[tuple[Partition, Partition]]:
         """The highest weights (λ', μ') of degree n-1 from which a product with one coordinate can reach (λ, μ)."""
-        found = []
-        for k in range(len(mu)):
-            smaller = list(mu)
-            smaller[k] -= 1
-            if k + 1 < len(mu) and smaller[k] < smaller[k + 1]:
-                continue
-            shape = strip(tuple(smaller))
-            for i, j in pairs(self.d):
-                rest = list(pad(lam, self.d))
-                rest[i] -= 1
-                rest[j] -= 1
-                if min(rest) >= 0 and list(rest) == sorted(rest, reverse=True):
-                    lower = (strip(tuple(rest)), shape)
-                    if multiplicity(*lower):
-                        found.append(lower)
-        return found
+        rests = np.array(pad(lam, self.d)) - pair_weights(self.d)
+        smaller = [strip(tuple(rest)) for rest in rests.tolist() if is_partition(tuple(rest))]
+        shapes = reversed(remove_horizontal_strips(mu, 1))
+        return [(rest, shape) for shape in shapes for rest in smaller if multiplicity(rest, shape)]
 
     def is_ideal_proven(self, lam: Partition, mu: Partition, a: int) -> bool:
         """Whether the ideal mod p has the multiplicity that it has over Q, so that it is the reduction of that one.

@@ -8,8 +8,8 @@ some Fischer product of f with that copy is nonzero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,17 +43,14 @@ FEW = 6
 class FamilyEntry:
     """One family in its degree. ``literal_rank`` is the dimension that its members span in Q_n (None: too large).
 
-    ``modules`` are those in which some member has a nonzero image, so the members generate them under GL × GL.
-    ``examined`` members were looked at; if fewer than ``members``, a module that is not listed may still be hit.
+    ``modules`` are those in which some member has a nonzero image, so the members generate them under GL × GL. If not
+    all members were looked at, a module that is not listed may still be hit.
     """
 
     number: int
     name: str
-    members: int
-    examined: int
     literal_rank: int | None
     modules: tuple[Weight, ...]
-    dimension: int
 
     @property
     def is_redundant(self) -> bool:
@@ -67,7 +64,6 @@ class LedgerRow:
 
     degree: int
     minimal_generators: int
-    ideal_dimension: int
     entries: tuple[FamilyEntry, ...]
     from_paper: int
     from_families: int
@@ -77,36 +73,17 @@ class LedgerRow:
     def is_closed(self) -> bool:
         return self.from_families == self.minimal_generators
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "degree": self.degree,
-            "minimal_generators": self.minimal_generators,
-            "ideal_dimension": self.ideal_dimension,
-            "from_paper": self.from_paper,
-            "from_families": self.from_families,
-            "families": [
-                {
-                    **asdict(entry),
-                    "modules": [[list(s) for s in shapes] for shapes in entry.modules],
-                    "redundant": entry.is_redundant,
-                }
-                for entry in self.entries
-            ],
-            "unexplained": [[list(s) for s in v.shapes] for v in self.unexplained],
-        }
-
 
 class Quotient:
     """The Fischer pairing with the minimal generators of one degree: from I_n to coordinates of Q_n, mod p."""
 
     def __init__(self, variety: Variety, vectors: Sequence[HighestWeightVector]) -> None:
-        self.variety, self.prime = variety, WORD_PRIME
-        self.vectors = list(vectors)
+        self.variety = variety
         self.table = monomial_table(variety)
         self.is_diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(variety).all])
         keys, columns, values, owners = [], [], [], []
         size = 0
-        for number, space in module_spaces(variety, self.vectors, whole=True):
+        for number, space in module_spaces(variety, vectors, whole=True):
             norms = self._norms(space.factors)
             codes = self.table.encode(space.factors)
             row, place = np.nonzero(space.coefficients)
@@ -139,7 +116,7 @@ class Quotient:
             factors = np.array([position[name] for name in f.context().names()])[variable]
             codes.append(np.repeat(factors, powers[term, variable]).reshape(len(powers), family.degree))
             rows += [row] * len(powers)
-            values += GF(self.prime).convert(np.array(f.coeffs(), dtype=object)).tolist()
+            values += GF(WORD_PRIME).convert(np.array(f.coeffs(), dtype=object)).tolist()
         if not rows:
             return sparse.csr_matrix((len(members), self.matrix.shape[1]), dtype=np.int64)
         keys = self.table.encode(np.sort(np.concatenate(codes), axis=1))
@@ -151,9 +128,9 @@ class Quotient:
         upper, lower = polynomials.copy(), polynomials
         upper.data, lower.data = polynomials.data >> 16, polynomials.data & 0xFFFF
         high, low = upper @ self.matrix, lower @ self.matrix
-        high.data %= self.prime
+        high.data %= WORD_PRIME
         product = high * 65536 + low
-        product.data %= self.prime
+        product.data %= WORD_PRIME
         product.eliminate_zeros()
         return product
 
@@ -192,17 +169,14 @@ def ledger_row(
             images = quotient.images(family, members)
             hit = quotient.hit_modules(images)
             is_small = len(members) == family.count and images.shape[0] * images.shape[1] <= MAX_ENTRIES
-            rank = (rank_mod_p(images.toarray(), quotient.prime) if hit else 0) if is_small else None
-        shapes = tuple(vectors[i].shapes for i in hit)
-        dimension = sum(module_dimension(s, variety.groups) for s in shapes)
-        entries.append(FamilyEntry(family.number, family.name, family.count, len(members), rank, shapes, dimension))
+            rank = (rank_mod_p(images.toarray(), WORD_PRIME) if hit else 0) if is_small else None
+        entries.append(FamilyEntry(family.number, family.name, rank, tuple(vectors[i].shapes for i in hit)))
         explained[family.number <= LAST_PAPER_FAMILY].update(hit)
     sizes = [module_dimension(v.shapes, variety.groups) for v in vectors]
     everything = explained[True] | explained[False]
     return LedgerRow(
         degree=summary.degree,
         minimal_generators=summary.minimal_generators,
-        ideal_dimension=summary.ideal_dimension,
         entries=tuple(entries),
         from_paper=sum(sizes[i] for i in explained[True]),
         from_families=sum(sizes[i] for i in everything),

@@ -65,7 +65,6 @@ def repetition_factorials(factors: Array) -> Array:
 class MonomialSpace:
     """The monomials of one weight: rows of ``factors`` are sorted coordinate indices, ``keys`` increasing codes."""
 
-    weight: Weight
     factors: Array
     keys: Array
 
@@ -109,7 +108,7 @@ class MonomialTable:
 
     def dominant_weights(self, degree: int) -> tuple[Weight, ...]:
         """The dominant weights of the degree that have monomials, largest first."""
-        sizes = {c.sizes(len(self.variety.groups)) for c in self.coordinates.all}
+        sizes = {tuple(map(sum, weight)) for weight in self.coordinates.weights}
         totals = {(0,) * len(self.variety.groups)}
         for _ in range(degree):
             totals = {tuple(x + y for x, y in zip(a, b)) for a, b in product(totals, sizes)}
@@ -153,10 +152,8 @@ class MonomialTable:
 
     def _build(self, degree: int, weight: Weight) -> MonomialSpace:
         if degree == 0:
-            empty = all(x == 0 for part in weight for x in part)
-            return MonomialSpace(
-                weight, np.zeros((int(empty), 0), dtype=np.int64), np.zeros(int(empty), dtype=np.int64)
-            )
+            count = int(not any(map(any, weight)))
+            return MonomialSpace(np.zeros((count, 0), dtype=np.int64), np.zeros(count, dtype=np.int64))
         found: list[Array] = []
         quotients = self.quotients(weight)
         self._relabel_all([rest for _, rest in quotients])
@@ -170,7 +167,7 @@ class MonomialTable:
         factors = np.concatenate(found) if found else np.zeros((0, degree), dtype=np.int64)
         keys = self.encode(factors)
         order = np.argsort(keys)
-        return MonomialSpace(weight, factors[order], keys[order])
+        return MonomialSpace(factors[order], keys[order])
 
 
 @lru_cache(maxsize=2)
