@@ -21,7 +21,7 @@ BUILT_IN = {
     "ideal": "attngeom.atlas.ideals",
     "ideal-weight": "attngeom.atlas.ideals",
     "completeness": "attngeom.atlas.completeness",
-    "finite-check": "attngeom.atlas.finite_checks",
+    "finite-check": "attngeom.atlas.completeness",
 }
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"

@@ -1,4 +1,4 @@
-"""Recheck any certificate: one reader for each kind of claim. Imports none of the code that searched."""
+"""Recheck any certificate, one reader for each kind of claim, and write it. Imports none of the code that searched."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attngeom.errors import AttnGeomError, FormatError, SizeError
+from attngeom.files import replacing
 from attngeom.layer.terms import collect_terms
-from attngeom.streams import read_long_json
-from attngeom.verification.budget import MAX_BYTES, budget_times
+from attngeom.streams import iterate_json, read_long_json
+from attngeom.verification.budget import MAX_BYTES, WRITERS, budget_times
 from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
@@ -77,3 +78,20 @@ def _verify(content: Any, name: str = "certificate") -> Verdict:
         return Verdict.beyond_budget(words, str(error))
     except AttnGeomError as error:
         return Verdict.refused(words, str(error))
+
+
+def write_certificate(certificate: Certificate, path: str | Path) -> None:
+    """Write the certificate under a temporary name, recheck that file, then give it its name: all or nothing.
+
+    A file that exists proves what it says: SizeError, and no file, if the recheck is beyond the budget.
+    """
+    with replacing(path) as stream:
+        for piece in iterate_json(certificate.sealed()):
+            stream.write(piece.encode())
+        stream.write(b"\n")
+        stream.flush()
+        verdict = verify(stream.name, WRITERS)
+        if verdict.valid is None:
+            raise SizeError(f"no certificate was written: {verdict.reason}")
+        if not verdict.valid:
+            raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
