@@ -18,7 +18,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights, random_weights
 from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
-from attngeom.verification.jets import JetPoint, afford_jets
+from attngeom.verification.jets import JetPoint, Samples, afford_jets
 from attngeom.verification.reading import in_words, read_integer, read_list, read_object, require, show
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
@@ -103,7 +103,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     weights = restrict(random_weights(architecture, field, seed), support)
     drawn = draw_samples(architecture, support, samples, tokens, field, seed + 1)
     # A temperature divides A, which may be any matrix of its rank: it changes nothing.
-    return rows, JetPoint.of(weights, *drawn, np.array(columns, dtype=np.int64), Fraction(1))
+    return rows, JetPoint(weights, drawn, np.array(columns, dtype=np.int64), Fraction(1))
 
 
 def read_support(architecture: Architecture, value: Any) -> list[list[Any]]:
@@ -148,8 +148,8 @@ def afford_samples(architecture: Architecture, samples: int, tokens: int) -> Non
 
 def draw_samples(
     architecture: Architecture, support: list[list[Any]], samples: int, tokens: int, field: PrimeField, seed: int
-) -> tuple[Array, Array, list[list[Array]] | None]:
-    """Inputs (N, t, d_0), cotangents (N, t, d_l), and formal attention of all heads, None if it is polynomial."""
+) -> Samples:
+    """Random inputs, cotangents and formal attention of all heads, None if it is polynomial."""
     rng = np.random.default_rng(seed)
     inputs = field.random((samples, tokens, architecture.widths[0]), rng)
     cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)

@@ -29,40 +29,23 @@ def afford_jets(architecture: Architecture, directions: int, evaluations: int, t
     afford(work, MAX_JACOBIAN, f"multiplications for {what}")
 
 
-@dataclass(frozen=True, eq=False)
+Samples = tuple[Array, Array, list[list[Array]] | None]
+"""Inputs (N, t, d_0), cotangents (N, t, d_l), and formal attention (N, t, t) of all layers and heads, or None."""
+
+
 class JetPoint:
     """Weights and samples mod p, with balanced residues, whose products are BLAS calls.
 
-    ``attention`` holds formal weights for each layer and head, or None; scores are divided by the ``temperature``.
-    ``columns`` are the weights that vary, as places in the weight vector.
+    ``columns`` are the weights that vary, as places in the weight vector; scores are divided by the ``temperature``.
     """
 
-    architecture: Architecture
-    field: BalancedField
-    tensors: list[Array]
-    inputs: Array
-    cotangents: Array
-    attention: list[list[Array]] | None
-    columns: Array
-    temperature: Fraction
-
-    @classmethod
-    def of(
-        cls,
-        weights: Weights,
-        inputs: Array,
-        cotangents: Array,
-        attention: list[list[Array]] | None,
-        columns: Array,
-        temperature: Fraction,
-    ) -> JetPoint:
-        """The point from residues in [0, p): inputs (N, t, d_0), cotangents (N, t, d_l), attention (N, t, t)."""
-        field = BalancedField(weights.domain.characteristic)
-        convert = field.from_residues
-        formal = None if attention is None else [[convert(P) for P in heads] for heads in attention]
-        tensors = [convert(tensor) for _, tensor in weights.tensors()]
-        samples = convert(inputs), convert(cotangents)
-        return cls(weights.architecture, field, tensors, *samples, formal, columns, temperature)
+    def __init__(self, weights: Weights, samples: Samples, columns: Array, temperature: Fraction) -> None:
+        self.field = BalancedField(weights.domain.characteristic)
+        convert, (inputs, cotangents, attention) = self.field.from_residues, samples
+        self.architecture, self.columns, self.temperature = weights.architecture, columns, temperature
+        self.tensors = [convert(tensor) for _, tensor in weights.tensors()]
+        self.inputs, self.cotangents = convert(inputs), convert(cotangents)
+        self.attention = None if attention is None else [[convert(P) for P in heads] for heads in attention]
 
     def gradient(self, sample: int) -> Array:
         """The gradient of ⟨C, φ(X)⟩ for one sample, in the chosen weights."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import FormatError
-from attngeom.exact.domains import GF, Array, PrimeField
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
@@ -52,35 +52,28 @@ class LawsClaim:
         if architecture.kind not in KINDS:
             raise FormatError(f"kind {architecture.kind} found; laws of {' and '.join(KINDS)} are rechecked")
         afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
-        point = _read_point(architecture, witness)
-        moments = _symmetric_directions(point.weights)
-        found = rank_mod_p(moments, point.field.p)
-        require(found == self.count, f"{found} moments are independent mod {point.field.p}, not {self.count}")
+        weights, jets, gradients, brackets = _read_point(architecture, witness)
+        moments, p = _symmetric_directions(weights), jets.field.p
+        found = rank_mod_p(moments, p)
+        require(found == self.count, f"{found} moments are independent mod {p}, not {self.count}")
         rank = architecture.num_parameters - self.count
-        size = len(point.gradients) + len(point.brackets)
+        size = len(gradients) + len(brackets)
         require(size == rank, f"{size} fields given; {rank} independent ones leave room for {self.count} laws")
-        fields = _fields(point)
-        products = point.field.matmul(moments, fields.T)
+        fields = _fields(jets, gradients, brackets)
+        products = weights.domain.matmul(moments, fields.T)
         require(not np.any(products), "a moment is not constant along a field; the weights do not have this symmetry")
-        require(rank_mod_p(fields, point.field.p) == rank, f"the fields are dependent mod {point.field.p}")
+        require(rank_mod_p(fields, p) == rank, f"the fields are dependent mod {p}")
         return (
-            f"{len(point.gradients)} gradients and {len(point.brackets)} brackets are independent mod {point.field.p},"
+            f"{len(gradients)} gradients and {len(brackets)} brackets are independent mod {p},"
             f" and {self.count} moments annihilate them: together {architecture.num_parameters} dimensions"
         )
 
 
-@dataclass(frozen=True)
-class Point:
+Pairs = list[tuple[int, int]]
+
+
+def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetPoint, list[int], Pairs]:
     """Weights mod p, samples, and which gradients and brackets are independent there."""
-
-    field: PrimeField
-    weights: Weights
-    jets: JetPoint
-    gradients: list[int]
-    brackets: list[tuple[int, int]]
-
-
-def _read_point(architecture: Architecture, witness: Any) -> Point:
     keys = ("prime", "seed", "tokens", "samples", "gradients", "brackets")
     record = read_object(witness, keys, "witness")
     field = GF(read_integer(record["prime"], 3, 2**31 - 1, "prime"))
@@ -101,8 +94,8 @@ def _read_point(architecture: Architecture, witness: Any) -> Point:
     weights = random_weights(architecture, field, seed)
     spans = [[width] for width in reached_widths(architecture)[:-1]]
     drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
-    jets = JetPoint.of(weights, *drawn, np.arange(architecture.num_parameters), architecture.temperature)
-    return Point(field, weights, jets, gradients, brackets)
+    jets = JetPoint(weights, drawn, np.arange(architecture.num_parameters), architecture.temperature)
+    return weights, jets, gradients, brackets
 
 
 def _symmetric_directions(weights: Weights) -> Array:
@@ -116,14 +109,10 @@ def _symmetric_directions(weights: Weights) -> Array:
     return np.array(found)
 
 
-def _fields(point: Point) -> Array:
+def _fields(jets: JetPoint, gradients: list[int], brackets: Pairs) -> Array:
     """The chosen gradients, then the brackets [∇f_m, ∇f_n] = H_n ∇f_m − H_m ∇f_n, one row each."""
-    used = {*point.gradients, *(n for pair in point.brackets for n in pair)}
-    jets = point.jets
-    gradients = {n: jets.gradient(n) for n in used}
-    rows = [gradients[n] for n in point.gradients]
-    for m, n in point.brackets:
-        forth, back = jets.hessian_product(n, gradients[m]), jets.hessian_product(m, gradients[n])
-        rows.append(jets.field.reduce(forth - back))
-    found = np.array(rows).reshape(len(rows), point.weights.architecture.num_parameters)
-    return jets.field.to_integers(found)
+    at = {n: jets.gradient(n) for n in {*gradients, *(n for pair in brackets for n in pair)}}
+    rows = [at[n] for n in gradients]
+    for m, n in brackets:
+        rows.append(jets.field.reduce(jets.hessian_product(n, at[m]) - jets.hessian_product(m, at[n])))
+    return jets.field.to_integers(np.array(rows).reshape(len(rows), len(jets.columns)))

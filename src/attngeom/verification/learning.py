@@ -19,7 +19,8 @@ from attngeom.exact.domains import QQ, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
-from attngeom.verification.learning_ranks import Shape, check_ranks
+from attngeom.verification.compositions import bounded_rank
+from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.reading import (
     in_words,
     read_choice,
@@ -91,11 +92,15 @@ class RankedMatrix:
         return [*factors, self.rank]
 
     @property
-    def shape(self) -> Shape:
-        full = self.inner is None or self.rank == min(self.rows, self.columns, self.inner)
-        free = self.inner is None or not full
-        dimension = self.rows * self.columns if free else self.rank * (self.rows + self.columns - self.rank)
-        return Shape(dimension, full, self.rank == 0)
+    def is_full(self) -> bool:
+        """Whether its factors stay: its rank is the largest."""
+        return self.inner is None or self.rank == min(self.rows, self.columns, self.inner)
+
+    @property
+    def dimension(self) -> int:
+        """What it adds to Θ."""
+        free = self.inner is None or not self.is_full
+        return self.rows * self.columns if free else bounded_rank(self.rows, self.columns, self.rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +161,9 @@ class LearningClaim:
     def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices]) -> tuple[Twice, str]:
         """Theorems B and R and the two bounds: ranks mod p at the point."""
         require(self.weights.architecture.rule.is_polynomial, "ranks mod p are rechecked for lightning attention")
-        shapes = [(A.shape, V.shape) for A, V in heads]
-        found = check_ranks(self.weights, shapes, name, witness)
+        jacobian, action = check_ranks(self.weights, heads, name, witness)
         if name == "R":
-            return (Fraction(found.jacobian), 1), f"the rank {found.jacobian} mod p is the largest possible one"
+            return (Fraction(jacobian), 1), f"the rank {jacobian} mod p is the largest possible one"
         parts = []
         for A, V in heads:
             if A.rank and V.rank:
@@ -167,11 +171,11 @@ class LearningClaim:
             else:
                 parts.append(times(A.pair, V.pair) if A.rank == V.rank == 0 else A.pair if V.rank else V.pair)
         value, m = plus(*parts)
-        value -= found.action
+        value -= action
         if name == "bounds":
-            require(value == found.jacobian and m == 1, f"the bounds are {found.jacobian}/2 and {value / 2}")
+            require(value == jacobian and m == 1, f"the bounds are {jacobian}/2 and {value / 2}")
             return (value, 1), f"½ rank mod p = {value / 2} is also the sum of the blocks less the symmetries"
-        return (value, m), f"the ranks {found.jacobian} + {found.action} mod p add up to dim Θ (Theorem B)"
+        return (value, m), f"the ranks {jacobian} + {action} mod p add up to dim Θ (Theorem B)"
 
 
 HeadMatrices = tuple[RankedMatrix, RankedMatrix]

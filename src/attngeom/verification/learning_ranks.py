@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.reading import read_integer, require
 from attngeom.verification.upper_bound import count_upper_bound
 
+if TYPE_CHECKING:
+    from attngeom.verification.learning import RankedMatrix
+
 MAX_WORK = 3 * 10**9
 """Multiplications mod p; about ten seconds."""
 PRODUCT = 200
@@ -28,23 +31,6 @@ MAX_DIRECTIONS = 3000
 MAX_SAMPLES = 10**5
 CHUNK = 2**20
 """Entries of tangents that are carried at once."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The dimension that a matrix adds to Θ; whether its factors stay (its rank is the largest); whether it is zero."""
-
-    dimension: int
-    is_full: bool
-    is_zero: bool
-
-
-@dataclass(frozen=True)
-class Found:
-    """Ranks mod p."""
-
-    jacobian: int
-    action: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +48,8 @@ class HeadPoint:
 
     layer: int
     head: Head
-    A: Shape
-    V: Shape
+    A: RankedMatrix
+    V: RankedMatrix
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -72,7 +58,7 @@ class HeadPoint:
 
     @property
     def is_dead(self) -> bool:
-        return self.A.is_zero and self.V.is_zero
+        return self.A.rank == self.V.rank == 0
 
     @property
     def num_tables(self) -> int:
@@ -84,7 +70,7 @@ class HeadPoint:
         """What the head adds to dim Θ: a table if both are zero, the zero matrix alone if one is, else both."""
         if self.is_dead:
             return self.num_tables
-        return (0 if self.V.is_zero else self.A.dimension) + (0 if self.A.is_zero else self.V.dimension)
+        return (self.A.dimension if self.V.rank else 0) + (self.V.dimension if self.A.rank else 0)
 
     def count_directions(self, in_theta: bool) -> int:
         """An upper bound for the number of directions, before any of them is made."""
@@ -103,9 +89,9 @@ class HeadPoint:
             places = [(r, k, l, m) for r in range(d_out) for k in range(d) for l in range(k, d) for m in range(d)]
             T = np.array(places)
         else:
-            if not in_theta or not self.V.is_zero:
+            if not in_theta or self.V.rank:
                 A = _changes(head.K.T, head.Q, in_theta and not self.A.is_full)
-            if not in_theta or not self.A.is_zero:
+            if not in_theta or self.A.rank:
                 free = in_theta and not self.V.is_full
                 V = _units(d_out, d) if head.O is None else _changes(head.O, head.V, free)
         dA = np.concatenate([A, np.zeros((len(V) + len(T), d, d), dtype=np.int64)])
@@ -113,7 +99,9 @@ class HeadPoint:
         return Directions(dA % p, dV % p, T)
 
 
-def check_ranks(weights: Weights, shapes: list[tuple[Shape, Shape]], theorem: str, witness: Mapping[str, Any]) -> Found:
+def check_ranks(
+    weights: Weights, matrices: list[tuple[RankedMatrix, RankedMatrix]], theorem: str, witness: Mapping[str, Any]
+) -> tuple[int, int]:
     """The ranks that Theorem B (they add up to dim Θ), R (the largest rank) or the two bounds need."""
     architecture = weights.architecture
     field = GF(read_integer(witness["prime"], 2, 2**31 - 1, "prime"))
@@ -121,7 +109,7 @@ def check_ranks(weights: Weights, shapes: list[tuple[Shape, Shape]], theorem: st
     samples = read_integer(witness["samples"], 1, MAX_SAMPLES, "samples")
     tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
     given = [(index, head) for index, layer in enumerate(weights.layers) for head in layer]
-    heads = [HeadPoint(index, head, *shape) for (index, head), shape in zip(given, shapes)]
+    heads = [HeadPoint(index, head, *pair) for (index, head), pair in zip(given, matrices)]
     in_theta = theorem == "B"
     size = sum(head.count_directions(in_theta) for head in heads)
     _afford(weights, size, samples, tokens)
@@ -142,7 +130,7 @@ def check_ranks(weights: Weights, shapes: list[tuple[Shape, Shape]], theorem: st
     elif theorem == "R":
         most = count_upper_bound(architecture)
         require(jacobian == most, f"the rank mod p is {jacobian}; the largest possible one is {most}")
-    return Found(jacobian, action)
+    return jacobian, action
 
 
 def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> None:
@@ -252,6 +240,6 @@ def _action(architecture: Architecture, heads: list[HeadPoint], field: PrimeFiel
 def _join(changes: list[tuple[Array, Array]], heads: list[HeadPoint]) -> Array:
     parts = [np.zeros(1, dtype=np.int64)]
     for (dA, dV), head in zip(changes, heads):
-        parts += [] if head.V.is_zero else [dA.ravel()]
-        parts += [] if head.A.is_zero else [dV.ravel()]
+        parts += [dA.ravel()] if head.V.rank else []
+        parts += [dV.ravel()] if head.A.rank else []
     return np.concatenate(parts)
