@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.certification.refutation import Violation, find_violation
+from attngeom.certification.refutation import Violation, find_violation, nonzero_minor
 from attngeom.certification.results import Decision, LayerVerdict
 from attngeom.errors import InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
-from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits, pairs
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
@@ -134,10 +133,10 @@ class _HeadsQuestion:
             if bound >= len(turned):
                 continue
             flat = turned.reshape(len(turned), -1)
-            found = _independent_minor(flat, bound + 1)
+            found = nonzero_minor(GF(WORD_PRIME).convert(flat).T, bound + 1, WORD_PRIME)
             if found is None:
                 continue
-            rows, columns = found
+            columns, rows = map(list, found)
             value = QQ.det(flat[np.ix_(rows, columns)])
             S = table.shape[2]
             places = [[column // S, *pairs(self.coefficients.d)[column % S]] for column in columns]
@@ -221,15 +220,6 @@ class _HeadsQuestion:
 
 def _pair(pair: Endomorphism) -> dict[str, list[list[str]]]:
     return {name: matrix_to_json(matrix, QQ) for name, matrix in zip("XY", pair)}
-
-
-def _independent_minor(flat: Array, size: int) -> tuple[list[int], list[int]] | None:
-    """Rows and columns of a nonzero minor of this size, found mod p; None if the rank mod p is below it."""
-    residues = GF(WORD_PRIME).convert(flat)
-    rows = sorted(echelon_mod_p(residues, WORD_PRIME).rows)[:size]
-    if len(rows) < size:
-        return None
-    return rows, list(echelon_mod_p(residues[rows], WORD_PRIME).columns)
 
 
 def _negative_element(form: Array) -> Array | None:

@@ -53,12 +53,13 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Scaled cross coordinates y of shape (d_out, D, d) over Q, with their residues mod p."""
+    """Scaled cross coordinates y of shape (d_out, D, d) over Q, with their residues mod p, and a bound for rank A."""
 
     exact: Array
     residues: Array
     field: PrimeField
     d: int
+    attention: int
 
     def slices(self) -> Iterator[tuple[dict[str, Any], Array, Array]]:
         """Every output row over targets, then every target over output rows: (place, exact, residues), D×number."""
@@ -81,34 +82,19 @@ def find_violation(y: Array, d: int, attention: int | None, rng: np.random.Gener
     for _ in range(ATTEMPTS):
         field = GF(next(primes))
         try:
-            table = Table(y, field.convert(y), field, d)
+            table = Table(y, field.convert(y), field, d, a)
         except InputError:
             continue  # A denominator is divisible by this prime.
         for degree in range(2, max(4, a + 1) + 1):
-            found = _find_degree(table, degree, a, rng)
-            if found is not None:
-                return found
+            searches = [_find_rank] if degree == a + 1 <= d else []
+            for search in [*searches, *SEARCHES.get(degree, ())]:
+                found = search(table, rng)
+                if found is not None:
+                    return found
     raise ArithmeticError("no violated invariant was located; this is a defect of the search")
 
 
-def _find_degree(table: Table, degree: int, a: int, rng: np.random.Generator) -> Violation | None:
-    searches: list[Callable[[Table, np.random.Generator], Violation | None]] = []
-    if degree == a + 1 <= table.d:
-        searches.append(lambda table, rng: _find_rank(table, a))
-    if degree == 2:
-        searches.append(_find_segre)
-    if degree == 3:
-        searches += [_find_pencil, _find_restriction]
-    if degree == 4:
-        searches.append(_find_resultant)
-    for search in searches:
-        found = search(table, rng)
-        if found is not None:
-            return found
-    return None
-
-
-def _nonzero_minor(matrix: Array, size: int, p: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def nonzero_minor(matrix: Array, size: int, p: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Rows and columns, increasing, of a nonzero minor of this size mod p."""
     columns = echelon_mod_p(matrix, p).columns[:size]
     if len(columns) < size:
@@ -116,9 +102,10 @@ def _nonzero_minor(matrix: Array, size: int, p: int) -> tuple[tuple[int, ...], t
     return echelon_mod_p(matrix[:, list(columns)], p).rows[:size], columns
 
 
-def _find_rank(table: Table, a: int) -> Violation | None:
+def _find_rank(table: Table, rng: np.random.Generator) -> Violation | None:
+    a = table.attention
     for i, flattening in enumerate(table.residues):
-        found = _nonzero_minor(flattening, a + 1, table.field.p)
+        found = nonzero_minor(flattening, a + 1, table.field.p)
         if found is not None:
             S, L = found
             value = submatrix_minors(table.exact[i], np.array([S]), np.array([L]), QQ)[0]
@@ -137,7 +124,7 @@ def _find_segre(table: Table, rng: np.random.Generator) -> Violation | None:
     k, l = pair_rows(d)
     weights = field.reduce(field.reduce(z[k] * z[l]) * np.where(k == l, 1, 2))
     values = field.matmul(weights[None, None, :], table.residues)[:, 0, :]
-    found = _nonzero_minor(values, 2, field.p)
+    found = nonzero_minor(values, 2, field.p)
     if found is None:
         return None
     (n, s), (m, r) = found
@@ -157,7 +144,7 @@ def _find_pencil(table: Table, rng: np.random.Generator) -> Violation | None:
     for place, exact, residues in table.slices():
         number = residues.shape[1]
         mixed = field.matmul(residues, field.random((number, 1), rng))[:, 0][pair_index(d)]
-        found = _nonzero_minor(mixed, 3, field.p)
+        found = nonzero_minor(mixed, 3, field.p)
         if found is None:
             continue
         I, J = (np.array([x]) for x in found)
@@ -178,7 +165,7 @@ def _find_restriction(table: Table, rng: np.random.Generator) -> Violation | Non
         if residues.shape[1] < 3:
             continue
         binary = restrict(residues, field.random((1, 2, d), rng).astype(object), field)[0]
-        found = _nonzero_minor(binary, 3, field.p)
+        found = nonzero_minor(binary, 3, field.p)
         if found is None:
             continue
         L = found[1]
@@ -261,3 +248,11 @@ def _find_resultant(table: Table, rng: np.random.Generator) -> Violation | None:
         label = f"{place['side']}={place['index']} p={tuple(p)} r={tuple(r)} targets={text}"
         return Violation("sylvester-resultant", label, 4, data, str(value))
     return None
+
+
+SEARCHES: dict[int, tuple[Callable[[Table, np.random.Generator], Violation | None], ...]] = {
+    2: (_find_segre,),
+    3: (_find_pencil, _find_restriction),
+    4: (_find_resultant,),
+}
+"""What looks for a violated invariant of each degree, beside the rank of A."""

@@ -73,14 +73,7 @@ def _divide(tensor: Array, form: Array) -> Array | None:
 
 def _line_polynomial(tensor: Array, r: Array, u: Array) -> fmpq_poly:
     """F(r + s u) as a polynomial in s."""
-    return fmpq_poly(
-        [
-            contract(tensor, r, r, r),
-            3 * contract(tensor, u, r, r),
-            3 * contract(tensor, u, u, r),
-            contract(tensor, u, u, u),
-        ]
-    )
+    return fmpq_poly([comb(3, k) * contract(tensor, *[u] * k, *[r] * (3 - k)) for k in range(4)])
 
 
 def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> Splitting | None:

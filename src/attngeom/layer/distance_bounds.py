@@ -13,6 +13,8 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, pair_rows, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.float_splitting import leading_form
+from attngeom.network.attention.rule import swap
 
 SAMPLES = 64
 
@@ -142,19 +144,14 @@ def _attention_bound(cross: Array, d: int, attention: int | None) -> float:
 
 def conjugate_pair_distance(coefficients: Coefficients) -> float:
     """A distance to h ⊗ q ⊗ B, B definite of rank 2: the maps with conjugate factors; inf if B is not definite."""
-    cross = coefficients.means()[1]
-    d_out, d = cross.shape[0], cross.shape[2]
-    flat = np.moveaxis(cross, 1, 2).reshape(d_out * d, -1)
-    left, values, right = lapack.svd(flat, full_matrices=False)
-    factors = left[:, 0].reshape(d_out, d)
-    h, weight, q = lapack.svd(factors, full_matrices=False)
-    B = (right[0] / pair_orbits(d))[pair_index(d)]
+    h, q, B = leading_form(swap(coefficients.means()[1]))
+    d = len(B)
     roots, vectors = lapack.eigh(B)
     order = np.argsort(-np.abs(roots))
     if d < 2 or roots[order[0]] * roots[order[1]] <= 0:
         return float("inf")
     kept = (vectors[:, order[:2]] * roots[order[:2]]) @ vectors[:, order[:2]].T
     quadric = kept[pair_rows(d)] * pair_orbits(d)
-    near = values[0] * weight[0] * np.einsum("n,m,s->nsm", h[:, 0], q[0], quadric)
+    near = np.einsum("n,m,s->nsm", h, q, quadric)
     found = coefficients.distance(symmetrize(near, d, RR), near)
-    return found + _rounding(d, d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))
+    return found + _rounding(d, len(h), coefficients.t) * float(np.linalg.norm(coefficients.cross))

@@ -80,19 +80,13 @@ def _normalised(A: Array, V: Array) -> LayerMatrices:
     return LayerMatrices(A * lead, V / lead, RR)
 
 
-def _outer_products(table: Array, y: Array) -> Array:
-    """G(y) of shape (N, d_out, d) for points y of shape (N, d)."""
-    k, l = pair_rows(table.shape[1])
-    products: Array = np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
-    return products
-
-
 def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
     """(A, V) from the directions of V y or of Aᵀ y, whichever determines its matrix better."""
     d_out, d, _ = table.shape
     rng = np.random.default_rng(seed)
     y = rng.standard_normal((3 * d + 6, d))
-    G = _outer_products(table, y)
+    k, l = pair_rows(d)
+    G = np.einsum("ns,oms->nom", y[:, k] * y[:, l], table)
     left, values, right = lapack.svd(G, full_matrices=False)
     weights = values[:, 0] / values[:, 0].max()
     results = []
@@ -107,33 +101,22 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
         return 0.0, np.ones((d, d)), np.ones((d_out, d))
     separation, name, matrix = max(results, key=lambda result: result[0])
     if name == "V":
-        return separation, _solve_attention(table, matrix), matrix
-    return separation, matrix.T, _solve_values(table, matrix.T)
+        return separation, _solve_factors(np.moveaxis(table, 1, 0), matrix), matrix
+    return separation, matrix.T, _solve_factors(table, matrix).T
 
 
-def _solve_attention(table: Array, V: Array) -> Array:
-    """The A of least squares for given V: column m solves T[:, m] = sym(V_n ⊗ A_m)."""
-    units = multiply_forms(np.eye(table.shape[1])[:, None], V, RR)
-    return lapack.lstsq(_flat(units), _flat(np.moveaxis(table, 1, 0)))
-
-
-def _solve_values(table: Array, A: Array) -> Array:
-    """The V of least squares for given A: row n solves T[n] = sym(V_n ⊗ A_m)."""
-    units = multiply_forms(np.eye(len(A))[:, None], A.T, RR)
-    return lapack.lstsq(_flat(units), _flat(table)).T
-
-
-def _flat(stack: Array) -> Array:
-    """A column for each member of a stack."""
-    return stack.reshape(len(stack), -1).T
+def _solve_factors(table: Array, forms: Array) -> Array:
+    """The linear forms of least squares, as columns: column m times the rows of ``forms`` gives the quadrics T[m]."""
+    units = multiply_forms(np.eye(forms.shape[1])[:, None], forms, RR)
+    return lapack.lstsq(units.reshape(len(units), -1).T, table.reshape(len(table), -1).T)
 
 
 def alternate(table: Array, A: Array, V: Array, sweeps: int = SWEEPS, worthwhile: float = 0.01) -> tuple[Array, Array]:
     """Alternating least squares for T[n, m] ≈ α_m ν_n until a sweep lowers the misfit by less than is worthwhile."""
     last = np.inf
     for _ in range(sweeps):
-        A = _solve_attention(table, V)
-        V = _solve_values(table, A)
+        A = _solve_factors(np.moveaxis(table, 1, 0), V)
+        V = _solve_factors(table, A.T).T
         misfit = float(np.linalg.norm(table - quadric_table(A, V, RR)))
         if misfit > (1 - worthwhile) * last:
             break
@@ -143,7 +126,7 @@ def alternate(table: Array, A: Array, V: Array, sweeps: int = SWEEPS, worthwhile
 
 def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
     """The candidates (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) for T ≈ h ⊗ q ⊗ B with B indefinite of rank at most 2."""
-    h, q, B = _leading_form(table)
+    h, q, B = leading_form(table)
     values, vectors = lapack.eigh(B)
     positive, negative = max(values[-1], 0.0), max(-values[0], 0.0)
     root, other = np.sqrt(positive) * vectors[:, -1], np.sqrt(negative) * vectors[:, 0]
@@ -151,7 +134,7 @@ def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
     return [(0.0, np.outer(k, q), np.outer(h, v)), (0.0, np.outer(v, q), np.outer(h, k))]
 
 
-def _leading_form(table: Array) -> tuple[Array, Array, Array]:
+def leading_form(table: Array) -> tuple[Array, Array, Array]:
     """h, q and the symmetric B whose product h ⊗ q ⊗ B is a best rank-one guess for T."""
     d_out, d, _ = table.shape
     tensor = symmetric_matrix(table, d, RR)
@@ -163,7 +146,7 @@ def _leading_form(table: Array) -> tuple[Array, Array, Array]:
 
 def _is_definite(table: Array, tolerance: float) -> bool:
     """Whether T is h ⊗ q ⊗ B with B definite of rank 2: a conjugate pair of complex weights."""
-    h, q, B = _leading_form(table)
+    h, q, B = leading_form(table)
     fit = h[:, None, None, None] * q[None, :, None, None] * B
     tensor = symmetric_matrix(table, table.shape[1], RR)
     if np.linalg.norm(tensor - fit) > tolerance * np.linalg.norm(tensor):

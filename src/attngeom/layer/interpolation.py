@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pairs, triples
+from attngeom.exact.multisets import triple_places, triples
 from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
@@ -88,32 +89,30 @@ class _Queries:
 
 
 def _interpolate_single(ask: _Queries, j: int, domain: Domain) -> Array:
-    """The cubic form in column j: an array (d_out, C(d+2, 3))."""
+    """The cubic form in column j: an array (d_out, C(d+2, 3)).
+
+    In place of its coefficients at aaa, aab, abb, abc first stand F(a), F(a − b), F(a + b), F(a + b + c).
+    """
     d = ask.shape[0]
-    unit = np.eye(d, dtype=np.int64)
+    unit, R = np.eye(d, dtype=np.int64), np.array(triples(d)).T
+    k, l, m = R
+    kinds = 2 * (l != m) + (k != l)  # aaa, abb, aab, abc: the order of the queries
+    points = unit[k] + (k != l)[:, None] * unit[l] + np.array([0, 0, -1, 1])[kinds, None] * unit[m]
+    order = np.argsort(kinds, kind="stable")
+    form = ask.columns({j: points[order]}, j).T[:, np.argsort(order)]
     half = domain.convert([["1/2"]])[0, 0]
-    cubes = ask.columns({j: unit}, j)
-    mixed = [(a, b) for a, b in pairs(d) if a < b]
-    coefficient = {(a, a, a): cubes[a] for a in range(d)}
-    if mixed:
-        first, second = np.array(mixed).T
-        plus = ask.columns({j: unit[first] + unit[second]}, j)
-        minus = ask.columns({j: unit[first] - unit[second]}, j)
-        for place, (a, b) in enumerate(mixed):
-            # F(a+b) ± F(a-b) isolates the even and the odd part in b.
-            coefficient[a, b, b] = domain.reduce(domain.reduce(plus[place] + minus[place]) * half - cubes[a])
-            coefficient[a, a, b] = domain.reduce(domain.reduce(plus[place] - minus[place]) * half - cubes[b])
-    distinct = [(a, b, c) for a, b, c in triples(d) if a < b < c]
-    if distinct:
-        a, b, c = np.array(distinct).T
-        values = ask.columns({j: unit[a] + unit[b] + unit[c]}, j)
-        for place, rows in enumerate(distinct):
-            known = {tuple(sorted((x, y, z))) for x in rows for y in rows for z in rows} - {rows}
-            total = values[place]
-            for label in known:
-                total = domain.reduce(total - coefficient[label])  # type: ignore[index]
-            coefficient[rows] = total
-    return np.stack([coefficient[rows] for rows in triples(d)], axis=-1)
+    a, b = np.triu_indices(d, 1)
+    # F(a+b) ± F(a-b) isolates the even and the odd part in b.
+    odd, even = triple_places(a, a, b, d), triple_places(a, b, b, d)
+    minus, plus = form[:, odd], form[:, even]
+    form[:, even] = domain.reduce(domain.reduce(plus + minus) * half - form[:, triple_places(a, a, a, d)])
+    form[:, odd] = domain.reduce(domain.reduce(plus - minus) * half - form[:, triple_places(b, b, b, d)])
+    distinct = np.flatnonzero(kinds == 3)
+    for x, y, z in combinations_with_replacement(range(3), 3):
+        if (x, y, z) != (0, 1, 2):
+            known = triple_places(R[x, distinct], R[y, distinct], R[z, distinct], d)
+            form[:, distinct] = domain.reduce(form[:, distinct] - form[:, known])
+    return form
 
 
 def _interpolate_cross(ask: _Queries, j: int, n: int, domain: Domain) -> Array:

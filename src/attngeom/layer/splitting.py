@@ -85,7 +85,8 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     if not domain.is_exact:
         raise DomainError(f"table over {domain.name} given; exact splitting needs Q or GF(p)")
     d = check_table(table)
-    anchor = _anchor(table)
+    nonzero = (place for place in np.ndindex(*table.shape[:2]) if any(table[place].tolist()))
+    anchor = next(nonzero, None)
     if anchor is None:
         return LayerSplitting("zero", domain, (), 0, 0)
     n, m = anchor
@@ -108,15 +109,6 @@ def check_table(table: Array) -> int:
     if table.ndim != 3 or 0 in table.shape or table.shape[2] * 2 != table.shape[1] * (table.shape[1] + 1):
         raise InputError(f"table of shape {table.shape} given; shape (d_out, d, d(d+1)/2) is required")
     return int(table.shape[1])
-
-
-def _anchor(table: Array) -> tuple[int, int] | None:
-    """The first position of a nonzero quadric."""
-    for n, row in enumerate(table):
-        for m, quadric in enumerate(row):
-            if any(quadric.tolist()):
-                return n, m
-    return None
 
 
 def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | Obstruction:
