@@ -30,11 +30,7 @@ EVIDENCE = "identity of polynomials for small sizes; random points mod 2⁶¹ �
 def bottlenecks(
     deltas: Sequence[int], extra: Sequence[tuple[int, int]], depths: Sequence[int]
 ) -> list[tuple[int, ...]]:
-    """Widths (δ + x, δ, …, δ, δ + y) of networks with the given depths.
-
-    >>> bottlenecks([2], [(0, 1)], [2])
-    [(2, 2, 3)]
-    """
+    """Widths (δ + x, δ, …, δ, δ + y) of networks with the given depths."""
     return [(delta + x, *(delta,) * (l - 1), delta + y) for delta in deltas for x, y in extra for l in depths]
 
 

@@ -1,9 +1,10 @@
-"""Dimensions of lists of architectures against what a paper says, proven, with certificates that are verified."""
+"""Dimensions of lists of architectures against what a paper says, proven; certificates that verify."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attngeom.certification import Certification
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.network import Architecture
@@ -30,6 +31,11 @@ def check_dimensions(statement: str, expected: Mapping[Architecture, int], seed:
     yield Check(statement, len(proven) == len(answers), "support")
     valid = all(verify(certify_dimension(answer)).valid for answer in proven)
     yield Check("every certificate passes the independent verifier", valid, "support")
+
+
+def is_certified(answer: Certification) -> bool:
+    """Whether a verdict has a certificate, which the independent verifier accepts."""
+    return answer.certificate is not None and verify(answer.certificate).valid is True
 
 
 def is_proven(architecture: Architecture, expected: int, seed: int) -> bool:

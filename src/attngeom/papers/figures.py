@@ -21,9 +21,8 @@ from attngeom.layer.coefficients import Coefficients, count_cubics, quadric_tabl
 from attngeom.network import Architecture, random_weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import word
-from attngeom.papers.dimensions import is_proven
+from attngeom.papers.dimensions import is_certified, is_proven
 from attngeom.papers.records import Check, Checks, Work, finds
-from attngeom.verification import verify
 
 SLICE_TEXT = "φ(x₁, x₂)₁ = x₁₁ (s² − w u²) + x₁₂ (x s u + y u²) + terms in x₁ alone, x₂ = (s, u)"
 VERONESE_SLICE = ((-1, -2, -1), (-1, 0, 0), (-1, 0, -1), (-1, -2, 2), (0, 2, 2), (-1, -1, -2))
@@ -72,7 +71,7 @@ def run_umbrella(work: Work) -> Checks:
         surface &= found[0].verdict == "realizable"
         crossing &= found[1].verdict == "realizable" and bool(stratum.is_singular) and stratum.fiber == "two points"
         dashed &= found[2].verdict == "closure_only"
-        valid &= all(answer.certificate is not None and verify(answer.certificate).valid for answer in found)
+        valid &= all(map(is_certified, found))
     yield Check("points of the surface with w > 0 are functions of layers", surface)
     yield Check("the line x = y = 0, w > 0 is singular: two weights each", crossing)
     yield Check("the line x = y = 0, w < 0 is in the Zariski closure only", dashed)
@@ -162,25 +161,20 @@ def run_dimension_plot(work: Work) -> Checks:
 
 def plane_point(theta: Any) -> tuple[Any, Any] | None:
     """The (x, y) of the plane of [I] Figure 1 where both slice quadrics vanish at (s : u) = (θ : 1), exactly."""
-    quadrics = QQ.convert(VERONESE_SLICE).reshape(2, 3, 3)
-    rows = [p * theta**2 + q * (2 * theta) + r for p, q, r in quadrics]
-    (a, b, c), (d, e, f) = rows
+    p, q, r = np.moveaxis(QQ.convert(VERONESE_SLICE).reshape(2, 3, 3), 1, 0)
+    (a, b, c), (d, e, f) = p * theta**2 + q * (2 * theta) + r
     determinant = b * f - c * e
-    if determinant == 0:
-        return None
-    return (c * d - a * f) / determinant, (a * e - b * d) / determinant
+    return None if determinant == 0 else ((c * d - a * f) / determinant, (a * e - b * d) / determinant)
 
 
 def spread_points(distance: float) -> list[tuple[Any, Any]]:
     """Points of rational θ in the window of the figure that are about this far apart."""
     chosen: list[tuple[Any, Any]] = []
-    last = (np.inf, np.inf)
+    last = np.full(2, np.inf)
     for angle in np.linspace(-np.pi / 2, np.pi / 2, 4001)[1:-1]:
         found = plane_point(fmpq(round(10_000 * float(np.tan(angle))), 10_000))
-        if found is None or abs(found[0]) > 4 or abs(found[1]) > 4:
-            continue
-        here = float(found[0]), float(found[1])
-        if np.hypot(here[0] - last[0], here[1] - last[1]) >= distance:
+        here = np.full(2, np.inf) if found is None else np.array(found, dtype=float)
+        if found is not None and np.abs(here).max() <= 4 and np.hypot(*(here - last)) >= distance:
             chosen.append(found)
             last = here
     return chosen
@@ -188,8 +182,7 @@ def spread_points(distance: float) -> list[tuple[Any, Any]]:
 
 def plane_coordinates(x: Any, y: Any) -> Array:
     """The scaled cross-column coordinates (3×2) of a point of the plane."""
-    values = [c[0] + c[1] * x + c[2] * y for c in VERONESE_SLICE]
-    return np.array([[values[0], values[3]], [values[1], values[4]], [values[2], values[5]]], dtype=object)
+    return np.array([a + b * x + c * y for a, b, c in VERONESE_SLICE], dtype=object).reshape(2, 3).T
 
 
 @finds("the invariant on the plane as a polynomial; exact points and verdicts")
@@ -198,19 +191,15 @@ def run_quartic_slice(work: Work) -> Checks:
     ring = PolynomialDomain(("x", "y"))
     quartic = quartic_at(plane_coordinates(*ring.ring.gens()), ring)
     _, factors = quartic.factor()
-    zero, realizable, valid = True, True, True
     points = spread_points(work.choose(0.25, 0.12))
-    for point in points:
-        cross = QQ.convert(plane_coordinates(*point)) * pair_orbits(2)[:, None]
-        answer = certify(Coefficients.of_cross(cross[None], 2, QQ))
-        zero &= quartic(*point) == 0
-        realizable &= answer.verdict == "realizable"
-        valid &= answer.certificate is not None and verify(answer.certificate).valid is True
+    crosses = (QQ.convert(plane_coordinates(*point)) * pair_orbits(2)[:, None] for point in points)
+    answers = [certify(Coefficients.of_cross(cross[None], 2, QQ)) for cross in crosses]
+    certified = all(answer.verdict == "realizable" and is_certified(answer) for answer in answers)
     yield Check(f"the section is a plane curve of degree {quartic.total_degree()}", quartic.total_degree() == 4)
     yield Check("it is irreducible over Q", len(factors) == 1 and factors[0][1] == 1, "support")
-    yield Check(f"{len(points)} points that come from weights lie on it, exactly", bool(zero))
-    statement = "each of them is the function of a layer, with a certificate that verifies"
-    yield Check(statement, bool(realizable and valid))
+    zero = all(quartic(*point) == 0 for point in points)
+    yield Check(f"{len(points)} points that come from weights lie on it, exactly", zero)
+    yield Check("each of them is the function of a layer, with a certificate that verifies", certified)
     hypersurface = cone_dimension(2, 2, 2) == 5
     yield Check("the variety is a hypersurface: dimension 5 in 6 coordinates", hypersurface, "support")
     terms = [[list(map(int, exponents)), str(c)] for exponents, c in quartic.terms()]

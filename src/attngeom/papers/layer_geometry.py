@@ -11,11 +11,10 @@ from attngeom.exact import QQ, WORD_PRIME
 from attngeom.exact.domains import Array
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.coefficients import Coefficients, multiply_forms, quadric_table
-from attngeom.papers.dimensions import one_layer_dimension
+from attngeom.papers.dimensions import is_certified, one_layer_dimension
 from attngeom.papers.layer_fibers import run_closed
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.tangent_spaces import differential, random_rank, samples, tangent_lower_bound, tangent_upper_bound
-from attngeom.verification import verify
 
 
 @finds(
@@ -97,7 +96,7 @@ def run_boundary(work: Work) -> Checks:
                 opened = certify(tensor_coefficients(h, q, square - other / size**2))
                 closure &= closed.verdict == "closure_only"
                 real &= opened.verdict == "realizable"
-                valid &= all(f.certificate is not None and verify(f.certificate).valid for f in (closed, opened))
+                valid &= is_certified(closed) and is_certified(opened)
             limit = certify(tensor_coefficients(h, q, square))
             stratum = layer_stratum(k[:, None] * q[None, :], h[:, None] * k[None, :], d, 2, QQ)
             limits &= limit.verdict == "realizable" and bool(stratum.is_boundary) and bool(stratum.is_critical)

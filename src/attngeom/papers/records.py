@@ -83,20 +83,12 @@ class Work:
     seed: int = 0
 
     def choose(self, quick: Any, full: Any) -> Any:
-        """The first for quick runs, else the second.
-
-        >>> Work(quick=True).choose(2, 9)
-        2
-        """
+        """The first for quick runs, else the second."""
         return quick if self.quick else full
 
 
 def listed(counts: Mapping[str, object]) -> str:
-    """Counts as a phrase.
-
-    >>> listed({"2": 45, "3": 10})
-    '2: 45, 3: 10'
-    """
+    """Counts as a phrase, such as "2: 45, 3: 10"."""
     return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 

@@ -52,7 +52,7 @@ def fit_all(architecture: Architecture, starts: Array, X: Array, C: Array, wante
 
 
 def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
-    """How many of all fits fit_all ``count`` random samples of a random truth, and how many of these equal it."""
+    """How many of all fits interpolate ``count`` random samples of a random truth, and how many of these equal it."""
     d_in, d_out, t = architecture.widths[0], architecture.widths[-1], architecture.tokens
     interpolating = equal = 0
     for truth in range(truths):
@@ -100,12 +100,12 @@ def run_samples(work: Work) -> Checks:
     yield Check("with D + 1 samples every interpolating fit is the true function", every)
     others = any(row["equal"] < row["interpolating"] for row in at)
     yield Check("with D samples some interpolating fits are other functions", others, "support")
-    yield Check("at every size some fits fit_all", all(row["interpolating"] for row in rows), "support")
+    yield Check("at every size some fits interpolate", all(row["interpolating"] for row in rows), "support")
     few = all(row["samples"] <= row["parameters"] for row in rows)
     yield Check("D + 1 is at most the number of parameters", few, "support")
     shown = "; ".join(f"D = {r['dimension']}, N = {r['samples']}: {r['equal']} of {r['interpolating']}" for r in rows)
     evidence = (
-        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that fit_all and are"
-        f" the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture"
+        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and"
+        f" are the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture"
     )
     return {"evidence": evidence, "values": {"rows": rows}, "data": {"rows": rows}}
