@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from attngeom.atlas.records import Fact, Task, TaskFailure
@@ -95,7 +94,7 @@ class FactStore:
     def __enter__(self) -> FactStore:
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def add(self, facts: Sequence[Fact] = (), failures: Sequence[TaskFailure] = ()) -> Added:

@@ -15,7 +15,7 @@ from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.virtual import forward_recursion, forward_word, word
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.dimensions import check_dimensions
-from attngeom.papers.records import Check, Checks, Work, finds
+from attngeom.papers.records import Check, Checks, Part, Work, finds
 from attngeom.papers.symbolic import generic
 
 FIELD = GF(BIG_PRIME)
@@ -34,7 +34,7 @@ def bottlenecks(
     return [(delta + x, *(delta,) * (l - 1), delta + y) for delta in deltas for x, y in extra for l in depths]
 
 
-def _compare(evaluate: Callable[[VirtualWeights, Array], Array], work: Work, name: str) -> Checks:
+def _compare(evaluate: Callable[[VirtualWeights, Array], Array], work: Work, name: str, part: Part = "claim") -> Checks:
     """Whether a formula in the virtual weights gives the output of the network."""
     for widths, t in work.choose(SYMBOLIC[:2], SYMBOLIC):
         architecture = Architecture(widths, 1, tokens=t)
@@ -43,14 +43,14 @@ def _compare(evaluate: Callable[[VirtualWeights, Array], Array], work: Work, nam
         ring, *matrices, X = generic(**shapes, x=(widths[0], t))
         weights = Weights.from_tensors(architecture, dict(zip(letters, matrices)), ring)
         same = ring.equal(forward(weights, X), evaluate(weights.virtual(), X))
-        yield Check(f"widths {widths}, a = 1, t = {t}: {name} equals the network in Q[Q, K, V, X]", same)
+        yield Check(f"widths {widths}, a = 1, t = {t}: {name} equals the network in Q[Q, K, V, X]", same, part)
     degree = 1
     for widths, a, t in work.choose(QUICK_SIZES, FULL_SIZES):
         weights = random_weights(Architecture(widths, a, tokens=t), FIELD, work.seed)
         X = FIELD.random((widths[0], t), np.random.default_rng(work.seed))
         same = FIELD.equal(forward(weights, X), evaluate(weights.virtual(), X))
         degree = max(degree, 2 * 3 ** (len(widths) - 1) * 2)
-        yield Check(f"widths {widths}, a = {a}, t = {t}: equal at a random point mod 2⁶¹ − 1", same)
+        yield Check(f"widths {widths}, a = {a}, t = {t}: equal at a random point mod 2⁶¹ − 1", same, part)
     return {"error_bound": degree / BIG_PRIME}
 
 
@@ -58,12 +58,6 @@ def _compare(evaluate: Callable[[VirtualWeights, Array], Array], work: Work, nam
 def run_recursion(work: Work) -> Checks:
     """[G] Lemma 3.6: the network equals L X Π (D_{l−i} Xᵀ M_{l−i+1} X)."""
     return _compare(forward_recursion, work, "the recursion")
-
-
-@finds(EVIDENCE, primes=(BIG_PRIME,))
-def compare_words(work: Work) -> Checks:
-    """The network equals the unrolled word with the last token x_{k_m}."""
-    return _compare(forward_word, work, "the word")
 
 
 @finds(
@@ -82,9 +76,8 @@ def run_word(work: Work) -> Checks:
     printed = [sum(int(x) for x in X[0]) * int(X[0, 0]) * int(x) for x in X[0]]
     statement = f"as printed, l = d = 1, t = 2, X = (1, 2): {printed} is the output {network}"
     yield Check(statement, printed == network)
-    found = compare_words(work)
-    yield from (Check(check.statement, check.holds, "correction") for check in found.checks)
-    return {"values": {"letters": lengths}, "error_bound": found.error_bound}
+    found = yield from _compare(forward_word, work, "the word", "correction")
+    return {"values": {"letters": lengths}, **found}
 
 
 @finds("letters of the word counted; random points mod 2⁶¹ − 1", primes=(BIG_PRIME,))

@@ -80,9 +80,7 @@ def draw_samples(data: Data) -> Drawing:
         axes.plot(offsets, shares, mark, color=color, markersize=wide, label=label)
         axes.plot(offsets, shares, color=color, linewidth=1, zorder=0)
     axes.set_xticks([-1, 0, 1], ["D − 1", "D", "D + 1"])
-    axes.set_xlabel("number of scalar samples")
-    axes.set_ylabel("interpolating fits that are the truth, %")
-    axes.set_ylim(-6, 106)
+    axes.set(xlabel="number of scalar samples", ylabel="interpolating fits that are the truth, %", ylim=(-6, 106))
     axes.grid(**GRID)
     axes.legend(loc="upper left")
     counts = "; ".join(
@@ -114,9 +112,7 @@ def draw_umbrella(data: Data) -> Drawing:
     axes.set_xlabel(AXES[0], labelpad=9)
     axes.set_ylabel(AXES[1], labelpad=9)
     axes.set_zlabel(AXES[2], labelpad=4)
-    for set_ticks in (axes.set_xticks, axes.set_yticks, axes.set_zticks):
-        set_ticks([-1, 0, 1])
-    axes.set_zlim(dashed[0], line[1])
+    axes.set(**{f"{letter}ticks": [-1, 0, 1] for letter in "xyz"}, zlim=(dashed[0], line[1]))
     axes.set_box_aspect((1, 1, 1.15), zoom=0.92)
     axes.view_init(elev=17, azim=-57)
     handles = [
@@ -187,11 +183,8 @@ def draw_words(data: Data) -> Drawing:
             if int(l) < 4 or index > 1:
                 name = f"$M_{index}^\\top$" if transposed else f"$M_{index}$"
                 axes.text(place, index + 0.1, name, ha="center", va="bottom", fontsize=size)
-        axes.set_xlim(0.2, max(len(letters), 13) + 0.8)
-        axes.set_ylim(0, int(l) + 0.9)
-        axes.set_yticks([])
         ticks = range(1, len(letters) + 1) if len(letters) < 20 else [1, *range(3, len(letters) + 1, 3)]
-        axes.set_xticks(list(ticks))
+        axes.set(xlim=(0.2, max(len(letters), 13) + 0.8), ylim=(0, int(l) + 0.9), xticks=list(ticks), yticks=[])
         axes.set_title(f"l = {l}: {len(letters)} letter{'s' if len(letters) > 1 else ''}", loc="left", fontsize=11)
     panels[-1].set_xlabel("place j of the letter in the word; the height is one plus the number of factors 3 in j")
     handles = [
@@ -221,8 +214,7 @@ def draw_dimensions(data: Data) -> Drawing:
         axes.plot(*zip(*proven), "x", color=DARK, markersize=5, label="proven (rank mod p)")
         axes.plot(shifted, values["float32"], "v", label="estimated, single precision", **triangle)
         axes.set_title(f"{kind} attention", fontsize=11)
-        axes.set_xlabel("width δ")
-        axes.set_xticks(delta)
+        axes.set(xlabel="width δ", xticks=delta)
         axes.grid(**GRID)
     panels[0].set_ylabel("dimension")
     panels[0].legend(loc="upper left", fontsize=10)
@@ -246,9 +238,7 @@ def draw_quartic(data: Data) -> Drawing:
     axes.plot([], [], color=MIDDLE, linewidth=2, label="zero set of the quartic")
     mark: Data = {"color": WARM, "markeredgecolor": DARK, "markersize": 4.5, "markeredgewidth": 0.7}
     axes.plot(points[:, 0], points[:, 1], "o", label="functions of layers", **mark)
-    axes.set_xlabel("x")
-    axes.set_ylabel("y")
-    axes.set_aspect("equal")
+    axes.set(xlabel="x", ylabel="y", aspect="equal")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
     names = ("y₁₁₁", "y₁₂₁", "y₂₂₁", "y₁₁₂", "y₁₂₂", "y₂₂₂")
     plane = ", ".join(f"{name} = {_affine(c)}" for name, c in zip(names, data["plane"]))

@@ -78,13 +78,10 @@ def differential(A: Array, V: Array, a: int | None = None) -> Array:
     If rk A < a these span all matrices, because A + s E has rank ≤ a for E of rank one; else they are A E and E A.
     """
     d = A.shape[0]
-    rows = [cross_vector(A, E) for E in units(*V.shape)]
-    if a is None or a >= d or QQ.rank(A) < a:
-        rows += [cross_vector(E, V) for E in units(d, d)]
-    else:
-        rows += [cross_vector(QQ.matmul(A, E), V) for E in units(d, d)]
-        rows += [cross_vector(QQ.matmul(E, A), V) for E in units(d, d)]
-    return np.stack(rows)
+    moves = list(units(d, d))
+    if a is not None and QQ.rank(A) == a < d:
+        moves = [QQ.matmul(A, E) for E in moves] + [QQ.matmul(E, A) for E in moves]
+    return np.stack([cross_vector(A, E) for E in units(*V.shape)] + [cross_vector(E, V) for E in moves])
 
 
 def tangent_lower_bound(kind: Kind, point: LayerMatrices, a: int) -> int:
