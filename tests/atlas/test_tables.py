@@ -167,7 +167,7 @@ def test_answers_that_are_none_to_their_question_are_not_read(tmp_path, certifie
 
 def test_a_certificate_that_may_err_is_no_proof(tmp_path, certified, monkeypatch):
     """The evidence "proven" beside a transcript, which leaves a probability of error."""
-    monkeypatch.setattr("attngeom.atlas.recheck.verify", lambda _: Verdict.accepted("a claim", Probable("likely")))
+    monkeypatch.setattr("attngeom.atlas.recheck.verify", lambda _: Verdict.of(True, "a claim", Probable("likely")))
     with FactStore(tmp_path / "likely.db") as store:
         store.add(certified[1][:1])
         found = recheck(store)

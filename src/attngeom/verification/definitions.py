@@ -67,15 +67,15 @@ def _keys(data: Data, *names: str) -> None:
 def support(data: Data, accessor: Accessor) -> Any:
     """The coefficient of a monomial that no attention layer contains."""
     _keys(data, "output", "monomial")
-    output, monomial = data["output"], data["monomial"]
-    row, column = _pair(output, accessor.d_out, accessor.t)
-    entries = [_pair(entry, accessor.d, accessor.t) for entry in read_list(monomial, 3, "entries [row, column]")]
-    if entries != sorted(entries):
+    row, column = _pair(data["output"], accessor.d_out, accessor.t)
+    listed = read_list(data["monomial"], 3, "entries [row, column]")
+    p, q, r = (_pair(entry, accessor.d, accessor.t) for entry in listed)
+    if not p <= q <= r:
         raise FormatError("the entries of the monomial must be in increasing order")
-    others = [c for _, c in entries if c != column]
+    others = [c for _, c in (p, q, r) if c != column]
     if not others or (len(others) == 2 and others[0] == others[1]):
         raise FormatError("the monomial lies in the support of attention")
-    return accessor.outside((row, column), tuple(entries))
+    return accessor.outside((row, column), (p, q, r))
 
 
 def _pair(value: Any, rows: int, columns: int) -> tuple[int, int]:

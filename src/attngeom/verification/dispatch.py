@@ -58,9 +58,9 @@ def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Ve
         record = read_long_json(certificate, {"terms": collect_terms}, MAX_BYTES)
         return _verify(record, str(certificate))
     except SizeError as error:
-        return Verdict.beyond_budget("unread certificate", str(error))
+        return Verdict.of(None, "unread certificate", str(error))
     except FormatError as error:
-        return Verdict.refused("unreadable certificate", str(error))
+        return Verdict.of(False, "unreadable certificate", str(error))
 
 
 def _verify(content: Any, name: str = "certificate") -> Verdict:
@@ -69,15 +69,16 @@ def _verify(content: Any, name: str = "certificate") -> Verdict:
         record = content if isinstance(content, Certificate) else Certificate.from_json(content, name)
         kind = record.claim.get("kind")
         if not isinstance(kind, str) or kind not in READERS:
-            return Verdict.refused("unknown claim", f"kind {show(kind)} found; one of {', '.join(READERS)} is required")
+            reason = f"kind {show(kind)} found; one of {', '.join(READERS)} is required"
+            return Verdict.of(False, "unknown claim", reason)
         words = f"a claim of kind {kind}"
         claim = READERS[kind](record.claim)
         words = str(claim)
-        return Verdict.accepted(words, claim.check(record.witness))
+        return Verdict.of(True, words, claim.check(record.witness))
     except SizeError as error:
-        return Verdict.beyond_budget(words, str(error))
+        return Verdict.of(None, words, str(error))
     except AttnGeomError as error:
-        return Verdict.refused(words, str(error))
+        return Verdict.of(False, words, str(error))
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:

@@ -22,6 +22,7 @@ from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.layer import check_violated, read_coefficients
 from attngeom.verification.maps import determinant
 from attngeom.verification.reading import (
+    read_array,
     read_choice,
     read_index,
     read_indices,
@@ -29,11 +30,10 @@ from attngeom.verification.reading import (
     read_matrix,
     read_object,
     read_rational,
-    read_rationals,
     require,
     show,
 )
-from attngeom.verification.weights import compare_row, exact_rank, read_array, read_field
+from attngeom.verification.weights import compare_row, exact_rank, read_field
 
 VERDICTS = ("realizable", "not_realizable")
 LINEAR = ("support", "sequence-copy", "symmetrization")
@@ -174,7 +174,7 @@ class HeadsClaim:
         """An element x of the commutant with tr(x²) < 0, where the trace form leaves room for H summands at most."""
         rank = exact_rank(form, QQ)
         require(rank == self.heads, f"the trace form has rank {rank}, not {self.heads}")
-        x = read_rationals([vector], 1, len(form), "element")
+        x = read_array([vector], (1, len(form)), QQ, "element")
         value = QQ.matmul(x, QQ.matmul(form, x.T))[0, 0]
         require(value < 0, f"tr(x²) is {str(value)[:60]}, not negative")
         return f"tr(x²) = {str(value)[:60]} < 0 for an element of the commutant, so the heads are not all real"
@@ -214,7 +214,7 @@ def _read_pairs(value: Any, n: int, m: int) -> list[Pair]:
     found = []
     for pair in value:
         pair = read_object(pair, ("X", "Y"), "pair")
-        found.append((read_rationals(pair["X"], n, n, "X"), read_rationals(pair["Y"], m, m, "Y")))
+        found.append((read_array(pair["X"], (n, n), QQ, "X"), read_array(pair["Y"], (m, m), QQ, "Y")))
     return found
 
 

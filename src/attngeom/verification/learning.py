@@ -23,11 +23,11 @@ from attngeom.verification.compositions import bounded_rank
 from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.reading import (
     in_words,
+    read_array,
     read_choice,
     read_integer,
     read_object,
     read_rational,
-    read_rationals,
     require,
     show,
 )
@@ -120,7 +120,7 @@ class LearningClaim:
         shapes = dict(architecture.tensor_shapes())
         tensors = {}
         for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
-            tensors[name] = read_rationals(rows, *shapes[name], name)
+            tensors[name] = read_array(rows, shapes[name], QQ, name)
         rational = read_rational(claim["lambda"])
         if height([rational]) > MAX_BITS:
             raise FormatError(f"lambda {show(claim['lambda'])} found; numbers of at most {MAX_BITS} bits are required")

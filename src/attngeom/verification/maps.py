@@ -12,7 +12,7 @@ from flint import fmpq, fmpq_mpoly, fmpz, fmpz_mat, nmod, nmod_mat
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
-from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.coefficients import Coefficients, Entry, Monomial
 from attngeom.verification.budget import afford_elimination
 
 
@@ -29,7 +29,7 @@ class Accessor:
     t: int
     cross: Callable[[int, int, int, int, int, int], Any]
     single: Callable[[int, int, int, int, int], Any]
-    outside: Callable[[tuple[int, int], tuple[tuple[int, int], ...]], Any]
+    outside: Callable[[Entry, Monomial], Any]
     zero: Any
 
     def y(self, i: int, k: int, l: int, m: int) -> Any:
@@ -42,21 +42,15 @@ def accessor_of(coefficients: Coefficients) -> Accessor:
     d = coefficients.d
     pair, pair_size, triple_size = pair_index(d), pair_orbits(d), triple_orbits(d)
 
-    def cross(i: int, j: int, n: int, k: int, l: int, m: int) -> fmpq:
+    def cross(i: int, j: int, n: int, k: int, l: int, m: int) -> Any:
         s = pair[k, l]
-        value: fmpq = coefficients.cross[i, j, n - (n > j), s, m]
-        return value / int(pair_size[s])
+        return coefficients.cross[i, j, n - (n > j), s, m] / int(pair_size[s])
 
-    def single(i: int, j: int, k: int, l: int, m: int) -> fmpq:
+    def single(i: int, j: int, k: int, l: int, m: int) -> Any:
         r = triple_index((k, l, m), d)
-        value: fmpq = coefficients.single[i, j, r]
-        return value / int(triple_size[r])
+        return coefficients.single[i, j, r] / int(triple_size[r])
 
-    def outside(output: tuple[int, int], monomial: tuple[tuple[int, int], ...]) -> fmpq:
-        value: fmpq = coefficients.coefficient(output, monomial)  # type: ignore[arg-type]  # always three entries
-        return value
-
-    return Accessor(d, coefficients.d_out, coefficients.t, cross, single, outside, fmpq(0))
+    return Accessor(d, coefficients.d_out, coefficients.t, cross, single, coefficients.coefficient, fmpq(0))
 
 
 def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
@@ -76,7 +70,7 @@ def random_layer(d: int, d_out: int, t: int, width: int, seed: int) -> Accessor:
     def single(i: int, j: int, k: int, l: int, m: int) -> nmod:
         return (cross(i, j, j, k, l, m) + cross(i, j, j, k, m, l) + cross(i, j, j, l, m, k)) * third
 
-    def outside(output: tuple[int, int], monomial: tuple[tuple[int, int], ...]) -> nmod:
+    def outside(output: Entry, monomial: Monomial) -> nmod:
         return zero
 
     return Accessor(d, d_out, t, cross, single, outside, zero)

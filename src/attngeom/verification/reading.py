@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from flint import fmpq
 
 from attngeom.errors import AttnGeomError, FormatError
-from attngeom.exact.arrays import Array
+from attngeom.exact.domains import Array, Domain
 from attngeom.exact.numbers import as_fmpq
 from attngeom.network.architecture import Architecture
 
@@ -122,7 +121,12 @@ def read_matrix(value: Any, rows: int, columns: int, name: str) -> list[list[Any
     return value
 
 
-def read_rationals(value: Any, rows: int, columns: int, name: str) -> Array:
-    """A matrix of rational strings in lowest terms."""
-    entries = [read_rational(x) for row in read_matrix(value, rows, columns, name) for x in row]
-    return np.array(entries, dtype=object).reshape(rows, columns)
+def read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -> Array:
+    """A matrix of exact numbers as canonical strings, rationals in lowest terms."""
+    rows = read_matrix(value, *shape, name)
+    if any(type(x) is not str for row in rows for x in row):
+        raise FormatError(f"{name}: entries must be strings")
+    array = domain.convert(rows).reshape(shape)
+    if [domain.format(x) for x in array.ravel()] != [x for row in rows for x in row]:
+        raise FormatError(f"{name}: entries must be written in lowest terms")
+    return array

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from attngeom.network.architecture import Architecture
@@ -17,10 +18,7 @@ from attngeom.verification.reading import read_choice, read_object, require
 
 def _smallest(architecture: Architecture) -> list[int]:
     """r_i, the smallest of the widths d_0, …, d_i."""
-    found: list[int] = []
-    for width in architecture.widths:
-        found.append(min(width, found[-1]) if found else width)
-    return found
+    return list(accumulate(architecture.widths, min))
 
 
 def _flags(architecture: Architecture) -> int:

@@ -21,8 +21,8 @@ class Verdict(Result):
     False (the certificate proves nothing, which does not make the claim false) or None (the recheck needs more than
     the budget; ``reason`` says how much).
 
-    >>> Verdict.refused("a claim", "no witness").valid
-    False
+    >>> Verdict.of(False, "a claim", "no witness").standing
+    'undecided'
     """
 
     valid: bool | None
@@ -33,20 +33,10 @@ class Verdict(Result):
         return self.valid
 
     @classmethod
-    def accepted(cls, claim: str, reason: str) -> Verdict:
-        """The claim was proven, up to the stated probability of an error if the reason is :class:`Probable`."""
+    def of(cls, valid: bool | None, claim: str, reason: str) -> Verdict:
+        """The verdict with the standing that it and the reason say."""
         standing: Standing = "probabilistic" if isinstance(reason, Probable) else "certified"
-        return cls(valid=True, claim=claim, reason=reason, standing=standing)
-
-    @classmethod
-    def refused(cls, claim: str, reason: str) -> Verdict:
-        """The certificate does not prove the claim."""
-        return cls(valid=False, claim=claim, reason=reason, standing="undecided")
-
-    @classmethod
-    def beyond_budget(cls, claim: str, reason: str) -> Verdict:
-        """The recheck would take more than the budget."""
-        return cls(valid=None, claim=claim, reason=reason, standing="undecided")
+        return cls(valid=valid, claim=claim, reason=reason, standing=standing if valid else "undecided")
 
     def to_json(self) -> dict[str, Any]:
         return {"valid": self.valid, "claim": self.claim, "reason": self.reason}

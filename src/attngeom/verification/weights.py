@@ -11,7 +11,7 @@ from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.verification.budget import afford_elimination, height
-from attngeom.verification.reading import read_matrix, read_object, require, show
+from attngeom.verification.reading import read_array, read_object, require, show
 
 MAX_DIGITS = 1000
 """Of D in a field Q(√D)."""
@@ -60,17 +60,6 @@ def read_field(name: Any, real: bool) -> Domain:
     return QuadraticField(D)
 
 
-def read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) -> Array:
-    """A matrix of canonical strings."""
-    rows = read_matrix(value, *shape, name)
-    if any(type(x) is not str for row in rows for x in row):
-        raise FormatError(f"{name}: entries must be strings")
-    array = domain.convert(rows).reshape(shape)
-    if [domain.format(x) for x in array.ravel()] != [x for row in rows for x in row]:
-        raise FormatError(f"{name}: entries must be written in lowest terms")
-    return array
-
-
 def compare_row(coefficients: Coefficients, row: int, single: Array, cross: Array) -> None:
     """Unproven unless these are the coefficients of an output row in all columns."""
     require(bool(np.all(coefficients.single[row] == single)), "single-column coefficients differ")
@@ -96,9 +85,9 @@ def _check_no_real_weights(A: Array, V: Array, domain: Domain, t: int) -> None:
 
 def _factors(matrix: Array) -> tuple[Array, Array]:
     """A column and a row of a matrix of rank one; Unproven if it has another rank."""
-    place = next(((i, j) for i, j in np.ndindex(matrix.shape) if matrix[i, j]), None)
-    require(place is not None, "rank A = rank V = 1 is required")
-    assert place is not None
-    column, row, pivot = matrix[:, place[1]], matrix[place[0]], matrix[place]
-    require(bool(np.all(matrix * pivot == column[:, None] * row[None])), "rank A = rank V = 1 is required")
+    places = np.argwhere(matrix != 0)
+    require(len(places) > 0, "rank A = rank V = 1 is required")
+    i, j = places[0]
+    column, row = matrix[:, j], matrix[i]
+    require(bool(np.all(matrix * matrix[i, j] == column[:, None] * row[None])), "rank A = rank V = 1 is required")
     return column, row
