@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Head, Symmetry, Weights
-from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput
-from attngeom.network.symmetry.factor import GroupFactor
+from attngeom.network import Symmetry, Weights
+from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput, linear_factors, tensors_of, weights_of
+from attngeom.network.symmetry.factor import Slot
 
 SWEEPS, OUTPUT_SWEEPS = 6, 3
 RANGE = 900
 """Exponents of a group element beyond this are cut: what is lost lies below the smallest float beside entries of 1."""
 LARGEST_SHIFT = 2200
 """From the smallest float to the largest."""
+ORDER = (QueryKey, ValueOutput, Scale, Between)
+"""Factors are balanced in this order: the heads first, then the layers against each other."""
 
 
 def exponents(a: Array) -> Array:
     """The e with 2^(e-1) ≤ |a_ij| < 2^e for each entry, −∞ for zeros."""
-    return np.asarray(np.where(a != 0, np.frexp(a)[1], -np.inf))
+    return np.ascontiguousarray(np.where(a != 0, np.frexp(a)[1], -np.inf))
 
 
-def largest(e: Array, axis: int | None) -> Array:
-    """The largest exponent along an axis, nan where all entries are zero."""
-    found = np.max(e, axis=axis, initial=-np.inf)
-    return np.asarray(np.where(np.isinf(found), np.nan, found))
-
-
-def shift(a: Array, rows: Array | int = 0, columns: Array | int = 0) -> Array:
-    """2^rows · a · 2^columns."""
-    total = np.asarray(rows, dtype=np.int64).reshape(-1, 1) + np.asarray(columns, dtype=np.int64).reshape(1, -1)
-    return np.asarray(np.ldexp(a, np.clip(total, -LARGEST_SHIFT, LARGEST_SHIFT)))
-
-
-def _largest(parts: list[Array]) -> Array:
+def _largest(parts: Iterable[Array]) -> Array:
     """The largest of several exponents, nan where there is none."""
-    stacked = np.stack(parts)
-    largest = np.max(np.nan_to_num(stacked, nan=-1e9), axis=0)
-    return np.asarray(np.where(np.all(np.isnan(stacked), axis=0), np.nan, largest))
+    found = np.fmax.reduce(np.stack([*parts]))
+    return np.asarray(np.where(np.isfinite(found), found, np.nan))
 
 
-def _units(parts: list[Array]) -> Array:
-    """The exponents that bring the largest of several to 0."""
-    top = _largest(parts)
-    return _middle(top, np.full(len(top), np.nan))
-
-
-def _middle(outer: Array, inner: Array) -> Array:
+def _middle(outer: Array, inner: Array | float = np.nan) -> Array:
     """The s that makes outer + s and inner − s about equal; with one of them absent, the other becomes 0."""
     s = np.where(np.isnan(outer), inner, np.where(np.isnan(inner), -outer, (inner - outer) / 2))
     return np.asarray(np.clip(np.rint(np.nan_to_num(s)), -RANGE, RANGE).astype(np.int64))
@@ -57,108 +41,67 @@ def _middle(outer: Array, inner: Array) -> Array:
 class _Balance:
     """A diagonal group element of powers of two, found from the exponents of the weights alone: nothing is rounded.
 
-    ``layers`` holds the exponents of the entries as moved so far. ``inputs`` and ``outputs`` are units of the input and
-    output, which are no part of the group.
+    ``sizes`` are the exponents of the entries as moved so far, ``elements`` those of the group element. Units of input
+    and output are no part of the group: they act like changes of basis before the first layer and after the last.
     """
 
     def __init__(self, weights: Weights) -> None:
-        architecture = weights.architecture
-        self.given = weights
-        self.architecture = architecture
-        self.layers = [
-            [{x: exponents(a) for x, a in head.tensors.items()} for head in heads] for heads in weights.layers
-        ]
-        self.C = [[np.zeros(len(head["Q"]), dtype=np.int64) for head in heads] for heads in self.layers]
-        self.B = [[np.zeros(len(head["V"]), dtype=np.int64) for head in heads] for heads in self.layers]
-        self.scale = [[0 for _ in heads] for heads in self.layers]
-        widths = () if architecture.residual else architecture.widths[1:-1]
-        self.between = [np.zeros(width, dtype=np.int64) for width in widths]
-        self.inputs = np.zeros(architecture.widths[0], dtype=np.int64)
-        self.outputs = np.zeros(architecture.widths[-1], dtype=np.int64)
+        self.given, architecture = weights, weights.architecture
+        self.sizes = {place: exponents(a) for place, a in tensors_of(weights).items()}
+        factors = sorted(linear_factors(architecture), key=lambda factor: ORDER.index(type(factor)))
+        self.elements = {factor: np.zeros(factor.size, dtype=np.int64) for factor in factors}
+        self.sides = {factor: (factor.carried(self.sizes), factor.dual(self.sizes)) for factor in factors}
+        self.inputs = Between(-1, architecture.widths[0]).dual(self.sizes)
+        self.outputs = Between(architecture.num_layers - 1, architecture.widths[-1]).carried(self.sizes)
 
     def sweep(self) -> None:
-        """Balance rows of K against those of Q, V against O, Q against V where that is a symmetry, then layers."""
-        for index, heads in enumerate(self.layers):
-            for place, head in enumerate(heads):
-                s = _middle(largest(head["K"], 1), largest(head["Q"], 1))
-                head |= {"K": head["K"] + s[:, None], "Q": head["Q"] - s[:, None]}
-                self.C[index][place] += s
-                if "O" in head:
-                    s = _middle(largest(head["V"], 1), largest(head["O"], 0))
-                    head |= {"V": head["V"] + s[:, None], "O": head["O"] - s}
-                    self.B[index][place] += s
-                if self.architecture.rule.has_scale:
-                    scale = int(_middle(largest(head["Q"], None), largest(head["V"], None)))
-                    head |= {"Q": head["Q"] + scale, "V": head["V"] - scale}
-                    self.scale[index][place] += scale
-        for index, total in enumerate(self.between):
-            inner = _largest([largest(head[x], 0) for head in self.layers[index + 1] for x in "QKV"])
-            s = _middle(_largest(self.rows(index)), inner)
-            self.move_rows(index, s)
-            self.move_columns(index + 1, -s)
+        """Balance what each factor carries against what is dual to it."""
+        for factor, total in self.elements.items():
+            carried, dual = self.sides[factor]
+            outer = self.rows(carried) if isinstance(factor, Between) else self.largest(carried)
+            s = _middle(_largest(outer), _largest(self.largest(dual)))
+            self.move(carried, s)
+            self.move(dual, -s)
             total += s
 
-    def rows(self, index: int) -> list[Array]:
+    def largest(self, slots: Iterable[Slot]) -> list[Array]:
+        """The largest exponent of each row of what the slots see, −∞ for zero rows."""
+        return [np.max(slot.see(self.sizes[slot.place]), axis=1, initial=-np.inf) for slot in slots]
+
+    def rows(self, slots: Sequence[Slot]) -> list[Array]:
         """The largest exponents of the output rows of each head; a head that is plainly zero has no size."""
-        names = "QKVO" if self.architecture.rule.is_polynomial else "VO"
+        names = "QKVO" if self.given.architecture.rule.is_polynomial else "VO"
         found = []
-        for head in self.layers[index]:
-            is_zero = any(np.all(np.isinf(e)) for name, e in head.items() if name in names)
-            found.append(largest(head.get("O", head["V"]), 1) + (np.nan if is_zero else 0.0))
+        for slot, e in zip(slots, self.largest(slots)):
+            layer, head, _ = slot.place
+            is_live = all(np.isfinite(self.sizes.get((layer, head, x), 0.0)).any() for x in names)
+            found.append(e if is_live else np.full_like(e, np.nan))
         return found
 
-    def move_rows(self, index: int, s: Array) -> None:
-        """Units of the output of a layer."""
-        for head in self.layers[index]:
-            name = "O" if "O" in head else "V"
-            head[name] = head[name] + s[:, None]
-
-    def move_columns(self, index: int, s: Array) -> None:
-        """Units of the input of a layer."""
-        for head in self.layers[index]:
-            head |= {x: head[x] + s for x in "QKV"}
+    def move(self, slots: Iterable[Slot], s: Array) -> None:
+        """Multiply the rows of what the slots see by 2^s."""
+        for slot in slots:
+            seen = slot.see(self.sizes[slot.place])
+            seen += s[:, None]
 
     def weights(self) -> Weights:
-        """The given weights moved by the whole group element at once, in the units of input and output."""
-        before = [self.inputs, *(-s for s in self.between)]
-        after = [*self.between, self.outputs]
-        layers = []
-        for index, heads in enumerate(self.given.layers):
-            # Beside a skip connection nothing is moved between the layers.
-            columns = before[index] if index < len(before) else 0
-            rows = after[index] if len(after) == len(self.layers) else 0
-            moved = []
-            for head, C, B, scale in zip(heads, self.C[index], self.B[index], self.scale[index]):
-                tensors = {"Q": shift(head.Q, scale - C, columns), "K": shift(head.K, C, columns)}
-                if head.O is None:
-                    tensors["V"] = shift(head.V, rows - scale, columns)
-                else:
-                    tensors |= {"V": shift(head.V, B - scale, columns), "O": shift(head.O, rows, -B)}
-                moved.append(Head(**tensors))
-            layers.append(tuple(moved))
-        return Weights(self.architecture, RR, tuple(layers))
+        """The given weights, moved at once to their new sizes."""
+        tensors = tensors_of(self.given)
+        for place, a in tensors.items():
+            shifts = np.nan_to_num(self.sizes[place] - exponents(a))
+            tensors[place] = np.ldexp(a, np.clip(shifts, -LARGEST_SHIFT, LARGEST_SHIFT).astype(np.int64))
+        return weights_of(self.given.architecture, tensors, RR)
 
     def gauge(self) -> Symmetry:
         """The diagonal group element that the sweeps have applied."""
-
-        def diagonal(e: Array) -> Array:
-            return np.diag(np.ldexp(1.0, e))
-
-        elements: dict[GroupFactor, Array] = {}
-        for index, heads in enumerate(self.layers):
-            for place, head in enumerate(heads):
-                elements[QueryKey(index, place, len(head["Q"]))] = diagonal(self.C[index][place])
-                if self.architecture.rule.has_scale:
-                    elements[Scale(index, place)] = np.array([[np.ldexp(1.0, self.scale[index][place])]])
-                if "O" in head:
-                    elements[ValueOutput(index, place, len(head["V"]))] = diagonal(self.B[index][place])
-        elements |= {Between(index, len(e)): diagonal(e) for index, e in enumerate(self.between)}
-        return Symmetry(self.architecture, RR, elements)
+        return Symmetry(
+            self.given.architecture, RR, {factor: np.diag(np.ldexp(1.0, e)) for factor, e in self.elements.items()}
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class RescaledPair:
-    """Two networks on inputs 2^inputs · X with outputs 2^outputs · Y, both in gauges of moderate size.
+    """Two networks on inputs 2^inputs · X, with outputs in other units, both in gauges of moderate size.
 
     The functions are equal if and only if those of the given weights are. ``gauges`` are the group elements that were
     applied; the scaling of inputs and outputs, common to both, commutes with all of them.
@@ -167,7 +110,6 @@ class RescaledPair:
     weights: tuple[Weights, Weights]
     gauges: tuple[Symmetry, Symmetry]
     inputs: Array
-    outputs: Array
 
 
 def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
@@ -183,16 +125,16 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
     for side in sides:
         for _ in range(SWEEPS):
             side.sweep()
+    inputs = np.zeros(architecture.widths[0], dtype=np.int64)
     if not architecture.residual:
-        columns = [largest(head[name], 0) for side in sides for head in side.layers[0] for name in "QK"]
+        scores = [e for side in sides for e in side.largest(x for x in side.inputs if x.place[2] in "QK")]
+        inputs = _middle(_largest(scores))
         for side in sides:
-            side.inputs = _units(columns)
-            side.move_columns(0, side.inputs)
+            side.move(side.inputs, inputs)
         for _ in range(OUTPUT_SWEEPS):
-            units = _units([row for side in sides for row in side.rows(architecture.num_layers - 1)])
+            units = _middle(_largest(e for side in sides for e in side.rows(side.outputs)))
             for side in sides:
-                side.outputs += units
-                side.move_rows(architecture.num_layers - 1, units)
+                side.move(side.outputs, units)
                 side.sweep()
     one, two = sides
-    return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), one.inputs, one.outputs)
+    return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), inputs)
