@@ -180,10 +180,10 @@ def teleport(
     else:
         weights = weights.to(RR)
         X, Y = _check_data(inputs, targets, weights)
-        larger = maximise_gradient(weights, loss_gradient(weights, X, Y), budget)
-        moved = larger.weights
+        gradient = loss_gradient(weights, X, Y)
+        moved, larger = maximise_gradient(weights, gradient, budget)
         reason = "a local maximum of the gradient on the orbit, within the budget of the norm"
-        measured = {"gradient_before": larger.before, "gradient_after": larger.after}
+        measured = {"gradient_before": lapack.norm(gradient), "gradient_after": lapack.norm(larger)}
         measured |= {"loss_before": loss(weights, X, Y), "loss_after": loss(moved, X, Y)}
     return Teleportation(
         standing=standing,

@@ -53,10 +53,6 @@ def evaluate(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     bits = needed_bits(weights)
     if bits * weights.architecture.num_parameters <= (MAX_BALL_BITS if bits > EXTREME else BALL_BITS):
         return _evaluate_balls(weights, units, power, Balls(bits))
-    return _evaluate_extended(weights, units, power)
-
-
-def _evaluate_extended(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     layers = tuple(
         tuple(Head(*(array.astype(Extended) for array in head.tensors.values())) for head in heads)
         for heads in weights.layers

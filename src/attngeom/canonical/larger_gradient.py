@@ -6,27 +6,15 @@ is known on the whole orbit once it is known at one point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array
-from attngeom.network import Symmetry, Weights, forward, identity_symmetry
+from attngeom.network import Symmetry, Weights, forward
 from attngeom.network.symmetry.algebra import exponential, inner, moments
 from attngeom.network.tangent import gradient as network_gradient
 
 MAX_STEPS = 500
-
-
-@dataclass(frozen=True, eq=False)
-class LargerGradient:
-    """A group element, the weights it leads to, and the norm of the gradient before and after."""
-
-    symmetry: Symmetry
-    weights: Weights
-    before: float
-    after: float
 
 
 def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
@@ -35,8 +23,10 @@ def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
     return moved.vector()
 
 
-def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, steps: int = MAX_STEPS) -> LargerGradient:
-    """A point of the orbit with a larger gradient, among weights of norm at most ``budget`` times the present norm.
+def maximise_gradient(
+    weights: Weights, gradient: Array, budget: float = 1.0, steps: int = MAX_STEPS
+) -> tuple[Weights, Array]:
+    """A point of the orbit, of norm at most ``budget`` times the present one, with a larger gradient; and that one.
 
     ``gradient`` is the gradient of any loss of the function at ``weights``. Without a budget the supremum is infinite:
     scales run away. Ascent of log ‖∇‖ by moment maps, tangent to the sphere of the budget once it is reached, finds a
@@ -50,8 +40,7 @@ def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, st
     if not budget >= 1:
         raise InputError(f"budget {budget} given; at least 1 is required, for the start must be allowed")
     limit = budget * float(np.linalg.norm(weights.vector()))
-    symmetry, moved, dual = identity_symmetry(architecture, RR), weights, gradient
-    rate = 0.1
+    moved, dual, rate = weights, gradient, 0.1
     for _ in range(steps):
         size = float(dual @ dual)
         ascent = {factor: -x / size for factor, x in moments(Weights.from_vector(architecture, dual, RR)).items()}
@@ -69,10 +58,10 @@ def maximise_gradient(weights: Weights, gradient: Array, budget: float = 1.0, st
             rate = rate * 1.5 if accepted else rate / 2
         if not accepted:
             break
-        moved, symmetry, dual = image, step.compose(symmetry), trial
+        moved, dual = image, trial
         if float(trial @ trial) < size * (1 + 1e-10):
             break
-    return LargerGradient(symmetry, moved, float(np.linalg.norm(gradient)), float(np.linalg.norm(dual)))
+    return moved, dual
 
 
 def _retract(step: Symmetry, weights: Weights, limit: float) -> tuple[Symmetry, Weights]:

@@ -47,20 +47,15 @@ def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> tuple[Weights, boo
                 found, clear = _balanced_heads(term, shape, log_factor, architecture.rule.has_scale)
                 heads += found
                 is_clear = is_clear and clear
-        heads += [_zero_head(shape, domain)] * (shape.heads - len(heads))
+        heads += [pad_head(shape, domain)] * (shape.heads - len(heads))
         layers.append(tuple(heads))
     return Weights(architecture, domain, tuple(layers)), is_clear
 
 
 def _echelon_heads(term: CanonicalTerm, shape: LayerShape, log_factor: float, domain: Domain) -> list[Head]:
-    """The heads of one term: its rows of V and columns of O are dealt out in order."""
-    K, O = _times_power(term.K, term.key_exponent), term.O
-    if log_factor or term.output_exponent:
-        O = _times_power(O, term.output_exponent + log_factor)
-    K, Q = (fill_corner(matrix, (shape.attention, shape.d_in), domain) for matrix in (K, term.Q))
-    if shape.value_width is None:
-        return [Head(Q, K, fill_corner(domain.matmul(O, term.V), (shape.d_out, shape.d_in), domain))]
-    return [Head(Q, K, V, O) for V, O in _deal(term.V, O, shape, domain)]
+    """The heads of one term, as they are."""
+    K, O = _times_power(term.K, term.key_exponent), _times_power(term.O, term.output_exponent + log_factor)
+    return [pad_head(shape, domain, Q=term.Q, K=K, **values) for values in _deal(term.V, O, shape, domain)]
 
 
 def _balanced_heads(
@@ -68,26 +63,22 @@ def _balanced_heads(
 ) -> tuple[list[Head], bool]:
     """The heads of one term with vanishing moments."""
     attention = balanced_factors(term.K.T @ term.Q, len(term.K))
-    W = term.O @ term.V
-    value_log = term.output_exponent + log_factor
-    is_clear = attention.is_clear
-    if shape.value_width is None:
-        pairs: list[tuple[Array, Array | None]] = [(fill_corner(W, (shape.d_out, shape.d_in), RR), None)]
-    else:
-        values = balanced_factors(W, len(term.V))
-        is_clear = is_clear and values.is_clear
-        pairs = list(_deal(values.T, values.S.T, shape, RR))
-    K, Q = (fill_corner(matrix, (shape.attention, shape.d_in), RR) for matrix in (attention.S, attention.T))
+    V, O, is_clear = term.V, term.O, attention.is_clear
+    if shape.value_width is not None:
+        factors = balanced_factors(O @ V, len(V))
+        V, O, is_clear = factors.T, factors.S.T, is_clear and factors.is_clear
     heads = []
-    for V, O in pairs:
-        q, v = term.key_exponent / 2, value_log if O is None else value_log / 2
+    for values in _deal(V, O, shape, RR):
+        count = len(values)
+        q, v = term.key_exponent / 2, (term.output_exponent + log_factor) / count
         if has_scale:
             # ‖K‖ ‖Q‖ ‖V‖ (‖O‖) stays, each factor gets the same share.
-            sizes = [_log_norm(Q) + q, _log_norm(V) + v]
-            mean = (2 * sizes[0] + sizes[1]) / 3 if O is None else sum(sizes) / 2
+            sizes = _log_norm(attention.T) + q, _log_norm(values["V"]) + v
+            mean = (2 * sizes[0] + count * sizes[1]) / (2 + count)
             q, v = q + mean - sizes[0], v + mean - sizes[1]
-        O = None if O is None else _times_power(O, v)
-        heads.append(Head(_times_power(Q, q), _times_power(K, q), _times_power(V, v), O))
+        tensors = {name: _times_power(matrix, v) for name, matrix in values.items()}
+        Q, K = _times_power(attention.T, q), _times_power(attention.S, q)
+        heads.append(pad_head(shape, RR, Q=Q, K=K, **tensors))
     return heads, is_clear
 
 
@@ -107,24 +98,17 @@ def _times_power(matrix: Array, power: float) -> Array:
     return moved
 
 
-def _deal(V: Array, O: Array, shape: LayerShape, domain: Domain) -> list[tuple[Array, Array]]:
-    """Rows of V and columns of O for as many heads of the value width as they need."""
-    width = int(shape.value_width or 0)
-    return [
-        (
-            fill_corner(V[start : start + width], (width, shape.d_in), domain),
-            fill_corner(O[:, start : start + width], (shape.d_out, width), domain),
-        )
-        for start in range(0, len(V), width)
-    ]
+def _deal(V: Array, O: Array, shape: LayerShape, domain: Domain) -> list[dict[str, Array]]:
+    """Rows of V and columns of O for as many heads of the value width as they need, or their product for one matrix."""
+    width = shape.value_width
+    if width is None:
+        return [{"V": domain.matmul(O, V)}]
+    return [{"V": V[start : start + width], "O": O[:, start : start + width]} for start in range(0, len(V), width)]
 
 
-def _zero_head(shape: LayerShape, domain: Domain) -> Head:
-    return Head(*(domain.zeros(sizes) for sizes in shape.tensor_shapes.values()))
-
-
-def fill_corner(matrix: Array, shape: tuple[int, int], domain: Domain) -> Array:
-    """The matrix in the corner of a larger one that is zero elsewhere."""
-    out = domain.zeros(shape)
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return out
+def pad_head(shape: LayerShape, domain: Domain, **tensors: Array) -> Head:
+    """A head with these tensors in the corners of its own, and zeros elsewhere."""
+    padded = {name: domain.zeros(sizes) for name, sizes in shape.tensor_shapes.items()}
+    for name, matrix in tensors.items():
+        padded[name][: matrix.shape[0], : matrix.shape[1]] = matrix
+    return Head(**padded)

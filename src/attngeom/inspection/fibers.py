@@ -81,8 +81,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if not nonzero:
         words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
         return VirtualFiber(theorem, words, True, ("L",), everything)
-    seen_fiber = {"Theorem A": _softmax_fiber, "Theorem A'": _causal_fiber, "Theorem S": _sigmoid_fiber}[theorem]
-    return seen_fiber(architecture, ranks)
+    return (_causal_fiber if theorem == "Theorem A'" else _seen_fiber)(architecture, ranks)
 
 
 def _names(first: int, last: int) -> tuple[str, ...]:
@@ -93,40 +92,34 @@ def _listed(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _softmax_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
-    layers, t = architecture.num_layers, architecture.tokens
-    theorem = "Theorem A"
-    seen = visible_layers(ranks, t)
-    blind = tuple(i + 1 for i, visible in enumerate(seen) if visible is False)
-    hidden = next((i + 1 for i, visible in enumerate(seen[:-1]) if not visible), None)
-    if hidden is None:
-        words = "no layer before the last is blind: the fiber is the point (M, L)"
-        return VirtualFiber(theorem, words, True, ("L", *_names(1, layers)), (), False, blind)
-    if seen[hidden - 1] is None:
-        return VirtualFiber(None, f"floats do not tell whether layer {hidden} is blind", False, blind=blind)
-    why = "skew-symmetric and t = 2" if t == 2 else "zero"
-    kept, free = ("L", *_names(1, hidden)), _names(hidden + 1, layers)
-    words = f"M_{hidden} is {why}: all tokens are equal after layer {hidden}; {_listed(kept)} are determined, "
-    words += f"{_listed(free)} {'is' if len(free) == 1 else 'are'} free"
-    return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
-
-
-def _sigmoid_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
-    layers, t = architecture.num_layers, architecture.tokens
-    if layers > 1 and (t == 1 or architecture.causal):
+def _seen_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
+    """Theorems A and S: L and all M_i up to the first blind layer before the last are seen."""
+    theorem, layers, t = FIBER_THEOREMS[architecture.kind], architecture.num_layers, architecture.tokens
+    is_softmax = theorem == "Theorem A"
+    if not is_softmax and layers > 1 and (t == 1 or architecture.causal):
         why = "one token" if t == 1 else "a causal mask"
         return VirtualFiber(None, f"several layers with {why}: L is determined, no theorem covers the M_i", False)
     if t == 1:
         words = "one token: L and the symmetric part of M_1 are determined"
-        return VirtualFiber("Theorem S", words, True, ("L", "M_1 + M_1ᵀ"))
-    for i, rank in enumerate(ranks.M[:-1], start=1):
-        if not is_nonzero(rank):
-            words = "is zero: all tokens are equal after this layer, and no theorem covers what is seen then"
-            words = words if is_nonzero(rank) is False else "may be zero: floats do not tell"
-            blind = (i,) if is_nonzero(rank) is False else ()
-            return VirtualFiber(None, f"M_{i} {words}", False, blind=blind, first_blind=i if blind else None)
-    words = "no M_i before the last is zero: the fiber is the point (M, L)"
-    return VirtualFiber("Theorem S", words, True, ("L", *_names(1, layers)))
+        return VirtualFiber(theorem, words, True, ("L", "M_1 + M_1ᵀ"))
+    skew_is_blind = is_softmax and t == 2
+    seen = visible_layers(ranks, skew_is_blind)
+    blind = tuple(i + 1 for i, visible in enumerate(seen) if visible is False)
+    hidden = next((i + 1 for i, visible in enumerate(seen[:-1]) if not visible), None)
+    if hidden is None:
+        nothing = "layer before the last is blind" if is_softmax else "M_i before the last is zero"
+        words = f"no {nothing}: the fiber is the point (M, L)"
+        return VirtualFiber(theorem, words, True, ("L", *_names(1, layers)), (), False, blind)
+    if seen[hidden - 1] is None:
+        return VirtualFiber(None, f"floats do not tell whether layer {hidden} is blind", False, blind=blind)
+    why = "skew-symmetric and t = 2" if skew_is_blind else "zero"
+    words = f"M_{hidden} is {why}: all tokens are equal after layer {hidden}"
+    if not is_softmax:
+        words += ", and no theorem covers what is seen then"
+        return VirtualFiber(None, words, False, blind=blind, first_blind=hidden)
+    kept, free = ("L", *_names(1, hidden)), _names(hidden + 1, layers)
+    words += f"; {_listed(kept)} are determined, {_listed(free)} {'is' if len(free) == 1 else 'are'} free"
+    return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
 
 
 def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,19 +33,23 @@ MAX_PARAMETERS = 3000
 class LayerStratum:
     """The place of φ in the function space of one lightning layer ([G] Theorem 3.4 with the correction for 1 < a < d).
 
-    ``is_critical`` concerns the parametrization (A, V); ``fiber`` is in (A, V) up to the scale (λA, V/λ). ``distance``
-    is the Frobenius distance of (A, V), scaled to ‖A‖ = ‖V‖ = 1, to the nearest weights with a singular function (a
-    float). Flags are None when floats show no clear gap or the theorem does not apply.
+    ``fiber`` is in (A, V) up to the scale (λA, V/λ). ``distance`` is the Frobenius distance of (A, V), scaled to
+    ‖A‖ = ‖V‖ = 1, to the nearest weights with a singular function (a float). Flags are None when floats show no clear
+    gap or the theorem does not apply.
     """
 
     rank_A: Rank
     rank_V: Rank
     is_singular: bool | None
     is_boundary: bool | None
-    is_critical: bool | None
     fiber: Fiber
     distance: float
     reason: str
+
+    @property
+    def is_critical(self) -> bool | None:
+        """Whether the differential of (A, V) ↦ φ falls short here: at the boundary, and nowhere else."""
+        return self.is_boundary
 
     @property
     def name(self) -> str:
@@ -237,83 +241,56 @@ def layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domai
     """The stratum of φ(X) = V X Xᵀ A X for attention width a and t ≥ 2.
 
     Singular ⇔ rk A · rk V ≤ 1, or a < d and rk A < a. Boundary ⇔ critical ⇔ A = k qᵀ and V = h kᵀ, zero factors
-    included. For a = d' = 1, where the ranks are one everywhere, see :func:`_product_stratum`.
+    included.
+
+    For a = d' = 1 always A = k qᵀ and V = vᵀ: the functions (k·z)(v·z)(q·x) are the quadrics that split over the reals,
+    times a linear form q. Where k and v are not parallel, k, v is a chart of the split quadrics up to scale and order:
+    a smooth point with two points in its fiber. Where they are, it is a boundary point of the split quadrics, and a
+    singular one of the quadrics of rank ≤ 2 unless d = 2, when these are all quadrics.
 
     >>> from attngeom.exact import QQ
     >>> E = QQ.convert([[1, 0], [0, 0]])
     >>> layer_stratum(E, E, 2, 2, QQ).name
     'boundary'
     """
-    found = _layer_stratum(A, V, attention, tokens, domain, noise)
-    # Exact ranks tell a singular point; the singular values of its floats are rounding errors there.
-    return replace(found, distance=0.0) if domain.is_exact and found.is_singular else found
-
-
-def _layer_stratum(A: Array, V: Array, attention: int, tokens: int, domain: Domain, noise: float) -> LayerStratum:
     d, d_out = A.shape[0], V.shape[0]
     rank_A, rank_V = measured_rank(A, domain, noise), measured_rank(V, domain, noise)
-    if tokens >= 2 and d >= 2 and d_out == attention == 1 and rank_A.is_clear and rank_V.is_clear:
-        return _product_stratum(A, V, rank_A, rank_V, domain, noise)
-    distance = _distance(RR.convert(A), RR.convert(V), attention)
-    applies = tokens >= 2 and d >= 2 and (d_out >= 2 or attention >= 2)
-    clear = rank_A.is_clear and rank_V.is_clear
-    if not applies or not clear:
-        reason = (
-            "singular values show no clear gap" if applies else "[G] Theorem 3.4 needs t ≥ 2, and d, d' ≥ 2 or d, a ≥ 2"
-        )
-        return LayerStratum(rank_A, rank_V, None, None, None, "unknown", distance, reason)
+    is_split = tokens >= 2 and d >= 2 and d_out == attention == 1
+
+    def found(is_singular: bool | None, is_boundary: bool | None, fiber: Fiber, reason: str) -> LayerStratum:
+        distance = 0.0
+        # Exact ranks tell a singular point; the singular values of its floats are rounding errors there.
+        if not (domain.is_exact and is_singular):
+            distance = (_split_distance if is_split else _distance)(RR.convert(A), RR.convert(V), attention)
+        return LayerStratum(rank_A, rank_V, is_singular, is_boundary, fiber, distance, reason)
+
+    if tokens < 2 or d < 2:
+        return found(None, None, "unknown", "[G] Theorem 3.4 needs t ≥ 2, and d, d' ≥ 2 or d, a ≥ 2")
+    if not (rank_A.is_clear and rank_V.is_clear):
+        return found(None, None, "unknown", "singular values show no clear gap")
     if rank_A.value == 0 or rank_V.value == 0:
         reason = "A = 0 or V = 0: the function is zero, and its fiber is the union of {A = 0} and {V = 0}"
-        return LayerStratum(rank_A, rank_V, True, True, True, "zero function", distance, reason)
+        return found(True, True, "zero function", reason)
     if rank_A.value == rank_V.value == 1:
         shared = measured_rank(_joined(A, V, domain), domain, noise)
         if not shared.is_clear:
-            reason = "rk A = rk V = 1, but floats do not tell whether their key and value directions agree"
-            return LayerStratum(rank_A, rank_V, True, None, None, "unknown", distance, reason)
-        boundary = shared.value == 1
-        reason = (
-            "A = k qᵀ and V = h kᵀ: a limit of functions in the Zariski closure that no real weights compute"
-            if boundary
-            else "A = k qᵀ and V = h vᵀ: the two weights (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) give this function"
-        )
-        fiber: Fiber = "one point" if boundary else "two points"
-        return LayerStratum(rank_A, rank_V, True, boundary, boundary, fiber, distance, reason)
-    deficient = attention < d and rank_A.value < attention
-    reason = (
-        f"rk A = {rank_A.value} < a = {attention} < d: A is a singular point of the matrices of rank at most a"
-        if deficient
-        else "rk A · rk V ≥ 2 and rk A is as large as a allows"
-        if rank_A.value == min(attention, d)
-        else "rk A · rk V ≥ 2 and a ≥ d"
-    )
-    return LayerStratum(rank_A, rank_V, deficient, False, False, "one point", distance, reason)
-
-
-def _product_stratum(A: Array, V: Array, rank_A: Rank, rank_V: Rank, domain: Domain, noise: float) -> LayerStratum:
-    """The stratum for a = d' = 1, where A = k qᵀ and V = vᵀ always: the functions (k·z)(v·z)(q·x).
-
-    They are the quadrics that split over the reals, times a linear form q. Where k and v are not parallel, k, v is a
-    chart of the split quadrics up to scale and order: a smooth point with two points in its fiber. Where they are, it
-    is a boundary point of the split quadrics, and a singular one of the quadrics of rank ≤ 2 unless d = 2, when these
-    are all quadrics. The zero function is the vertex of a cone.
-    """
-    if rank_A.value == 0 or rank_V.value == 0:
-        reason = "A = 0 or V = 0: the function is zero, and its fiber is the union of {A = 0} and {V = 0}"
-        return LayerStratum(rank_A, rank_V, True, True, True, "zero function", 0.0, reason)
-    shared = measured_rank(_joined(A, V, domain), domain, noise)
-    floats_A, floats_V = RR.convert(A), RR.convert(V)
-    key = lapack.svd(floats_A)[0][:, 0]
-    cosine = abs(float(floats_V[0] @ key)) / float(np.linalg.norm(floats_V))
-    plane = A.shape[0] == 2
-    distance = 1.0 if plane else float(np.sqrt(max(1 - cosine, 0.0)))
-    if not shared.is_clear:
-        reason = "floats do not tell whether the key and the value direction agree"
-        return LayerStratum(rank_A, rank_V, None, None, None, "unknown", distance, reason)
-    if shared.value == 1:
-        reason = "A = k qᵀ and V = kᵀ: quadrics near (k·z)² have conjugate factors, which no real weights compute"
-        return LayerStratum(rank_A, rank_V, not plane, True, True, "one point", distance, reason)
-    reason = "A = k qᵀ and V = vᵀ: the two weights (k qᵀ, vᵀ) and (v qᵀ, kᵀ) give this function, as always for a = 1"
-    return LayerStratum(rank_A, rank_V, False, False, False, "two points", distance, reason)
+            reason = "floats do not tell whether the key and the value direction agree"
+            return found(None if is_split else True, None, "unknown", reason)
+        if shared.value == 1 and is_split:
+            reason = "A = k qᵀ and V = kᵀ: quadrics near (k·z)² have conjugate factors, which no real weights compute"
+            return found(d > 2, True, "one point", reason)
+        if shared.value == 1:
+            reason = "A = k qᵀ and V = h kᵀ: a limit of functions in the Zariski closure that no real weights compute"
+            return found(True, True, "one point", reason)
+        h, always = ("", ", as always for a = 1") if is_split else ("h ", "")
+        weights = f"the two weights (k qᵀ, {h}vᵀ) and (v qᵀ, {h}kᵀ) give this function{always}"
+        reason = f"A = k qᵀ and V = {h}vᵀ: {weights}"
+        return found(not is_split, False, "two points", reason)
+    if attention < d and rank_A.value < attention:
+        reason = f"rk A = {rank_A.value} < a = {attention} < d: A is a singular point of the matrices of rank at most a"
+        return found(True, False, "one point", reason)
+    full = "rk A is as large as a allows" if rank_A.value == min(attention, d) else "a ≥ d"
+    return found(False, False, "one point", f"rk A · rk V ≥ 2 and {full}")
 
 
 def _joined(A: Array, V: Array, domain: Domain) -> Array:
@@ -321,6 +298,15 @@ def _joined(A: Array, V: Array, domain: Domain) -> Array:
     if domain.rounds:
         A, V = A / lapack.norm(A), V / lapack.norm(V)
     return np.concatenate([A, V.T], axis=1)
+
+
+def _split_distance(A: Array, V: Array, _attention: int) -> float:
+    """The distance of A = k qᵀ, V = vᵀ to parallel k and v, 1 for d = 2, where nothing but 0 is singular."""
+    if not A.any() or not V.any():
+        return 0.0
+    key = lapack.svd(A)[0][:, 0]
+    cosine = abs(float(V[0] @ key)) / float(np.linalg.norm(V))
+    return 1.0 if len(A) == 2 else float(np.sqrt(max(1 - cosine, 0.0)))
 
 
 def _distance(A: Array, V: Array, attention: int) -> float:

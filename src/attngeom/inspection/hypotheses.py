@@ -11,7 +11,7 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
 from attngeom.exact.scaling import split_scale
-from attngeom.network import Weights
+from attngeom.network import Architecture, Weights
 
 FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
 """The theorem on fibers in (M, L) of each kind of attention: docs/theorems/comparison.md."""
@@ -83,32 +83,32 @@ def virtual_ranks(weights: Weights, noise: float = 0.0) -> VirtualRanks:
     weights = in_range(weights) if domain.rounds else weights
     virtual = weights.virtual()
     A = tuple(measured_rank(heads[0], domain, noise) for heads in weights.attention_matrices())
-    if domain.is_exact:
-        symmetric = [measured_rank(domain.reduce(M + M.T), domain) for M in virtual.M]
-        M = tuple(measured_rank(matrix, domain) for matrix in virtual.M)
-        return VirtualRanks(A, M, tuple(symmetric), measured_rank(virtual.L, domain))
-    sizes, total = _product_sizes(weights)
+    *sizes, total = _product_sizes(weights)
     return VirtualRanks(
         A,
         tuple(_rank_beside(M, size, domain, noise) for M, size in zip(virtual.M, sizes)),
-        tuple(_rank_beside(M + M.T, size, domain, noise) for M, size in zip(virtual.M, sizes)),
+        tuple(_rank_beside(domain.reduce(M + M.T), size, domain, noise) for M, size in zip(virtual.M, sizes)),
         _rank_beside(virtual.L, total, domain, noise),
     )
 
 
-def _product_sizes(weights: Weights) -> tuple[list[float], float]:
+def _product_sizes(weights: Weights) -> list[float]:
     """‖K_i L_{i-1}‖ ‖Q_i L_{i-1}‖ for each layer, and ‖V_l‖ ‖L_{l-1}‖: what rounding errors of M_i and L scale with."""
+    if weights.domain.is_exact:
+        return [0.0] * (weights.architecture.num_layers + 1)
     L = np.eye(weights.architecture.widths[0])
     sizes, total = [], 1.0
     for (head,), (V,) in zip(weights.layers, weights.value_matrices()):
         sizes.append(float(np.linalg.norm(head.K @ L) * np.linalg.norm(head.Q @ L)))
         total = float(np.linalg.norm(V) * np.linalg.norm(L))
         L = V @ L
-    return sizes, total
+    return [*sizes, total]
 
 
 def _rank_beside(a: Array, size: float, domain: Domain, noise: float) -> Rank:
     """The rank of a matrix that is known up to rounding errors, or the noise, of the given size."""
+    if domain.is_exact:
+        return measured_rank(a, domain)
     cut = max(a.shape) * max(8 * np.finfo(float).eps, noise) * size
     largest = float(np.linalg.norm(a))
     if largest > CLEAR_GAP * cut:
@@ -151,7 +151,10 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
         )
         for i, rank in enumerate(ranks.A)
     ]
-    found += {"Theorem A": _softmax, "Theorem S": _sigmoid, "Theorem F": _lightning}[theorem](weights, ranks)
+    if theorem == "Theorem F":
+        found += _lightning(architecture, ranks)
+    else:
+        found += _tokens_apart(architecture, theorem, ranks)
     if architecture.num_layers > 1:
         delta, is_equal = min(architecture.widths[1:-1]), architecture.bottleneck is not None
         found.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", is_equal))
@@ -159,39 +162,22 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
     return tuple(found)
 
 
-def _softmax(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
-    """Theorem A: M_i is blind if it is zero, for t = 2 if it is skew; causal attention: see Theorem A'."""
-    architecture = weights.architecture
-    layers, t = architecture.num_layers, architecture.tokens
-    theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
-    found = [
-        Hypothesis(theorem, "t ≥ 2", t >= 2),
-        Hypothesis(theorem, "L ≠ 0", _decided(ranks.L, ranks.L.value > 0)),
-    ]
+def _tokens_apart(architecture: Architecture, theorem: str, ranks: VirtualRanks) -> list[Hypothesis]:
+    """Theorems A, A' and S: t ≥ 2, L ≠ 0, and no layer before the last that makes all tokens equal."""
+    layers, t, is_softmax = architecture.num_layers, architecture.tokens, theorem == "Theorem A"
+    if is_softmax:
+        theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
+    found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", is_nonzero(ranks.L))]
     if layers == 1:
         return found
-    if architecture.causal:
-        if t == 2:
-            found += [Hypothesis(theorem, f"M_{i + 1} ≠ 0", is_nonzero(rank)) for i, rank in enumerate(ranks.M)]
-        return found
-    for i, seen in enumerate(visible_layers(ranks, t)[:-1]):
-        statement = f"M_{i + 1} not skew-symmetric" if t == 2 else f"M_{i + 1} ≠ 0"
-        found.append(Hypothesis(theorem, statement, seen))
-    return found
-
-
-def _sigmoid(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
-    """Theorem S: t ≥ 2, and for several layers no mask and no M_i = 0 before the last."""
-    architecture = weights.architecture
-    found = [
-        Hypothesis("Theorem S", "t ≥ 2", architecture.tokens >= 2),
-        Hypothesis("Theorem S", "L ≠ 0", _decided(ranks.L, ranks.L.value > 0)),
-    ]
-    if architecture.num_layers > 1:
-        found.append(Hypothesis("Theorem S", "no causal mask", not architecture.causal))
-        for i, rank in enumerate(ranks.M[:-1]):
-            found.append(Hypothesis("Theorem S", f"M_{i + 1} ≠ 0", is_nonzero(rank)))
-    return found
+    if not is_softmax:
+        found.append(Hypothesis(theorem, "no causal mask", not architecture.causal))
+    by_skew = is_softmax and t == 2 and not architecture.causal
+    seen = visible_layers(ranks, by_skew)[:-1]
+    if is_softmax and architecture.causal:
+        seen = visible_layers(ranks, by_skew) if t == 2 else ()
+    statement = "not skew-symmetric" if by_skew else "≠ 0"
+    return found + [Hypothesis(theorem, f"M_{i} {statement}", holds) for i, holds in enumerate(seen, start=1)]
 
 
 def is_nonzero(rank: Rank) -> bool | None:
@@ -199,14 +185,14 @@ def is_nonzero(rank: Rank) -> bool | None:
     return _decided(rank, rank.value > 0)
 
 
-def visible_layers(ranks: VirtualRanks, tokens: int) -> tuple[bool | None, ...]:
-    """Which M_i are not blind in the sense of Theorem A, t ≥ 2: not zero, and for t = 2 not skew."""
-    return tuple(is_nonzero(rank) for rank in (ranks.symmetric if tokens == 2 else ranks.M))
+def visible_layers(ranks: VirtualRanks, skew_is_blind: bool) -> tuple[bool | None, ...]:
+    """Which M_i are not blind: not zero, nor skew where Theorem A says so (two tokens of softmax)."""
+    return tuple(is_nonzero(rank) for rank in (ranks.symmetric if skew_is_blind else ranks.M))
 
 
-def _lightning(weights: Weights, ranks: VirtualRanks) -> list[Hypothesis]:
+def _lightning(architecture: Architecture, ranks: VirtualRanks) -> list[Hypothesis]:
     """[G] Theorem 3.2 for one layer; Theorem F, which repairs [G] Theorem 3.7, for several."""
-    layers, t = weights.architecture.num_layers, weights.architecture.tokens
+    layers, t = architecture.num_layers, architecture.tokens
     M, L = [ranks.traits(i) for i in range(layers)], ranks.traits(None)
     if layers > 1:
         return _theorem_f(t, M, L)

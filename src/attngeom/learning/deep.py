@@ -34,12 +34,13 @@ def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
     last = seen_layers(ranks, weights)
     pair = deep_pair(architecture, width, [heads[0].attention.pair for heads in blocks[:last]])
     reason = f"the function determines L and M_i, i ≤ {last}, to first order"
-    return PairFinding("C", reason, pair, is_clear=ranks.L.is_clear and None not in visible_layers(ranks, t)[:last])
+    is_clear = ranks.L.is_clear and None not in visible_layers(ranks, t == 2)[:last]
+    return PairFinding("C", reason, pair, is_clear=is_clear)
 
 
 def seen_layers(ranks: VirtualRanks, weights: Weights) -> int:
     """s: the number of layers whose M_i the function determines, up to the first one that is blind."""
-    seen = visible_layers(ranks, weights.architecture.tokens)[:-1]
+    seen = visible_layers(ranks, weights.architecture.tokens == 2)[:-1]
     return next((index + 1 for index, sees in enumerate(seen) if sees is False), weights.architecture.num_layers)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.canonical.echelon import row_gauge
-from attngeom.canonical.restore import fill_corner
+from attngeom.canonical.restore import pad_head
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.network import Architecture, Head, VirtualWeights, Weights
+from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.balance import balanced_factors
 
 
@@ -42,8 +42,7 @@ def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights
         if shape.value_width is not None:
             S, tensors["V"] = _factors(values, shape.value_width, "a value map", domain)
             tensors["O"] = S.T
-        sizes = shape.tensor_shapes
-        layers.append((Head(**{name: fill_corner(x, sizes[name], domain) for name, x in tensors.items()}),))
+        layers.append((pad_head(shape, domain, **tensors),))
         before_dual = after_dual
     return Weights(architecture, domain, tuple(layers))
 
