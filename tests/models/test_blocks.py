@@ -146,6 +146,30 @@ def test_few_columns_before_an_output_norm() -> None:
         assert proof.agrees and proof.redundancy == 6 + extra
 
 
+def test_a_moebius_map_of_one_unit_is_not_claimed() -> None:
+    """A shift of z maps tanh(z) by a Möbius map, which (b + w t)/|b + w t| absorbs with the gains."""
+    norms = Norms(input=RMS, output=RMS)
+    for activation, biased, width, known in (
+        ("tanh", True, 1, False), ("sigmoid", True, 1, False), ("gelu", True, 1, True), ("tanh", False, 1, True),
+        ("tanh", True, 2, True),
+    ):  # fmt: skip
+        mlp = MLP(width=width, activation=activation, gated=False, up_bias=biased, down_bias=True)
+        proof = prove_block(TransformerBlock(attention=None, mlp=mlp, mlp_norms=norms), 5)
+        assert bool(proof.agrees) is (proof.formula is not None) is known
+        assert proof.upper - proof.lower == (not known)
+
+
+def test_shifts_that_only_rescale_units_are_not_claimed() -> None:
+    """(up + 1) φ(gate) without norm behind a bias: the kernel of the gates passes from one bias to the other."""
+    own = attention(output_bias=True)
+    for width, limit, known in ((4, None, False), (5, None, True), (4, 7.0, True)):
+        mlp = MLP(width=width, activation="swiglu_oai", gated=True, down_bias=True, limit=limit)
+        block = TransformerBlock(attention=own, mlp=mlp, attention_norms=Norms(input=RMS))
+        proof = prove_block(block, 5)
+        assert bool(proof.agrees) is (proof.formula is not None) is known
+        assert proof.upper - proof.lower == (not known)
+
+
 def test_joint_qk_norm_at_tiny_width_is_not_claimed() -> None:
     """Row spaces that overlap: no formula, and the rank is below the bound of the known symmetries."""
     own = attention(head_dim=4, qk_norm=QKNorm(scope="all_heads", norm=RMS))

@@ -128,7 +128,7 @@ def block_terms(
                 terms += pool_terms
             else:
                 terms += pool.terms(width, written)
-            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
+            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, own)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
             bare = constant_before and pool.biases > 0 and norms == Norms()
             known = not bare or (_reading_rows(part) >= width and not _reads_with_bias(part))
@@ -144,11 +144,13 @@ def block_terms(
 
 
 def _reading_rows(part: GroupedAttention | MLP | Experts) -> int:
-    """Rows that read the stream: fewer than its width leave directions unread."""
+    """Rows that read shifts of the stream: fewer than its width leave directions unread."""
     if isinstance(part, GroupedAttention):
         return part.heads * part.head_dim
     if isinstance(part, MLP):
-        return part.width * (2 if part.gated else 1)
+        # In (up + 1) φ(gate) a shift of up is a scale of the unit, unless a clamp sees it.
+        rescaled = part.activation == "swiglu_oai" and part.limit is None
+        return part.width * (2 if part.gated and not rescaled else 1)
     rows = part.count * _reading_rows(part.expert) + part.count
     return rows + (0 if part.shared is None else _reading_rows(part.shared))
 
@@ -187,9 +189,9 @@ def _norm_terms(norms: Norms, width: int) -> list[RedundantPart]:
     return terms
 
 
-def _output_terms(sublayer: Sublayer, width: int) -> list[RedundantPart]:
+def _output_terms(sublayer: Sublayer, read: Stream) -> list[RedundantPart]:
     """gain ∘ n(W y): the scale of W if eps = 0; gains that the lengths of W y do not fix, if y has few coordinates."""
-    norm, part = sublayer.norms.output, sublayer.map
+    norm, part, width = sublayer.norms.output, sublayer.map, read.width
     if norm is None:
         return []
     terms = []
@@ -205,6 +207,9 @@ def _output_terms(sublayer: Sublayer, width: int) -> list[RedundantPart]:
         inner, bias = part.expert.width, part.expert.down_bias
     direct = norm.eps > 0 or (inner > 1 and not isinstance(part, Experts))
     require(direct, "an output norm with eps 0 after one hidden unit or after experts given; the formula is not known")
+    if isinstance(part, MLP) and bias and norm.gain and inner == 1 and not part.gated:
+        moebius = part.activation in ("tanh", "sigmoid") and read.has_constant(part.up_bias)
+        require(not moebius, "an output norm after one unit of tanh or sigmoid given; the formula is not known")
     inner += bias
     # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
     loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain
