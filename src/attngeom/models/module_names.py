@@ -1,4 +1,4 @@
-"""Names of live modules of transformers 5 that differ from the names in checkpoints: renamed and split on reading."""
+"""Names of live modules of transformers 5 that differ from the names in checkpoints: renamed, experts split."""
 
 from __future__ import annotations
 
@@ -20,46 +20,27 @@ VIT = {
 }
 
 
+DEEPSEEK = ("mlp.experts.", "gate_proj", "up_proj", "down_proj")
+EXPERTS = {
+    "deepseek_v2": DEEPSEEK,
+    "deepseek_v3": DEEPSEEK,
+    "qwen3_moe": DEEPSEEK,
+    "mixtral": ("block_sparse_moe.experts.", "w1", "w3", "w2"),
+}
+"""Where checkpoints have the experts that are live in one tensor, and their gate, up and down."""
+
+
 def to_disk_names(state: Mapping[str, Any], model_type: Any) -> Mapping[str, Any]:
     """The state dict with the names that checkpoints of the family have.
 
     >>> list(to_disk_names({"vit.layers.0.mlp.fc1.bias": 1}, "vit"))
     ['vit.encoder.layer.0.intermediate.dense.bias']
     """
-    if model_type == "vit":
-        return {_vit_name(name): tensor for name, tensor in state.items()}
-    if model_type == "gpt_neox" and "embed_out.weight" not in state:
-        return {"embed_out.weight" if name == "lm_head.weight" else name: tensor for name, tensor in state.items()}
-    if model_type in ("deepseek_v2", "deepseek_v3"):
-        return _split_experts(state)
-    return state
-
-
-def _vit_name(name: str) -> str:
-    found = re.fullmatch(r"((?:vit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
-    if found is None:
-        return name
-    prefix, layer, module, part = found.groups()
-    return f"{prefix}encoder.layer.{layer}.{VIT.get(module, module)}.{part}"
-
-
-def _split_experts(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Experts stored in one tensor (gate rows over up rows), as one tensor each."""
-    found: dict[str, Any] = {}
-    for name, tensor in state.items():
-        if name.endswith("mlp.experts.gate_up_proj"):
-            half = int(tensor.shape[1]) // 2
-            base = name.removesuffix("gate_up_proj")
-            for e in range(int(tensor.shape[0])):
-                found[f"{base}{e}.gate_proj.weight"] = tensor[e, :half]
-                found[f"{base}{e}.up_proj.weight"] = tensor[e, half:]
-        elif name.endswith("mlp.experts.down_proj"):
-            base = name.removesuffix("down_proj")
-            for e in range(int(tensor.shape[0])):
-                found[f"{base}{e}.down_proj.weight"] = tensor[e]
-        else:
-            found[name] = tensor
-    return found
+    return {
+        disk: tensor if place is None else tensor[place]
+        for name, tensor in state.items()
+        for disk, place in _pieces(name, state, model_type)
+    }
 
 
 def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_type: Any) -> dict[str, Array]:
@@ -69,16 +50,40 @@ def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_ty
     ['lm_head.weight']
     """
     found = dict(moved)
-    for name in state:
-        base = name.removesuffix("gate_up_proj").removesuffix("down_proj")
-        if name.endswith(("mlp.experts.gate_up_proj", "mlp.experts.down_proj")) and f"{base}0.up_proj.weight" in moved:
-            parts = ("gate_proj", "up_proj") if name.endswith("gate_up_proj") else ("down_proj",)
-            rows = [[moved[f"{base}{e}.{part}.weight"] for part in parts] for e in range(len(state[name]))]
-            found[name] = np.stack([np.concatenate(row) for row in rows])
-        elif name not in moved and model_type in ("vit", "gpt_neox"):
-            (disk,) = to_disk_names({name: None}, model_type)
-            if disk in found and disk not in state:
-                found[name] = found.pop(disk)
-    joined = {name for name in found if re.search(r"mlp\.experts\.\d+\.", name) and name not in state}
-    whole = any(name.endswith("mlp.experts.gate_up_proj") for name in state)
-    return {name: tensor for name, tensor in found.items() if not (whole and name in joined)}
+    for name, tensor in state.items():
+        pieces = _pieces(name, state, model_type)
+        if not all(disk in found for disk, _ in pieces):
+            continue
+        values = [found.pop(disk) for disk, _ in pieces]
+        if pieces[0][1] is None:
+            found[name] = values[0]
+            continue
+        found[name] = np.empty(tuple(tensor.shape), values[0].dtype)
+        for (_, place), value in zip(pieces, values):
+            found[name][place] = value
+    return found
+
+
+def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[str, Any]]:
+    """The tensors of a checkpoint that a live tensor holds, and the place of each; None: it is all of it."""
+    if model_type == "vit":
+        return [(_vit_name(name), None)]
+    if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:
+        return [("embed_out.weight", None)]
+    if not isinstance(model_type, str) or model_type not in EXPERTS:
+        return [(name, None)]
+    folder, gate, up, down = EXPERTS[model_type]
+    base, found, part = name.partition("mlp.experts.")
+    if found and part in ("gate_up_proj", "down_proj"):
+        count, rows = (int(size) for size in state[name].shape[:2])
+        halves = {gate: slice(rows // 2), up: slice(rows // 2, rows)} if part == "gate_up_proj" else {down: slice(rows)}
+        return [(f"{base}{folder}{e}.{row}.weight", (e, place)) for e in range(count) for row, place in halves.items()]
+    return [(name.replace(".mlp.gate.", ".block_sparse_moe.gate.") if model_type == "mixtral" else name, None)]
+
+
+def _vit_name(name: str) -> str:
+    found = re.fullmatch(r"((?:vit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
+    if found is None:
+        return name
+    prefix, layer, module, part = found.groups()
+    return f"{prefix}encoder.layer.{layer}.{VIT.get(module, module)}.{part}"

@@ -129,6 +129,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "GptOssForCausalLM",
         {**LLAMA, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},
     ),
+    "mixtral": (
+        "MixtralForCausalLM",
+        {**LLAMA, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},
+    ),
+    "qwen3_moe": (
+        "Qwen3MoeForCausalLM",
+        {**LLAMA, "num_hidden_layers": 3, "moe_intermediate_size": 6, "num_experts": 4, "num_experts_per_tok": 2,
+         "mlp_only_layers": [1], "norm_topk_prob": True},
+    ),
     "deepseek_v2": (
         "DeepseekV2ForCausalLM", {**LATENT, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5}
     ),

@@ -130,7 +130,7 @@ def block_terms(
                 terms += pool.terms(width, written)
             terms += [*_norm_terms(norms, width), *_output_terms(sublayer, own)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
-            bare = constant_before and pool.biases > 0 and norms == Norms()
+            bare = constant_before and pool.biases > 0 and (norms == Norms() or _reads_directions(part, own))
             known = not bare or (_reading_rows(part) >= width and not _reads_with_bias(part))
             require(known, "a narrow or biased map without norm between two biases given; the formula is not known")
             constant_before |= pool.biases > 0 or pool.any_values
@@ -153,6 +153,13 @@ def _reading_rows(part: GroupedAttention | MLP | Experts) -> int:
         return part.width * (2 if part.gated and not rescaled else 1)
     rows = part.count * _reading_rows(part.expert) + part.count
     return rows + (0 if part.shared is None else _reading_rows(part.shared))
+
+
+def _reads_directions(part: GroupedAttention | MLP | Experts, read: Stream) -> bool:
+    """Whether a QK-norm with eps = 0 hides the length of what queries read, and with it the norm in front of them."""
+    if not isinstance(part, GroupedAttention) or part.qk_norm is None:
+        return False
+    return part.qk_norm.norm.eps == 0 and not read.has_constant(part.query_bias)
 
 
 def _reads_with_bias(part: GroupedAttention | MLP | Experts) -> bool:
@@ -201,6 +208,8 @@ def _output_terms(sublayer: Sublayer, read: Stream) -> list[RedundantPart]:
         )
     if isinstance(part, GroupedAttention):
         inner, bias = part.heads * part.value_dim, part.output_bias
+        alone = part.heads == 1 and part.sinks and not bias and norm.eps == 0
+        require(not alone, "an output norm with eps 0 after one head with a sink given; the formula is not known")
     elif isinstance(part, MLP):
         inner, bias = part.width, part.down_bias
     else:

@@ -82,7 +82,7 @@ def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, a
     key_constant = source.has_constant(attention.key_bias)
     if attention.qk_norm is not None:
         rows = (queries.seen + queries.has_constant(attention.query_bias), source.seen + key_constant)
-        return _normalised_terms(attention, attention.qk_norm, rows)
+        return _normalised_terms(attention, attention.qk_norm, rows, (queries.is_round, source.is_round))
     still, turning = frequencies(attention.rotary)
     plain = attention.unrotated + still
     wide = n * (queries.seen + queries.has_constant(attention.query_bias))
@@ -105,11 +105,14 @@ def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, a
     return terms
 
 
-def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[RedundantPart]:
+def _normalised_terms(
+    attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int], are_round: tuple[bool, bool]
+) -> list[RedundantPart]:
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
-    ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent:
-    else the length does not fix each form, and the fiber can be larger (docs/theorems/models.md, section 7).
+    ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent
+    (of the form of the ellipsoid as well, where the vectors lie on one): else the length does not fix each form, and
+    the fiber can be larger (docs/theorems/models.md, section 7).
     """
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
@@ -118,8 +121,9 @@ def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tup
     spaces = [2] * pairs + [plain]
     # One linear relation between the rows of a head keeps their squares independent if there are three spaces or more.
     tied = qk_norm.is_centred and pairs + bool(plain) < 3
-    for count, seen in zip((attention.heads, attention.groups), columns, strict=True):
-        free = not tied and independent_squares(spaces * (count if qk_norm.is_joint else 1), seen)
+    for count, seen, is_round in zip((attention.heads, attention.groups), columns, are_round, strict=True):
+        under = spaces * (count if qk_norm.is_joint else 1)
+        free = not tied and (sum(under) < seen if is_round else independent_squares(under, seen))
         require(free, f"a QK-norm over {count} heads of {attention.head_dim} rows at width {seen} given; not known")
     if qk_norm.norm.gain:
         owners = 1 if shared else attention.groups
@@ -152,6 +156,11 @@ def _latent_terms(attention: GroupedAttention, latent: Latent, queries: Stream, 
     query_width = queries.seen if latent.query_rank is None else latent.query_rank
     small = plain <= min(query_width, latent.key_rank) and v <= min(latent.key_rank, queries.width)
     small = small and max(query_width, latent.key_rank) <= queries.seen
+    normed = [
+        rank for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm)) if norm
+    ]
+    fixed = not queries.is_round or all(rank is None or rank < queries.seen for rank in normed)
+    require(fixed, "a normed latent as wide as a stream behind a norm with eps 0 given; the formula is not known")
     require(small, "latent ranks above the width, or below the head dimensions, given; the formula is not known")
     many = latent.query_rank is None or latent.query_norm is not None or heads * attention.head_dim >= latent.query_rank
     many = many and (latent.key_norm is not None or heads * (plain + v) >= latent.key_rank)

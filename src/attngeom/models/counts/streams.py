@@ -20,11 +20,15 @@ MAX_SQUARES = 2**22
 
 @dataclass(frozen=True)
 class Stream:
-    """Vectors u of a stream of width d that span ``seen`` dimensions, plus a constant vector if ``constant``."""
+    """Vectors u of a stream of width d that span ``seen`` dimensions, plus a constant vector if ``constant``.
+
+    ``is_round``: they lie on one ellipsoid, behind a norm with eps = 0.
+    """
 
     width: int
     seen: int
     constant: bool
+    is_round: bool = False
 
     def rows(self, rows: int, bias: bool, visible: bool) -> int:
         """Redundant entries of a reader with that many rows that are due to the norm, not to an invisible bias.
@@ -46,9 +50,10 @@ def stream(width: int, norm: Norm | None) -> Stream:
     >>> stream(768, Norm(kind="layer", eps=1e-5, bias=True)).rows(2304, bias=True, visible=True)
     2304
     """
-    if norm is None or norm.kind == "rms":
+    if norm is None:
         return Stream(width, width, False)
-    return Stream(width, width - 1, norm.bias)
+    is_layer = norm.kind == "layer"
+    return Stream(width, width - is_layer, is_layer and norm.bias, norm.eps == 0)
 
 
 def product(inner: int, left: int, right: int) -> int:

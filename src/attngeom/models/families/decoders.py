@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
@@ -9,6 +10,7 @@ from attngeom.models.families.contract import Places, head_dim, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
+    Experts,
     GroupedAttention,
     LogitHead,
     Norm,
@@ -21,6 +23,14 @@ from attngeom.models.specification import (
 ATTENTION = split_attention("self_attn.{}_proj", "self_attn.o_proj")
 NORMED_ATTENTION = replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
 GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
+EXPERTS = MLPLayout(
+    packing="experts",
+    gate="gate_proj",
+    up="up_proj",
+    down="down_proj",
+    router="mlp.gate",
+    expert="mlp.experts.{}.",
+)
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 
 
@@ -51,7 +61,7 @@ def gated_mlp(config: Config, *, bias: bool = False) -> MLP:
     )
 
 
-def pre_norm_block(attention: GroupedAttention, mlp: MLP, norm: Norm) -> TransformerBlock:
+def pre_norm_block(attention: GroupedAttention, mlp: MLP | Experts, norm: Norm) -> TransformerBlock:
     return TransformerBlock(
         attention=attention, mlp=mlp, attention_norms=Norms(input=norm), mlp_norms=Norms(input=norm)
     )
@@ -59,14 +69,14 @@ def pre_norm_block(attention: GroupedAttention, mlp: MLP, norm: Norm) -> Transfo
 
 def decoder(
     config: Config, family: str, block: TransformerBlock, norm: Norm, *, windows: list[int | None] | None = None,
-    head: LogitHead | None = None, embedding_scale: float = 1.0,
+    mlps: Sequence[MLP | Experts | None] = (), head: LogitHead | None = None, embedding_scale: float = 1.0,
 ) -> TransformerSpec:  # fmt: skip
-    """A stack of equal blocks that differ by their window, with a final norm and a head."""
+    """A stack of blocks that differ by their window, or by their MLP, with a final norm and a head."""
     layers = config.layers("num_hidden_layers")
     blocks = []
-    for window in windows if windows is not None else [None] * layers:
+    for window, mlp in zip(windows or [None] * layers, mlps or [block.mlp] * layers, strict=True):
         assert block.attention is not None
-        blocks.append(replace(block, attention=replace(block.attention, window=window)))
+        blocks.append(replace(block, attention=replace(block.attention, window=window), mlp=mlp))
     return TransformerSpec(
         family=family,
         width=config.integer("hidden_size"),

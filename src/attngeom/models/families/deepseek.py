@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attngeom.models.configuration import Config, as_number, yarn_scale
-from attngeom.models.families.contract import ModelFamily, Places, stack_of
-from attngeom.models.families.decoders import GATED, gated_mlp, llama_places
-from attngeom.models.layout import AttentionLayout, MLPLayout
-from attngeom.models.specification import (
-    MLP,
-    Experts,
-    GroupedAttention,
-    Latent,
-    Layout,
-    LogitHead,
-    Norm,
-    Norms,
-    TransformerBlock,
-    TransformerSpec,
-)
+from attngeom.models.families import decoders
+from attngeom.models.families.contract import ModelFamily, Places
+from attngeom.models.families.decoders import GATED, decoder, gated_mlp, llama_places, pre_norm_block
+from attngeom.models.layout import AttentionLayout
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Layout, Norm, TransformerSpec
 
 ATTENTION = AttentionLayout(
     packing="latent",
@@ -30,16 +22,7 @@ ATTENTION = AttentionLayout(
     value="self_attn.kv_b_proj",
     output="self_attn.o_proj",
 )
-EXPERTS = MLPLayout(
-    packing="experts",
-    gate="gate_proj",
-    up="up_proj",
-    down="down_proj",
-    router="mlp.gate",
-    correction="mlp.gate.e_score_correction_bias",
-    expert="mlp.experts.{}.",
-    shared="mlp.shared_experts.",
-)
+EXPERTS = replace(decoders.EXPERTS, correction="mlp.gate.e_score_correction_bias", shared="mlp.shared_experts.")
 LATENT_NORM = Norm(kind="rms", eps=1e-6)
 
 
@@ -71,19 +54,12 @@ def _specify(
     config: Config, family: str, attention: GroupedAttention, experts: Experts | None, first: int
 ) -> TransformerSpec:
     norm = config.rms(default=1e-6)
-    norms = Norms(input=norm)
     dense = gated_mlp(config)
-    blocks = []
-    for i in range(config.layers("num_hidden_layers")):
-        mlp: MLP | Experts = experts if experts is not None and i >= first else dense
-        blocks.append(TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms))
-    return TransformerSpec(
-        family=family,
-        width=config.integer("hidden_size"),
-        stacks=(stack_of(blocks, "decoder", final_norm=norm),),
-        vocabulary=config.integer("vocab_size"),
-        head=LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
-    )
+    mlps = [
+        experts if experts is not None and layer >= first else dense
+        for layer in range(config.layers("num_hidden_layers"))
+    ]
+    return decoder(config, family, pre_norm_block(attention, dense, norm), norm, mlps=mlps)
 
 
 def _expert(config: Config, count: int = 1) -> MLP:

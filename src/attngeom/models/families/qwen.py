@@ -1,12 +1,14 @@
-"""Qwen2 and Qwen3: Llama with biases on q, k, v (Qwen2), or a norm of each query and key head (Qwen3)."""
+"""Qwen2, Qwen3 and Qwen3-MoE: Llama with biases on q, k, v, or a norm of each query and key head; with experts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
+    EXPERTS,
     NORMED_ATTENTION,
     decoder,
     gated_mlp,
@@ -15,7 +17,7 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
 )
-from attngeom.models.specification import GroupedAttention, QKNorm, TransformerSpec
+from attngeom.models.specification import Experts, GroupedAttention, QKNorm, TransformerSpec
 
 
 def _windows(config: Config) -> list[int | None]:
@@ -39,12 +41,40 @@ def specify_qwen2(config: Config) -> TransformerSpec:
     return _specify(config, "qwen2", grouped_attention(config, rotary(config), bias=True, output_bias=False))
 
 
-def specify_qwen3(config: Config) -> TransformerSpec:
+def _normed_attention(config: Config) -> GroupedAttention:
     bias = config.flag("attention_bias", default=False)
-    config = config.with_default("head_dim", 128)
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
-    qk_norm = QKNorm(scope="per_head", norm=config.rms(default=1e-6))
-    return _specify(config, "qwen3", replace(attention, qk_norm=qk_norm))
+    return replace(attention, qk_norm=QKNorm(scope="per_head", norm=config.rms(default=1e-6)))
+
+
+def specify_qwen3(config: Config) -> TransformerSpec:
+    config = config.with_default("head_dim", 128)
+    return _specify(config, "qwen3", _normed_attention(config))
+
+
+def specify_qwen3_moe(config: Config) -> TransformerSpec:
+    """Experts in every layer that ``decoder_sparse_step`` names and ``mlp_only_layers`` does not."""
+    config = config.with_default("num_key_value_heads", 4)
+    dense = gated_mlp(config)
+    experts = Experts(
+        expert=replace(dense, width=config.integer("moe_intermediate_size", default=768)),
+        count=config.integer("num_experts", "num_local_experts", default=128),
+        active=config.integer("num_experts_per_tok", default=8),
+        router="softmax",
+        normalised=config.flag("norm_topk_prob", default=False),
+    )
+    layers = config.layers("num_hidden_layers")
+    step, only = config.integer("decoder_sparse_step", default=1), config.raw("mlp_only_layers") or []
+    if not isinstance(only, list) or not all(type(layer) is int and 0 <= layer < layers for layer in only):
+        raise InputError(
+            f"config mlp_only_layers = {str(only)[:40]} given; a list of layers below {layers} is required"
+        )
+    mlps = [dense if layer in only or (layer + 1) % step else experts for layer in range(layers)]
+    window = config.optional_integer("sliding_window") if config.flag("use_sliding_window", default=False) else None
+    config.raw("sliding_window", "max_window_layers")
+    norm = config.rms(default=1e-6)
+    block = pre_norm_block(_normed_attention(config), dense, norm)
+    return decoder(config, "qwen3_moe", block, norm, windows=[window] * layers, mlps=mlps)
 
 
 def locate_qwen2(config: Config) -> Places:
@@ -55,5 +85,10 @@ def locate_qwen3(config: Config) -> Places:
     return llama_places(NORMED_ATTENTION)
 
 
+def locate_qwen3_moe(config: Config) -> Places:
+    return llama_places(NORMED_ATTENTION, experts=EXPERTS)
+
+
 QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_qwen2)
 QWEN3 = ModelFamily(("qwen3",), specify_qwen3, locate_qwen3)
+QWEN3_MOE = ModelFamily(("qwen3_moe",), specify_qwen3_moe, locate_qwen3_moe)

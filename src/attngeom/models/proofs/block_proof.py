@@ -185,15 +185,17 @@ def _formula(block: TransformerBlock, width: int, buckets: int) -> int | None:
 
 
 def _bounds(block: TransformerBlock, width: int, point: ResiduePoint, rng: np.random.Generator) -> tuple[int, int, int]:
-    """Rank of the derivative, bound by the symmetries, and the number of samples at a point."""
+    """Rank of the derivative, bound by the symmetries, and the number of samples at a point.
+
+    More samples are drawn as long as they raise the rank.
+    """
     sampler = BlockSampler(block, width, point, rng)
     size = point.size
     derivative = sampler.rows(8 + size // (width - 1))
     upper = checked_upper_bound(block_moves(block, width, point), derivative)
     lower = rank_mod_p(derivative, PRIME)
-    for _ in range(3):
-        if lower == upper:
-            break
+    before = 0
+    while before < lower < upper:
         derivative = np.concatenate([derivative, sampler.rows(8 + size // width)])
-        lower = rank_mod_p(derivative, PRIME)
+        before, lower = lower, rank_mod_p(derivative, PRIME)
     return lower, upper, len(derivative) // width
