@@ -19,8 +19,10 @@ FAMILIES = sorted(path.name for path in DATA.iterdir() if (path / "config.json")
 ROTATABLE = (
     "llama",
     "mistral",
+    "mixtral",
     "qwen2",
     "qwen3",
+    "qwen3_moe",
     "phi3",
     "gpt_oss",
     "deepseek_v2",

@@ -19,13 +19,14 @@ from attngeom.models.proofs.block_proof import BlockSampler
 from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
-from attngeom.models.specification import MLP, LogitHead, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, Norm, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
 from tests.effort import choose, examples, repeat, thorough
 from tests.models.kinds import (
     BARE,
     BIASES,
     GATED,
     LAYER,
+    MLA,
     PLAIN,
     RMS,
     Kind,
@@ -168,6 +169,43 @@ def test_shifts_that_only_rescale_units_are_not_claimed() -> None:
         proof = prove_block(block, 5)
         assert bool(proof.agrees) is (proof.formula is not None) is known
         assert proof.upper - proof.lower == (not known)
+
+
+EXACT = Norm(kind="rms", eps=0.0)
+SINK = attention(heads=1, groups=1, sinks=True, key_bias=True)
+LOUD = attention(output_bias=True)
+DIRECTED = replace(LOUD, head_dim=3, causal=False, qk_norm=QKNorm(scope="per_head", norm=EXACT))
+
+
+@pytest.mark.parametrize(
+    ("block", "lost"),
+    [
+        (TransformerBlock(attention=SINK, mlp=None, attention_norms=Norms(input=RMS, output=EXACT)), 3),
+        (sequential(LOUD, None, RMS, cross=replace(DIRECTED, heads=1, groups=1), cross_norms=Norms(input=RMS)), 3),
+        (sequential(replace(MLA, latent=replace(MLA.latent, query_rank=6)), None, EXACT), 1),
+    ],
+    ids=["one head with a sink", "directions only", "a latent as wide as the sphere"],
+)
+def test_norms_without_eps_that_hide_more_are_not_claimed(block: TransformerBlock, lost: int) -> None:
+    """With eps > 0 in their place all three are known, and the bounds meet."""
+    proof = prove_block(block, 6)
+    assert proof.formula is None and proof.upper - proof.lower == lost
+
+    def soften(norm: Norm | None) -> Norm | None:
+        return None if norm is None else replace(norm, eps=1e-5)
+
+    norms = block.attention_norms
+    usual = replace(block, attention_norms=Norms(input=soften(norms.input), output=soften(norms.output)))
+    if block.cross is not None:
+        usual = replace(usual, cross=replace(block.cross, qk_norm=QKNorm(scope="per_head", norm=RMS)))
+    assert prove_block(usual, 6).agrees
+
+
+def test_samples_are_drawn_while_they_raise_the_rank() -> None:
+    """One head that writes one direction shows little of its weights at each input."""
+    own = attention(heads=1, groups=1, head_dim=4, value_dim=1, query_bias=True)
+    own = replace(own, qk_norm=QKNorm(scope="all_heads", norm=RMS))
+    assert prove_block(TransformerBlock(attention=own, mlp=None), 10).agrees
 
 
 def test_joint_qk_norm_at_tiny_width_is_not_claimed() -> None:

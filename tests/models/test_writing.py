@@ -131,17 +131,21 @@ def test_states_come_back_in_their_types_and_a_copy_of_the_tied_embedding_stays_
         export_state(teleport(model, 3), {})
 
 
-@pytest.mark.parametrize("family", ["vit", "gpt_neox", "deepseek_v3"])
+@pytest.mark.parametrize("family", ["vit", "gpt_neox", "deepseek_v3", "mixtral"])
 def test_states_of_live_modules_come_back_in_their_names(family: str) -> None:
     raw = {name: np.asarray(reference(family).tensors.raw(name)) for name in reference(family).tensors}
     state = {name.replace("embed_out.", "lm_head."): x for name, x in raw.items() if ".experts." not in name}
     state = {name.replace("vit.encoder.layer.", "vit.layers."): x for name, x in state.items()}
     state = {n.replace("intermediate.dense", "mlp.fc1"): x for n, x in state.items()}
-    base = "model.layers.1.mlp.experts."
-    if family == "deepseek_v3":
-        gates = [[raw[f"{base}{e}.{part}_proj.weight"] for part in ("gate", "up")] for e in range(4)]
-        state[f"{base}gate_up_proj"] = np.stack([np.concatenate(pair) for pair in gates])
-        state[f"{base}down_proj"] = np.stack([raw[f"{base}{e}.down_proj.weight"] for e in range(4)])
+    state = {n.replace("block_sparse_moe.", "mlp."): x for n, x in state.items()}
+    stored = {"deepseek_v3": ((1,), "mlp", ("gate_proj", "up_proj", "down_proj"))}
+    stored["mixtral"] = ((0, 1), "block_sparse_moe", ("w1", "w3", "w2"))
+    layers, place, (gate, up, down) = stored.get(family, ((), "", ("",) * 3))
+    for layer in layers:
+        base, live = f"model.layers.{layer}.{place}.experts.", f"model.layers.{layer}.mlp.experts."
+        gates = [[raw[f"{base}{e}.{part}.weight"] for part in (gate, up)] for e in range(4)]
+        state[f"{live}gate_up_proj"] = np.stack([np.concatenate(pair) for pair in gates])
+        state[f"{live}down_proj"] = np.stack([raw[f"{base}{e}.{down}.weight"] for e in range(4)])
     model = open_model(state, reference(family).config)
     back = export_state(teleport(model, 2), state)
     assert {n: (x.dtype, x.shape) for n, x in back.items()} == {n: (x.dtype, x.shape) for n, x in state.items()}
