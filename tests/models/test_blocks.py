@@ -208,6 +208,14 @@ def test_samples_are_drawn_while_they_raise_the_rank() -> None:
     assert prove_block(TransformerBlock(attention=own, mlp=None), 10).agrees
 
 
+def test_points_without_the_roots_of_a_piece_are_followed_by_others() -> None:
+    """n(w) with eps = 0 where one unit is on: √|w|² is missing for half of the points mod p."""
+    mlp = MLP(width=2, activation="relu", gated=False)
+    block = TransformerBlock(attention=None, mlp=mlp, mlp_norms=Norms(input=RMS, output=EXACT))
+    proofs = [prove_block(block, 4, seed=seed) for seed in range(6)]
+    assert all(proof.agrees for proof in proofs) and len({proof.samples for proof in proofs}) > 2
+
+
 def test_joint_qk_norm_at_tiny_width_is_not_claimed() -> None:
     """Row spaces that overlap: no formula, and the rank is below the bound of the known symmetries."""
     own = attention(head_dim=4, qk_norm=QKNorm(scope="all_heads", norm=RMS))

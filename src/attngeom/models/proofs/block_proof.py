@@ -16,7 +16,7 @@ from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
 from attngeom.models.proofs.coordinates import ResiduePoint, block_shapes, random_point
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
 from attngeom.models.proofs.formal import PRIME, Dual, RootsMissing, Tape
-from attngeom.models.specification import GroupedAttention, TransformerBlock
+from attngeom.models.specification import Experts, GroupedAttention, TransformerBlock
 
 MAX_ROOTS = 14
 MAX_FRUITLESS = 24
@@ -150,15 +150,16 @@ def prove_block(
                 f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it"
             )
     formula = _formula(block, width, buckets)
+    lower, upper, samples = 0, size, 0
     for _ in range(MAX_POINTS):
         point = random_point(shapes, rng)
         try:
-            lower, upper, samples = _bounds(block, width, point, rng)
-            break
+            rank, bound, drawn = _bounds(block, width, point, rng)
         except RootsMissing:
             continue
-    else:
-        lower, upper, samples = 0, size, 0
+        lower, upper, samples = max(lower, rank), min(upper, bound), samples + drawn
+        if lower == upper or not _is_piecewise(block):
+            break
     return RankProof(
         subject=subject,
         parameters=size,
@@ -169,6 +170,12 @@ def prove_block(
         seed=seed,
         samples=samples,
     )
+
+
+def _is_piecewise(block: TransformerBlock) -> bool:
+    """Whether units switch on and off: where few are on, one point may have none of the roots that a piece needs."""
+    mlp = block.mlp.expert if isinstance(block.mlp, Experts) else block.mlp
+    return mlp is not None and (mlp.activation == "relu" or mlp.limit is not None)
 
 
 def _formula(block: TransformerBlock, width: int, buckets: int) -> int | None:
