@@ -102,9 +102,7 @@ def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Viol
     for attempt in range(TRIES):
         plane = np.eye(3, d, dtype=np.int64) if attempt == 0 else rng.integers(-2 - attempt, 3 + attempt, (3, d))
         vectors = QQ.convert(plane)
-        cubic = QQ.zeros((10,))
-        for place, (i, j, k) in enumerate(combinations_with_replacement(range(3), 3)):
-            cubic[place] = contract(tensors[n], vectors[i], vectors[j], vectors[k])
+        cubic = np.array([contract(tensors[n], *three) for three in combinations_with_replacement(vectors, 3)])
         places, factors = lie_matrix(3)
         lie = cubic[places] * factors
         integers = residues(lie)
@@ -127,7 +125,7 @@ def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violat
             n, s = divmod(attempt, d_out)
             if n == s:
                 continue
-            mix = np.array([[int(i == n) for i in range(d_out)], [int(i == s) for i in range(d_out)]])
+            mix = np.eye(d_out, dtype=np.int64)[[n, s]]
         else:
             mix = rng.integers(-2 - attempt, 3 + attempt, (2, d_out))
         quartics, columns = quartic_multiples(QQ.matmul(QQ.convert(mix), coefficients.single[:, 0]), d)

@@ -1,9 +1,8 @@
 """One interface for every family of invariants: counted in closed form, listed lazily, evaluated without expansion.
 
-A family belongs to a :class:`Variety`. Its members are numbered 0 … count−1 in a stable order; each can be reached
-alone. A family says how many indices its members have (``sizes``), what member (i, j, …) is (``describe``) and what
-values members have at points over any domain (``values``); over a ring of polynomials in the coordinates these values
-are the members themselves. All indices, in labels and in names of variables, are 0-based.
+Members are numbered 0 … count−1 in a stable order. A family says how many indices they have (``sizes``), what member
+(i, j, …) is (``describe``) and what values members have at points over any domain (``values``); over a ring of
+polynomials in the coordinates these are the members themselves. All indices, in labels and names, are 0-based.
 """
 
 from __future__ import annotations

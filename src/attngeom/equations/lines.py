@@ -33,11 +33,8 @@ def restrict(y: Array, lines: Array, domain: Domain) -> Array:
 def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     """The line (2-plane of context directions) spanned by the sums of basis vectors of the two rows of a tableau.
 
-    These lines are unisolvent for forms of degree k in Plücker coordinates, k = 3, 4: the dim S_kk(C^d) lines of all
-    tableaux of shape (k, k) span what all lines span, for every d. A form of degree k that vanishes on them is zero:
-    its weights involve at most 2k indices, so it is enough to see, by induction on the support, that the square matrix
-    of standard monomials on the lines whose tableaux use exactly the indices 0 … s−1 is invertible for s = 2 … 2k.
-    Those are finitely many ranks, computed in the tests. It is the analogue of the principal lattice.
+    A form of degree k in Plücker coordinates, k = 3, 4, that vanishes on the dim S_kk(C^d) lines of all tableaux of
+    shape (k, k) is zero: docs/reference/families.md.
 
     >>> separating_line(((0, 1), (0, 2), (1, 2)), 3).tolist()
     [[2, 1, 0], [0, 1, 2]]

@@ -130,13 +130,11 @@ class Coefficients:
         cubes = domain.reduce(domain.reduce(X[..., k, :] * X[..., l, :]) * X[..., m, :])
         columns = []
         for j in range(self.t):
-            value = domain.matmul(self.single[:, j], cubes[..., j : j + 1])
-            others = [n for n in range(self.t) if n != j]
-            for place, n in enumerate(others):
-                mixed = domain.reduce(squares[..., :, None, n] * X[..., None, :, j])
-                block = self.cross[:, j, place].reshape(self.d_out, -1)
-                value = domain.reduce(value + domain.matmul(block, mixed.reshape(*X.shape[:-2], -1, 1)))
-            columns.append(value)
+            context = swap(np.delete(squares, j, axis=-1))
+            mixed = domain.reduce(context[..., None] * X[..., None, None, :, j])
+            parts = cubes[..., j : j + 1], mixed.reshape(*X.shape[:-2], -1, 1)
+            rows = self.single[:, j], self.cross[:, j].reshape(self.d_out, -1)
+            columns.append(domain.matmul(np.concatenate(rows, axis=1), np.concatenate(parts, axis=-2)))
         out = np.concatenate(columns, axis=-1)
         for term in self.outside:
             product = term.value
@@ -269,17 +267,15 @@ def coefficients(weights: Weights) -> Coefficients:
     (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
     check_size(d, d_out, t, not domain.rounds)
     with domain.working():
-        single, cross = domain.zeros((d_out, len(triples(d)))), domain.zeros((d_out, len(pairs(d)), d))
+        cross = domain.zeros((d_out, len(pairs(d)), d))
         for head in weights.layers[0]:
-            parts = expand_matrices(head.attention_matrix(domain), head.value_matrix(domain), domain)
-            single, cross = domain.reduce(single + parts[0]), domain.reduce(cross + parts[1])
-        single_shape, cross_shape = array_shapes(d, d_out, t)
-        all_single = np.broadcast_to(single[:, None, :], single_shape)
-        all_cross = np.broadcast_to(cross[:, None, None, :, :], cross_shape)
-        if architecture.causal:
-            visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
-            all_cross = all_cross * visible.astype(np.int64)[None, :, :, None, None]
-    return Coefficients(d, d_out, t, all_single, all_cross, domain)
+            table = quadric_table(head.attention_matrix(domain), head.value_matrix(domain), domain)
+            cross = domain.reduce(cross + swap(table))
+        found = Coefficients.of_cross(cross, t, domain)
+        if not architecture.causal:
+            return found
+        visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
+        return replace(found, cross=found.cross * visible.astype(np.int64)[None, :, :, None, None])
 
 
 def scale_to_one(coefficients: Coefficients) -> tuple[Coefficients, int]:

@@ -53,8 +53,8 @@ def contract(tensor: Array, *vectors: Array) -> Any:
     return tensor
 
 
-def _divide(tensor: Array, form: Array) -> Array | None:
-    """The symmetric B with y = sym(form ⊗ B), or None.
+def _divide(tensor: Array, form: Array) -> tuple[Array, Array] | None:
+    """The form with first nonzero coefficient 1, and the symmetric B with y = sym(form ⊗ B); None if there is none.
 
     With form(e) = 1: B(e,e) = y(e,e,e), 2B(e,c) = 3y(e,e,c) − form(c)B(e,e), B(b,c) = 3y(e,b,c) − form(b)B(e,c) −
     form(c)B(e,b).
@@ -68,7 +68,7 @@ def _divide(tensor: Array, form: Array) -> Array | None:
     B = tensor[pivot] * 3 - form[:, None] * first - first[:, None] * form
     B[pivot], B[:, pivot] = first, first
     product = form[:, None, None] * B + form[:, None] * B[:, None, :] + form * B[:, :, None]
-    return B if np.all(product == tensor * 3) else None
+    return (form, B) if np.all(product == tensor * 3) else None
 
 
 def _line_polynomial(tensor: Array, r: Array, u: Array) -> fmpq_poly:
@@ -93,11 +93,9 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
             if factor.degree() == 1:
                 p = r + u * (-factor[0] / factor[1])
                 directions = [(p, p), (u, p), (u, u)][multiplicity - 1]
-                form = contract(tensor, *directions)
-                B = _divide(tensor, form)
-                if B is not None:
-                    form = form / next(x for x in form if x != 0)
-                    return Splitting(h[:, None] * form, B)
+                found = _divide(tensor, contract(tensor, *directions))
+                if found is not None:
+                    return Splitting(h[:, None] * found[0], found[1])
         if len(factors) == 1 and factors[0][0].degree() == 3:
             return _split_cubic_field(tensor, r, u, factors[0][0], h)
     raise ArithmeticError(f"no line decided the factors in {TRIES} attempts; use another seed")
@@ -108,11 +106,10 @@ def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array
     field = CubicField(tuple(g[k] / g[3] for k in range(4)))
     p = field.convert(r) + field.convert(u) * field.element(0, 1)
     lifted = field.convert(tensor)
-    form = contract(lifted, p, p)
-    B = _divide(lifted, form)
-    if B is None:
+    found = _divide(lifted, contract(lifted, p, p))
+    if found is None:
         return None
-    form = form / next(x for x in form if x != 0)
+    form, B = found
     return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, field)
 
 
@@ -129,11 +126,11 @@ def split_independent(tensors: Array) -> Splitting | None:
     forms = _relation(tensors[first], tensors[second])
     if forms is None:
         return None
-    B = _divide(tensors[first], forms)
-    if B is None:
+    found = _divide(tensors[first], forms)
+    if found is None:
         return None
-    lead = next(x for x in forms if x != 0)
-    rows = [forms / lead if i == first else _divide_by_quadric(tensors[i], B) for i in range(d_out)]
+    form, B = found
+    rows = [form if i == first else _divide_by_quadric(tensors[i], B) for i in range(d_out)]
     if any(row is None for row in rows):
         return None
     return Splitting(np.stack(rows), B)  # type: ignore[arg-type]  # no row is None

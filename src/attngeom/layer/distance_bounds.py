@@ -74,15 +74,12 @@ def _signature_bound(tensor: Array) -> float:
 
     By Weyl's inequality (in Mirsky's form) the further ones bound the distance.
     """
-    d_out, d = tensor.shape[0], tensor.shape[1]
-    best = 0.0
-    for n in range(d_out):
-        matrices = np.einsum("cm,klm->ckl", _directions(d), tensor[n])
-        best = max(best, _excess(matrices))
-    for m in range(d):
-        matrices = np.einsum("cn,nkl->ckl", _directions(d_out), tensor[:, :, :, m])
-        best = max(best, _excess(matrices))
-    return best
+    return max(_excess(np.einsum("cm,klm->ckl", _directions(y.shape[-1]), y)) for y in _slices(tensor))
+
+
+def _slices(tensor: Array) -> list[Array]:
+    """y_{k,l,·} for each output over targets, then for each target over outputs."""
+    return [*tensor, *np.moveaxis(tensor, 3, 0).transpose(0, 2, 3, 1)]
 
 
 def _excess(matrices: Array) -> float:
@@ -111,10 +108,8 @@ def _resultant_bound(tensor: Array) -> float:
         return 0.0
     rng = np.random.default_rng(20240818)
     best = 0.0
-    d_out, d = tensor.shape[:2]
-    slices = [tensor[n] for n in range(d_out)] + [np.moveaxis(tensor[:, :, :, m], 0, -1) for m in range(d)]
-    for y in slices:
-        number = y.shape[-1]
+    for y in _slices(tensor):
+        d, number = y.shape[1:]
         if number < 2 or d < 2:
             continue
         frames = lapack.qr(rng.standard_normal((SAMPLES, d, 2)))[0]

@@ -42,22 +42,22 @@ class Problem:
         t, (single, cross) = coefficients.t, coefficients.means()
         return cls(coefficients.d, single, cross, float(t), float(t * (t - 1)), coefficients.distance(single, cross))
 
-    def bilinear(self, A: Array, V: Array) -> Array:
-        """The weighted coefficients of (A, V) as one vector, over broadcast leading axes."""
-        cross = swap(quadric_table(A, V, RR))
-        batch = cross.shape[:-3]
-        parts = [np.sqrt(self.single_weight) * symmetrize(cross, self.d, RR).reshape(*batch, -1)]
+    def flatten(self, single: Array, cross: Array) -> Array:
+        """Coefficients, weighted, as one vector, over leading axes."""
+        parts = [np.sqrt(self.single_weight) * single.reshape(*single.shape[:-2], -1)]
         if self.cross_weight:
-            parts.append(np.sqrt(self.cross_weight) * cross.reshape(*batch, -1))
+            parts.append(np.sqrt(self.cross_weight) * cross.reshape(*cross.shape[:-3], -1))
         return np.concatenate(parts, axis=-1)
+
+    def bilinear(self, A: Array, V: Array) -> Array:
+        """The weighted coefficients of (A, V), over broadcast leading axes."""
+        cross = swap(quadric_table(A, V, RR))
+        return self.flatten(symmetrize(cross, self.d, RR), cross)
 
     @property
     def data(self) -> Array:
-        """The weighted coefficients that are given, as one vector."""
-        parts = [np.sqrt(self.single_weight) * self.single.ravel()]
-        if self.cross_weight:
-            parts.append(np.sqrt(self.cross_weight) * self.cross.ravel())
-        return np.concatenate(parts)
+        """The weighted coefficients that are given."""
+        return self.flatten(self.single, self.cross)
 
     def differences(self, A: Array, V: Array) -> Array:
         """The weighted differences as one vector, without the constant rest."""

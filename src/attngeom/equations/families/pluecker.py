@@ -25,15 +25,10 @@ QuadraticForm = dict[tuple[Pair, Pair], int]
 class PlueckerQuartics(TableFamily):
     """Quadratic forms in the 2×2 minors [S, S']_b of the flattening that vanish on every bivector v²·ω, ω ∈ Λ²V.
 
-    For two targets b = (m, n) the slice quadrics span q_m ∧ q_n = v²·(a_m ∧ a_n) in Λ²(S²V) = S_31 V. These bivectors
-    lie on the image of v_2(P V) × P(Λ²V) under the projection S²V ⊗ Λ²V → S_31 V. Its quadrics contain S_3311 V, which
-    does not occur in S⁴V ⊗ S²(Λ²V) and so vanishes on it. For a tableau with columns c (4 entries), e and f (2 each),
-    alternate
-
-        [c_0 e_0, c_1 f_0] · [c_2 e_1, c_3 f_1]
-
-    over the entries of each column, as a symmetric function of two 2-subsets of targets. Semistandard tableaux of shape
-    (3, 3, 1, 1) with a basis of S_22 U give a basis of S_3311 V ⊗ S_22 U: minimal generators for d ≥ 4, a ≥ 2.
+    For two targets the slice quadrics span q_m ∧ q_n = v²·(a_m ∧ a_n) in Λ²(S²V). For a tableau with columns c (4
+    entries), e and f (2 each), alternate [c_0 e_0, c_1 f_0] · [c_2 e_1, c_3 f_1] over the entries of each column, as a
+    symmetric function of two 2-subsets of targets. Semistandard tableaux of shape (3, 3, 1, 1) with a basis of S_22 U
+    give a basis of S_3311 V ⊗ S_22 U, which vanishes there (docs/reference/families.md).
 
     >>> from attngeom.equations.variety import Variety
     >>> PlueckerQuartics(Variety(4, 4)).count

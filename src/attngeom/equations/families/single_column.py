@@ -46,9 +46,7 @@ class LowRankSlice(MinorFamily):
 def lie_rank(d: int, a: int) -> int:
     """The largest rank of E ↦ Σ E_uv x_u ∂F/∂x_v on sl_d for cubics F = v(x) q(x), q of rank at most 2a; d ≥ 3.
 
-    The rank is the dimension of the orbit SL_d F. With ρ = min(2a, d) the cubics v q form one orbit of GL_d up to
-    closure, of dimension d + ρd − ρ(ρ−1)/2 − 1; SL_d loses one dimension if the stabilizer has trace zero: if ρ = d,
-    and if d = 3, ρ = 2.
+    The dimension of the orbit SL_d F, see docs/reference/families.md.
 
     >>> lie_rank(3, 2), lie_rank(4, 1), lie_rank(4, 2)
     (7, 10, 12)
@@ -62,10 +60,9 @@ def lie_rank(d: int, a: int) -> int:
 class LieFlattening(MinorFamily):
     """Minors of M_F: sl_d → S³(C^d), E ↦ Σ E_uv x_u ∂F/∂x_v, for the single-column cubic F = v(x) q(x), d ≥ 3.
 
-    A split cubic has an infinite stabilizer, so rank M_F < d²−1 and the maximal minors vanish; for a = 1, F is
-    a product of three linear forms and the rank drops to :func:`lie_rank`. ``sharp`` takes minors of size lie_rank + 1
-    in every case, of lower degree for d ≥ 4. Members are (rows, columns): 3-multisets, and elements of the basis E_uv
-    (u ≠ v), then E_uu − E_{u+1,u+1}.
+    A split cubic has an infinite stabilizer, so the maximal minors vanish; for a = 1 those of size lie_rank + 1, which
+    ``sharp`` takes in every case. Members are (rows, columns): 3-multisets, and elements E_uv (u ≠ v), then
+    E_uu − E_{u+1,u+1}, of a basis.
 
     >>> from attngeom.equations.variety import Variety
     >>> LieFlattening(Variety(3, 2)).count, LieFlattening(Variety(3, 2)).degree

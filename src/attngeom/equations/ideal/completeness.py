@@ -1,15 +1,8 @@
 """Completeness in all degrees: Theorem 6 of docs/theorems/completeness.md, and what Theorem 5 leaves to a finite check.
 
-Theorem 6 lists all minimal generators for every d, a and number of targets; :func:`complete` states it for given
-sizes. Its own finite part is in :mod:`~attngeom.equations.ideal.koszul` and in one run of all modules up to degree 6.
-
-The finite check (:mod:`~attngeom.equations.ideal.finite_check`) does not use it, but the list of modules made here. B,
-the coordinate ring of the pairs (v, A), is resolved by the Kempf–Weyman complex. R/I ⊂ B has a known cokernel C; C has
-a submodule N, the sum over l ≥ 2 of section modules of Ω^l ⊠ Ω^{l-1} on P(V) × P(U), and the Tor of C/N are small. A
-minimal generator of degree ≥ 5 for the full attention width therefore comes from Tor_2(N), which is a part of Λ²(R_1) ⊗
-N and ends at a degree that local cohomology gives (Theorem 5). That leaves finitely many modules S_λV ⊗ S_μU to look
-at, most of which Lemma 5 decides. Smaller attention widths a add the (a+1)-minors of the flattening, of which
-S_{(a+2, 1^a)} ⊗ Λ^{a+1} alone is new (Theorem 2), and need no module with more than a rows in μ.
+:func:`complete` states Theorem 6 for given sizes. The finite check beside it
+(:mod:`~attngeom.equations.ideal.finite_check`) looks at the modules S_λV ⊗ S_μU listed here: those that Tor_2(N) can
+have, N the module of Theorem 5, and that Lemma 5 does not decide.
 """
 
 from __future__ import annotations
@@ -44,8 +37,7 @@ SECOND_EXTERIOR_POWER: tuple[tuple[Partition, Partition], ...] = (((4,), (1, 1))
 def last_degree(d: int, targets: int, l: int) -> int:
     """The largest degree n in which Tor_2 of the l-th layer of N, ⊕_n Γ(Ω^l(2n) ⊠ Ω^{l-1}(n)), can be nonzero.
 
-    Its Castelnuovo–Mumford regularity, plus two. The modules of this Tor_2 have at most l+3 and l+2 rows, so larger d
-    and targets change nothing.
+    Its regularity, plus two; its modules have at most l+3 and l+2 rows, so larger d and targets change nothing.
 
     >>> last_degree(4, 4, 3), last_degree(100, 100, 3)
     (8, 9)
@@ -105,8 +97,7 @@ def all_candidates(d: int, rank: int) -> dict[int, list[Weight]]:
 def is_multiple(lam: Partition, mu: Partition) -> bool:
     """Whether one coordinate divides all highest weight vectors of S_λV ⊗ S_μU in R_n: none is a minimal generator.
 
-    Lemma 5 of docs/theorems/completeness.md: the coordinate is no zero divisor modulo I, so it divides within I. It is
-    that of the first row, or that of the first column, and divides all if the multiplicity without it is the same.
+    Lemma 5: that of the first row, or of the first column, if the multiplicity without it is the same.
 
     >>> is_multiple((13, 3, 3, 1, 1, 1), (5, 2, 2, 1, 1)), is_multiple((3, 3, 1, 1), (2, 2))
     (True, False)

@@ -30,9 +30,7 @@ def effective_rank(d: int, a: int, targets: int) -> int:
 def hilbert_function(d: int, a: int, targets: int, n: int) -> int:
     """HF(n) = Σ_{μ ⊢ n, ℓ(μ) ≤ α} dim SⁿV · dim S_μV · dim S_μU minus excluded modules; HF(0) = 1, for all n.
 
-    The coordinate ring is the multiplicity-free sum of S_λV ⊗ S_μU with λ/μ a horizontal n-strip, without
-    λ = (2n-k, k), μ = (n), k odd, and without the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2: a theorem, see
-    docs/theorems/completeness.md.
+    Excluded are λ = (2n-k, k), μ = (n), k odd, and the hooks λ = (2n-l, 1^l), μ = (n-l+1, 1^(l-1)), l ≥ 2 (Theorem 1).
 
     >>> [hilbert_function(3, 2, 3, n) for n in range(1, 5)]
     [18, 171, 1110, 5400]
@@ -73,9 +71,8 @@ def determinantal_degree(rows: int, columns: int, rank: int) -> int:
 def variety_degree(d: int, a: int, targets: int) -> int | None:
     """The degree of the projective variety: C(d-2 + α(d+targets-α), d-1) · deg{rank ≤ α}, halved if α = 1 < d.
 
-    It is the degree of the product of P(V) and the determinantal variety under O(1,1), divided by the degree of the map
-    (v, A) ↦ y: 2 for α = 1 < d (the factors of v·k can be swapped), else 1. None if the product has
-    too many factors to be worth it.
+    Of P(V) × the determinantal variety under O(1,1), over the degree of the map (v, A) ↦ y. None if the product has too
+    many factors.
 
     >>> variety_degree(2, 1, 2), variety_degree(2, 2, 2), variety_degree(3, 1, 3)
     (3, 4, 45)

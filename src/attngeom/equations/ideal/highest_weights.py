@@ -33,8 +33,6 @@ FIRST_POINTS = 64
 class HighestWeightSpace:
     """All highest weight vectors of one weight (λ, μ) in R_n: rows of ``vectors`` are coefficients of ``tableaux``."""
 
-    lam: Partition
-    mu: Partition
     tableaux: Array
     vectors: Array
 
@@ -95,7 +93,7 @@ class HighestWeightEngine:
                     f"{len(vectors)} highest weight vectors of weight {lam}, {mu} mod {self.prime}; "
                     f"{expected} exist over Q; use another prime"
                 )
-            self._spaces[key] = HighestWeightSpace(lam, mu, tableaux, vectors)
+            self._spaces[key] = HighestWeightSpace(tableaux, vectors)
         return self._spaces[key]
 
     def _raised_values(self, mu: Partition, tableaux: Array, count: int, chunk: int = 512) -> Array:

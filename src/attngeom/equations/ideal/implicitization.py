@@ -85,8 +85,8 @@ def implicitize(
             else complete_by_theorem(*sizes)
         )
         summary = replace(summary, completeness=found)
-    standing = _standing(summary)
-    return replace(summary, standing=standing, reason=_reason(summary, standing))
+    standing, why = _conclude(summary)
+    return replace(summary, standing=standing, reason=why)
 
 
 def _repeat(summary: IdealSummary, method: Method | None, limits: Limits, progress: OnWeight | None) -> IdealSummary:
@@ -120,18 +120,13 @@ def _with_generators(summary: IdealSummary, families: bool, vectors: bool, prove
     return summary
 
 
-def _standing(summary: IdealSummary) -> Standing:
-    if not summary.is_finished or (summary.completeness is not None and not summary.completeness.is_checked):
-        return "undecided"
-    return "proven" if all(d.standing == "proven" for d in summary.degrees) else "probabilistic"
-
-
-def _reason(summary: IdealSummary, standing: Standing) -> str:
+def _conclude(summary: IdealSummary) -> tuple[Standing, str]:
     if summary.stopped is not None:
-        return f"stopped, {summary.stopped}"
-    if standing == "undecided":
-        return "the check of completeness was not finished"
-    if standing == "proven":
-        return "every module was decided over Q"
+        return "undecided", f"stopped, {summary.stopped}"
+    if summary.completeness is not None and not summary.completeness.is_checked:
+        return "undecided", "the check of completeness was not finished"
+    if all(d.standing == "proven" for d in summary.degrees):
+        return "proven", "every module was decided over Q"
     error = max(d.error_bound for d in summary.degrees)
-    return f"ranks at random points mod {', '.join(map(str, summary.primes))}; error at most {error:.0e}"
+    primes = ", ".join(map(str, summary.primes))
+    return "probabilistic", f"ranks at random points mod {primes}; error at most {error:.0e}"

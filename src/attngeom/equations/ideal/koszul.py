@@ -1,9 +1,8 @@
 """The finite part of Theorem 6 in docs/theorems/completeness.md: Tor of the modules M(x), and the bound from it.
 
-M(x) = ⊕_{k,t≥0} S^{2k+t+x}(C³) ⊗ S^k(C³), in degree k+t, is spanned by the monomials v^α u^κ s^t with
-|α| = 2|κ| + t + x. The 21 variables of S_0 act on it by the products v_i v_j u_k and v_i s. Each multidegree (α, κ, t)
-of M(x) is one monomial, so Tor_i there is the reduced homology H_{i-1} of the complex of all sets of variables whose
-product divides the monomial. Ranks mod p bound Betti numbers over Q from above, which is what is needed.
+M(x) = ⊕_{k,t≥0} S^{2k+t+x}(C³) ⊗ S^k(C³) is spanned by monomials v^α u^κ s^t, and 21 variables act by v_i v_j u_k and
+v_i s. In each multidegree Tor_i is the reduced homology H_{i-1} of the complex of all sets of variables whose product
+divides the monomial. Ranks mod p bound Betti numbers over Q from above, which is what is needed.
 """
 
 from __future__ import annotations
