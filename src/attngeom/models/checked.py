@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, fields
+from dataclasses import asdict
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from attngeom.errors import InputError
@@ -25,9 +26,8 @@ class Checked:
     """A frozen description whose fields are checked against their types: integers >= 0 and bounded, finite floats."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for item in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            _check_field(type(self).__name__, item.name, getattr(self, item.name), hints[item.name])
+        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # classes are hashable
+            _check_field(type(self).__name__, name, getattr(self, name), hint)
         self.check()
 
     def check(self) -> None:
@@ -36,6 +36,9 @@ class Checked:
     def to_json(self) -> dict[str, Any]:
         """The fields as plain dictionaries, lists and numbers."""
         return dict(asdict(self))  # type: ignore[call-overload]  # every subclass is a dataclass
+
+
+_hints = cache(get_type_hints)
 
 
 def _check_field(owner: str, name: str, value: Any, hint: Any) -> None:

@@ -29,6 +29,8 @@ LARGEST = float(np.finfo(np.float32).max)
 """No weight of a model is beyond it."""
 
 DTYPES: Mapping[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
+EXPONENTS = {np.dtype(ml_dtypes.bfloat16): 0x7F80, np.dtype(np.float16): 0x7C00}
+"""The bits of the exponent, all ones for what is not finite."""
 ROUNDOFF: Mapping[str, float] = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
 
 
@@ -105,7 +107,7 @@ def _is_usable(array: Array) -> bool:
     For half types no exponent may be all ones; the others are looked at block by block.
     """
     flat, step = array.ravel(order="K"), 2**20
-    exponents = {"bfloat16": 0x7F80, "float16": 0x7C00}.get(array.dtype.name)
+    exponents = EXPONENTS.get(array.dtype)
     if exponents is not None:
         bits, mask = flat.view(np.uint16), np.uint16(exponents)
         return not any(bool(((bits[i : i + step] & mask) == mask).any()) for i in range(0, bits.size, step))
@@ -121,7 +123,7 @@ def _is_bounded(block: Array) -> bool:
 
 def _widened(array: Array) -> Array:
     """bfloat16 as float32, by its bits: the upper half of a float32."""
-    if array.dtype.name != "bfloat16":
+    if array.dtype != ml_dtypes.bfloat16:
         return array
     bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
     bits <<= np.uint32(16)

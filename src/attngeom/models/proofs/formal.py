@@ -16,9 +16,11 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.primes import primes_from
+from attngeom.exact.residues import BalancedResidues
 
 # p = 3 mod 4 makes square roots a power; p < 2^25 leaves room for 2^13 products in a sum of int64.
 PRIME = next(p for p in primes_from(2**25) if p % 4 == 3)
+_BALANCED = BalancedResidues(PRIME)
 
 
 class RootsMissing(Exception):
@@ -27,18 +29,34 @@ class RootsMissing(Exception):
 
 def power(x: Array, exponent: int) -> Array:
     """x^exponent mod p, entry by entry."""
-    result, base = np.ones_like(x), x % PRIME
-    while exponent:
-        if exponent & 1:
-            result = result * base % PRIME
-        base = base * base % PRIME
-        exponent >>= 1
-    return result
+    base = _BALANCED.from_integers(x)
+    result = np.ones_like(base)
+    for bit in f"{exponent:b}":
+        result = _BALANCED.times(result, result)
+        if bit == "1":
+            result = _BALANCED.times(result, base)
+    return _BALANCED.to_integers(result)
 
 
 def inverse(x: Array) -> Array:
-    """1/x mod p, entry by entry; 0 for x = 0, which the caller has to exclude."""
-    return power(x, PRIME - 2)
+    """1/x mod p, entry by entry; 0 for x = 0, which the caller has to exclude.
+
+    >>> (inverse(np.array([0, 1, 2, 3, 4])) * np.array([0, 1, 2, 3, 4]) % PRIME).tolist()
+    [0, 1, 1, 1, 1]
+    """
+    zero = x % PRIME == 0
+    return np.where(zero, 0, _inverses(np.where(zero, 1, x).ravel()).reshape(x.shape))
+
+
+def _inverses(x: Array) -> Array:
+    """Inverses of nonzero residues: 1/(ab) gives 1/a = b/(ab) and 1/b = a/(ab), so that few are computed."""
+    half = len(x) // 2
+    if half < 2:
+        return np.array([pow(value, -1, PRIME) for value in x.tolist()], dtype=np.int64)
+    left, right = x[:half], x[-half:]
+    products = _inverses(left * right % PRIME)
+    middle = _inverses(x[half:-half])
+    return np.concatenate([products * right % PRIME, middle, products * left % PRIME])
 
 
 def constant(value: float | Fraction) -> int:
@@ -71,8 +89,8 @@ class Dual:
             factor = np.asarray(other)
             value = self.value * factor % PRIME
             return Dual(value, None if self.slope is None else self.slope * factor[..., None] % PRIME)
-        left = self.__mul__(other.value)
-        return left if other.slope is None else Dual(left.value, _sum(left.slope, other * self.value))
+        slopes = [x.slope * y.value[..., None] for x, y in ((self, other), (other, self)) if x.slope is not None]
+        return Dual(self.value * other.value % PRIME, sum(slopes[1:], slopes[0]) % PRIME if slopes else None)
 
     def __getitem__(self, key: Any) -> Dual:
         """An index (a tuple) of the entries that leaves the axis of the parameters alone."""
@@ -94,11 +112,6 @@ class Dual:
 
 def _spread(slope: Array, value: Array) -> Array:
     return np.broadcast_to(slope, (*value.shape, slope.shape[-1]))
-
-
-def _sum(slope: Array | None, other: Dual) -> Array:
-    assert other.slope is not None
-    return other.slope if slope is None else (slope + other.slope) % PRIME
 
 
 def contract(subscripts: str, left: Dual, right: Dual) -> Dual:
@@ -161,7 +174,7 @@ class Tape:
         value = power(square.value, (PRIME + 1) // 4)
         exists = (value * value % PRIME == square.value) & (value != 0)
         self.good &= exists.reshape(self.samples, -1).all(axis=1)
-        return square.chain(value, inverse(2 * value % PRIME))
+        return Dual(value) if square.slope is None else square.chain(value, inverse(2 * value % PRIME))
 
     def reciprocal(self, x: Dual) -> Dual:
         """1/x; samples with x = 0 are marked."""
