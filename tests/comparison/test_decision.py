@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.comparison import compare
-from attngeom.comparison.exact_decision import SCREEN_TOKENS
 from attngeom.comparison.gauges import random_matrix
 from attngeom.comparison.matching import clear, match_rational
 from attngeom.errors import InputError
@@ -112,7 +111,7 @@ def test_wide_networks_are_aligned_exactly(architecture, draw):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("residual", [False, True])
 def test_separating_input_of_many_tokens_is_complete(causal, residual):
-    architecture = Architecture((3, 3, 3), 2, tokens=SCREEN_TOKENS + 3, causal=causal, residual=residual)
+    architecture = Architecture((3, 3, 3), 2, tokens=11, causal=causal, residual=residual)
     first, other = (random_weights(architecture, QQ, seed) for seed in (0, 1))
     separation = compare(first, other).separation
     assert separation.X.shape == (3, architecture.tokens)

@@ -20,8 +20,8 @@ from attngeom.exact.domains import GF, QQ
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Weights
+from attngeom.network.tokens import telling_tokens, with_all_tokens
 
-SCREEN_TOKENS = 8
 CARRIED = "a symmetry carries the first weights to the second"
 
 
@@ -40,10 +40,10 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
     if virtual_scales(first, second) is not None:
         reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
         return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses)
-    equality = layerwise_equality(first, second)
-    if equality is not None:
+    mixings = layerwise_equality(first, second)
+    if mixings is not None:
         reason = f"the layers have equal coefficients up to a change of basis; {why}"
-        mixings = equality.mixings if any(G is not None and len(G) > 1 for G in equality.mixings) else ()
+        mixings = mixings if any(G is not None and len(G) > 1 for G in mixings) else ()
         return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses, mixings=mixings)
     result = separate_exact(one, two, report=report)
     if isinstance(result, Separation):
@@ -73,24 +73,21 @@ def _differ(separation: Separation, seed: int) -> Comparison:
 
 
 def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separation | None:
-    """One evaluation modulo a word prime separates almost all different networks; tokens beyond a few are zero.
+    """One evaluation modulo a word prime at few tokens separates almost all different networks.
 
     A difference is a proof; agreement says nothing, for the prime is known to everybody.
     """
-    width, tokens = first.architecture.widths[0], first.architecture.tokens
-    X = np.zeros((width, tokens), dtype=np.int64)
-    visible = min(tokens, SCREEN_TOKENS)
-    X[:, :visible] = np.random.default_rng(seed).integers(-9, 10, size=(width, visible))
-    field = GF(WORD_PRIME)
+    architecture, field = first.architecture, GF(WORD_PRIME)
+    shape = (architecture.widths[0], telling_tokens(architecture))
+    X = np.random.default_rng(seed).integers(-9, 10, size=shape)
     try:
-        one, two = (function_over(network, field)(X[:, :visible]) for network in (first, second))
+        one, two = (function_over(network, field)(X) for network in (first, second))
     except InputError:
         return None
     if field.equal(one, two):
         return None
-    # The other tokens are zero, and so are their outputs.
-    outputs = tuple(np.pad(output, ((0, 0), (0, tokens - visible))) for output in (one, two))
-    return present_separation(first, second, QQ.convert(X), (outputs[0], outputs[1]), field)
+    X, one, two = (with_all_tokens(architecture, x) for x in (X, one, two))
+    return present_separation(first, second, QQ.convert(X), (one, two), field)
 
 
 def compare_transcendental(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:

@@ -19,6 +19,7 @@ from attngeom.comparison.samples import (
     best_known,
     is_far_from_zero,
     is_zero,
+    joint,
     relate,
 )
 from attngeom.exact import lapack
@@ -89,12 +90,12 @@ def _table(heads: list[HeadSample], tokens: int) -> Sample:
 
 def _relate_tables(one: Sample, two: Sample, tolerance: float) -> Relation:
     """Tables compared entry by entry, and in every direction of output and of query."""
-    relations = set()
+    relations: set[Relation] = set()
     for axis in (1, 3):
-        flat = [Sample(np.moveaxis(x.values, axis, 1), x.exponent) for x in (one, two)]
-        flat = [Sample(x.values.reshape(*x.values.shape[:2], -1), x.exponent) for x in flat]
-        relations.add(relate(flat[0], flat[1], tolerance))
-    return "far" if "far" in relations else "close" if relations == {"close"} else "unclear"
+        moved = (Sample(np.moveaxis(x.values, axis, 1), x.exponent) for x in (one, two))
+        a, b = (Sample(x.values.reshape(*x.values.shape[:2], -1), x.exponent) for x in moved)
+        relations.add(relate(a, b, tolerance))
+    return joint(relations)
 
 
 @dataclass(eq=False)
@@ -102,7 +103,7 @@ class _Group:
     """Heads with one A, up to sign where the sign is not seen; ΣV of each side with those signs."""
 
     A: Sample
-    totals: list[Sample | None]
+    totals: list[Sample]
 
 
 def _relate_heads(
@@ -125,10 +126,7 @@ def _relate_heads(
     if tokens == 2 and not all(is_far_from_zero(group.A) for group in groups):
         # A head whose A may or may not be zero may belong to the mean instead.
         return "far" if relation == "far" else "unclear"
-    for group in groups:
-        pair = [total if total is not None else _nothing(group) for total in group.totals]
-        relations.add(relate(pair[0], pair[1], tolerance))
-    return "far" if "far" in relations else "close" if relations == {"close"} else "unclear"
+    return joint(relations | {relate(group.totals[0], group.totals[1], tolerance) for group in groups})
 
 
 def _place(groups: list[_Group], head: HeadSample, side: int, tokens: int, tolerance: float) -> bool:
@@ -142,18 +140,11 @@ def _place(groups: list[_Group], head: HeadSample, side: int, tokens: int, toler
             elif relation != "far":
                 return False
     if home is None:
-        home = _Group(head.A, [None, None]), 1
+        home = _Group(head.A, [Sample(np.zeros_like(head.V.values))] * 2), 1
         groups.append(home[0])
     group, sign = home
-    signed = Sample(sign * head.V.values, head.V.exponent)
-    before = group.totals[side]
-    group.totals[side] = signed if before is None else _sum([before, signed])
+    group.totals[side] = _sum([group.totals[side], Sample(sign * head.V.values, head.V.exponent)])
     return True
-
-
-def _nothing(group: _Group) -> Sample:
-    present = next(total for total in group.totals if total is not None)
-    return Sample(np.zeros_like(present.values))
 
 
 def _sum(parts: list[Sample]) -> Sample:
@@ -182,22 +173,16 @@ def agree_after(symmetry: Symmetry, gauge: Symmetry, one: Layers, two: Layers, t
     Both are written in the coordinates of the gauge of least norm of the second, where hidden directions are of equal
     size.
     """
-    architecture = symmetry.architecture
-    hidden = len(symmetry.between)
-    bases = [
-        [gauge.between[i] @ symmetry.between[i] for i in range(hidden)],
-        [gauge.between[i] for i in range(hidden)],
-    ]
+    bases = tuple(g @ s for g, s in zip(gauge.between, symmetry.between)), gauge.between
     for index, layers in enumerate(zip(one, two)):
-        sides = [_in_basis(head_samples(heads), base, index) for heads, base in zip(layers, bases)]
-        places = symmetry.orders[index]
-        moved = [sides[1][place] for place in places]
-        if not all(_heads_agree(architecture, a, b, tolerance) for a, b in zip(sides[0], moved)):
+        heads, others = (_in_basis(head_samples(side), base, index) for side, base in zip(layers, bases))
+        pairs = zip(heads, (others[place] for place in symmetry.orders[index]))
+        if not all(_heads_agree(symmetry.architecture, a, b, tolerance) for a, b in pairs):
             return False
     return True
 
 
-def _in_basis(heads: list[HeadSample], bases: list[Array], index: int) -> list[HeadSample]:
+def _in_basis(heads: list[HeadSample], bases: tuple[Array, ...], index: int) -> list[HeadSample]:
     """The heads of a layer with input coordinates bases[index − 1] z and output coordinates bases[index] z."""
     found = []
     back = lapack.inv(bases[index - 1]) if bases and index > 0 else None

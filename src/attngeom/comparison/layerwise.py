@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.comparison.gauges import solve_left
@@ -14,6 +12,8 @@ from attngeom.network.attention import Attention
 from attngeom.network.attention.rule import Key
 
 MAX_TABLE = 300_000
+Mixings = tuple[Array | None, ...]
+"""For each layer the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""
 
 
 def live_heads(weights: Weights) -> list[list[HeadMatrices]]:
@@ -70,15 +70,8 @@ def drop_unread(layers: list[list[HeadMatrices]], domain: Domain) -> list[list[H
     return layers
 
 
-@dataclass(frozen=True, eq=False)
-class LayerEquality:
-    """The layers agree one by one. ``mixings[i]`` is the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""
-
-    mixings: tuple[Array | None, ...]
-
-
-def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
-    """A proof that two networks are equal layer by layer, up to a change of basis between the layers.
+def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
+    """The mixings of the heads, if two networks are proven equal layer by layer up to a change of basis between them.
 
     It covers heads that are mixed, merged or cancel, both points of a two-point fiber, identity layers beside a skip
     connection, any ranks and any attention width. With W, W' the forms of a layer, equal row spaces give W = B R and
@@ -88,7 +81,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((2, 2), 1), QQ, seed=0)
-    >>> layerwise_equality(w, w).mixings[0].tolist()
+    >>> layerwise_equality(w, w)[0].tolist()
     [[1]]
     """
     if not fits_table(first):
@@ -102,7 +95,7 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
     layers, moved_layers = (drop_unread(side, domain) for side in (layers, moved_layers))
     if any(not all(side) for side in (layers, moved_layers)):
         # A layer without heads is zero, and so is the network.
-        return LayerEquality(()) if not (all(layers) or all(moved_layers)) else None
+        return () if not (all(layers) or all(moved_layers)) else None
     B: Array | None = None
     B_moved: Array | None = None
     mixings: list[Array | None] = []
@@ -111,9 +104,9 @@ def layerwise_equality(first: Weights, second: Weights) -> LayerEquality | None:
         mixings.append(_mixing(heads, moved))
         W, W_moved = _common(heads, moved, first)
         if domain.is_zero(W) and domain.is_zero(W_moved):
-            return LayerEquality(())
+            return ()
         if index == len(layers) - 1:
-            return LayerEquality(tuple(mixings)) if domain.equal(W, W_moved) else None
+            return tuple(mixings) if domain.equal(W, W_moved) else None
         echelon = domain.rref(W)
         if not domain.equal(echelon.matrix, domain.rref(W_moved).matrix):
             return None
@@ -131,7 +124,7 @@ def fits_table(weights: Weights) -> bool:
 
 def _equal_with_skip(
     layers: list[list[HeadMatrices]], moved: list[list[HeadMatrices]], weights: Weights
-) -> LayerEquality | None:
+) -> Mixings | None:
     """Equal layers in turn; layers that add nothing are the identity and are skipped."""
     architecture, domain = weights.architecture, weights.domain
     sides = [
@@ -141,7 +134,7 @@ def _equal_with_skip(
     if len(sides[0]) != len(sides[1]) or not all(are_equal(domain, a, b) for a, b in zip(*sides)):
         return None
     matched = len(sides[0]) == architecture.num_layers
-    return LayerEquality(tuple(_mixing(a, b) for a, b in zip(layers, moved)) if matched else ())
+    return tuple(_mixing(a, b) for a, b in zip(layers, moved)) if matched else ()
 
 
 def _pull_back(heads: list[HeadMatrices], B: Array | None, domain: Domain) -> list[HeadMatrices]:
@@ -156,16 +149,10 @@ def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weigh
     """The forms of both layers side by side, W = [W_k] over the union of their functions."""
     architecture, domain = weights.architecture, weights.domain
     forms = [layer_form(side, architecture.rule, architecture.tokens, domain) for side in (heads, moved)]
-    width = 1 if architecture.rule.is_polynomial else heads[0][1].shape[1]
-    keys = list(forms[0] | forms[1])
-    rows = [side[0][1].shape[0] for side in (heads, moved)]
-    blocks = [
-        [form.get(key) if key in form else domain.zeros((size, forms[1 - side][key].shape[1])) for key in keys]
-        for side, (form, size) in enumerate(zip(forms, rows))
-    ]
+    widths = {(): 0} | {key: W.shape[1] for form in forms for key, W in form.items()}
     one, two = (
-        np.concatenate([np.asarray(b) for b in side], axis=1) if side else domain.zeros((size, width))
-        for side, size in zip(blocks, rows)
+        np.concatenate([form.get(key, domain.zeros((len(V), n))) for key, n in widths.items()], axis=1)
+        for form, ((_, V), *_) in zip(forms, (heads, moved))
     )
     return one, two
 

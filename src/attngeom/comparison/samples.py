@@ -139,6 +139,11 @@ def relate(one: Sample, two: Sample, tolerance: float) -> Relation:
     return "close"
 
 
+def joint(relations: set[Relation]) -> Relation:
+    """How quantities compare if their parts compare like this."""
+    return "far" if "far" in relations else "close" if relations == {"close"} else "unclear"
+
+
 def relative_change(a: Array, b: Array, floor: Array) -> float:
     """‖a − b‖ over the smallest singular value of a or b that stands out from rounding, rows and columns equilibrated.
 
