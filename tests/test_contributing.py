@@ -18,7 +18,7 @@ HOLDS = {
     "src/attngeom/dimensions/theorems.py": ("DimensionFormula",),
     "src/attngeom/verification/theorems.py": ("THEOREMS",),
     "src/attngeom/equations/families/attention_rank.py": ("number", "title", "source", "def size", "def matrix"),
-    "src/attngeom/network/symmetry/scale.py": ("def carried", "def dual"),
+    "src/attngeom/network/symmetry/linear.py": ("def carried", "def dual"),
     "src/attngeom/network/symmetry/factor.py": ("def tangent", "def moment", "def fix"),
     "src/attngeom/cli/app.py": ("COMMANDS",),
     "src/attngeom/cli/inspect.py": ("def inspect_command",),

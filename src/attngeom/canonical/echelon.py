@@ -47,14 +47,13 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     rank = int(np.sum(values[:max_rank] > cut))
     if rank == 0:
         return RowGauge(S[:, :0], S[:0], ())
-    pivots = choose_pivots(right[:rank])
+    columns, is_clear = choose_pivots(right[:rank])
     # The right singular vectors once more, small columns to their own accuracy.
     span = (left[:, :rank].T @ S) / values[:rank, None]
-    columns = list(pivots.columns)
     rows = lapack.solve(span[:, columns], span)
     rows[:, columns] = np.eye(rank)
     close = (values > cut / CLOSE) & (values < cut * CLOSE)
-    return RowGauge(S[:, columns], rows, pivots.columns, pivots.is_clear and not bool(close.any()))
+    return RowGauge(S[:, columns], rows, tuple(columns), is_clear and not bool(close.any()))
 
 
 def free_columns(width: int, pivots: tuple[int, ...]) -> list[int]:

@@ -23,14 +23,6 @@ ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class PivotColumns:
-    """Columns at which a matrix with independent rows is invertible; not clear if the choice was close."""
-
-    columns: tuple[int, ...]
-    is_clear: bool
-
-
-@dataclass(frozen=True, eq=False)
 class Factors:
     """M = SᵀT with T Tᵀ = S Sᵀ diagonal and decreasing; not clear if the basis hangs on a close call."""
 
@@ -66,14 +58,16 @@ def first_large(values: Array) -> tuple[int, bool]:
     return place, not bool(near.any())
 
 
-def choose_pivots(rows: Array) -> PivotColumns:
+def choose_pivots(rows: Array) -> tuple[list[int], bool]:
     """Pivots of a matrix with orthonormal rows that depend on its row space alone and leave it well conditioned.
 
-    >>> choose_pivots(np.array([[0.0, 0.6, 0.8]])).columns
-    (1,)
+    The columns, and whether no others were about to be chosen.
+
+    >>> choose_pivots(np.array([[0.0, 0.6, 0.8]]))
+    ([1], True)
     """
     if rows.shape[0] == rows.shape[1]:
-        return PivotColumns(tuple(range(len(rows))), True)
+        return list(range(len(rows))), True
     remaining = rows.copy()
     columns, is_clear = [], True
     for _ in range(len(rows)):
@@ -84,7 +78,7 @@ def choose_pivots(rows: Array) -> PivotColumns:
         remaining[:, place] = 0.0
         columns.append(place)
         is_clear = is_clear and clear
-    return PivotColumns(tuple(sorted(columns)), is_clear)
+    return sorted(columns), is_clear
 
 
 def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
@@ -100,11 +94,11 @@ def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
     for block in np.split(np.arange(len(values)), np.flatnonzero(gaps > EQUAL) + 1):
         sizes = np.linalg.norm(rows[block], axis=1)[:, None]
         unit = rows[block] / np.where(sizes > 0, sizes, 1.0)
-        pivots = choose_pivots(unit)
-        turn, triangle = lapack.qr(unit[:, list(pivots.columns)])
+        columns, clear = choose_pivots(unit)
+        turn, triangle = lapack.qr(unit[:, columns])
         signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
         rotation[np.ix_(block, block)] = (turn * signs).T
-        is_clear = is_clear and pivots.is_clear
+        is_clear = is_clear and clear
     return rotation, is_clear
 
 

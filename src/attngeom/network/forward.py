@@ -16,28 +16,16 @@ from attngeom.network.layer import project
 from attngeom.network.weights import Weights
 
 
-def check_input(weights: Weights, X: Array) -> None:
-    """X must have shape (..., d_0, t) with at least one token."""
-    d = weights.architecture.widths[0]
-    if X.ndim < 2 or X.shape[-2] != d or X.shape[-1] < 1:
-        raise InputError(f"input of shape {X.shape} given; shape (..., {d}, tokens) is required")
-
-
 def forward_layer(weights: Weights, index: int, X: Array) -> Array:
     """One layer of the network, counted from 0, at inputs X of shape (..., d_in, t)."""
-    return swap(_run_layer(weights, index, swap(X)))
-
-
-def _run_layer(weights: Weights, index: int, X: Array) -> Array:
-    """One layer at inputs with tokens in rows."""
-    domain, rule = weights.domain, weights.architecture.rule
+    domain, rule, X = weights.domain, weights.architecture.rule, swap(X)
     total = X if weights.architecture.residual else None
     for head in weights.layers[index]:
         q, k, v = (project(X, matrix, domain) for matrix in (head.Q, head.K, head.V))
         part = rule.mix(q, k, v, domain)
         part = part if head.O is None else project(part, head.O, domain)
         total = part if total is None else domain.reduce(total + part)
-    return np.asarray(total)
+    return swap(np.asarray(total))
 
 
 def forward(weights: Weights, X: Array) -> Array:
@@ -51,9 +39,10 @@ def forward(weights: Weights, X: Array) -> Array:
     >>> forward(Weights.from_tensors(Architecture((1, 1), 1), ones, QQ), QQ.convert([[1, 2]])).tolist()
     [[5, 10]]
     """
-    check_input(weights, X)
+    d = weights.architecture.widths[0]
+    if X.ndim < 2 or X.shape[-2] != d or X.shape[-1] < 1:
+        raise InputError(f"input of shape {X.shape} given; shape (..., {d}, tokens) is required")
     with weights.domain.working():
-        X = swap(X)
         for index in range(weights.architecture.num_layers):
-            X = _run_layer(weights, index, X)
-    return swap(X)
+            X = forward_layer(weights, index, X)
+    return X

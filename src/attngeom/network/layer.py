@@ -100,12 +100,11 @@ class Layer:
         ]
         return np.asarray(_sum(self.domain, [self.X if self.residual else None, *parts]))
 
-    def push(self, dX: Array | None, directions: Iterator[Array | None]) -> Array | None:
-        """The derivative of the output along dX and the directions; None stands for zero."""
-        return self.move(dX, directions)[0]
-
     def move(self, dX: Array | None, directions: Iterator[Array | None]) -> tuple[Array | None, list[Changes]]:
-        """The derivatives of the output, and for each head those of q, k, v, P and of the mixed values."""
+        """The derivatives along dX and the directions of the output, and for each head of q, k, v, P and mixed values.
+
+        None stands for zero.
+        """
         domain = self.domain
         parts = [dX if self.residual else None]
         changes: list[Changes] = []
@@ -188,7 +187,7 @@ class Passes:
         remaining = iter(directions)
         moved = None
         for layer in self.layers:
-            moved = layer.push(moved, remaining)
+            moved, _ = layer.move(moved, remaining)
         return moved
 
     def pull(self, cotangent: Array) -> list[Gradient]:

@@ -20,9 +20,7 @@ from attngeom.explore.view import View, json_file, setting
 from attngeom.interop.weights import read_weights, weights_to_json
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.between import Between
-from attngeom.network.symmetry.query_key import QueryKey
-from attngeom.network.symmetry.scale import Scale
+from attngeom.network.symmetry.linear import Between, QueryKey, Scale
 
 MAX_PARAMETERS = 300
 MAX_BYTES = 2**20

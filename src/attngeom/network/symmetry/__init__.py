@@ -1,6 +1,5 @@
-"""Symmetries of weight space that leave the function of a network unchanged: one file for each factor of the group."""
+"""Symmetries of weight space that leave the function of a network unchanged."""
 
-from attngeom.network.symmetry.between import Between
 from attngeom.network.symmetry.element import (
     Symmetry,
     identity_symmetry,
@@ -16,9 +15,7 @@ from attngeom.network.symmetry.group import (
     weights_of,
 )
 from attngeom.network.symmetry.head_order import HeadOrder
-from attngeom.network.symmetry.query_key import QueryKey
-from attngeom.network.symmetry.scale import Scale
-from attngeom.network.symmetry.value_output import ValueOutput
+from attngeom.network.symmetry.linear import Between, QueryKey, Scale, ValueOutput
 
 __all__ = [
     "Between",

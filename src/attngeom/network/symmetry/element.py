@@ -14,7 +14,7 @@ and then head h moves to place π(h). These are (s1), (s2) and the scales (s3) o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -23,10 +23,10 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry.between import Between
 from attngeom.network.symmetry.factor import Draw, GroupFactor, Orders
 from attngeom.network.symmetry.group import factors, tensors_of, weights_of
 from attngeom.network.symmetry.head_order import HeadOrder
+from attngeom.network.symmetry.linear import Between
 from attngeom.network.weights import Weights
 
 ADDITION_ROUNDS = 6
@@ -79,31 +79,21 @@ class Symmetry:
     def compose(self, first: Symmetry) -> Symmetry:
         """The element that acts as ``first`` and then as ``self``."""
         orders = first.orders
-        return Symmetry(
-            self.architecture,
-            self.domain,
-            {
-                factor: factor.compose(self.elements[factor.after(orders)], early, self.domain)
-                for factor, early in first.elements.items()
-            },
-        )
+        elements = {
+            factor: factor.compose(self.elements[factor.after(orders)], early, self.domain)
+            for factor, early in first.elements.items()
+        }
+        return replace(self, elements=elements)
 
     def inverse(self) -> Symmetry:
         """The inverse element."""
-        orders = self.orders
-        return Symmetry(
-            self.architecture,
-            self.domain,
-            {factor.after(orders): factor.inverse(element, self.domain) for factor, element in self.elements.items()},
-        )
+        orders, parts = self.orders, self.elements.items()
+        return replace(self, elements={x.after(orders): x.inverse(element, self.domain) for x, element in parts})
 
     def transposed_inverse(self) -> Symmetry:
         """The element that moves gradients of losses of the function: the inverse transpose of the action."""
-        return Symmetry(
-            self.architecture,
-            self.domain,
-            {factor: factor.transposed_inverse(element, self.domain) for factor, element in self.elements.items()},
-        )
+        parts = self.elements.items()
+        return replace(self, elements={x: x.transposed_inverse(element, self.domain) for x, element in parts})
 
 
 def identity_symmetry(architecture: Architecture, domain: Domain) -> Symmetry:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from attngeom.network.balance import Balanced, balance
 Place = tuple[int, int, str]
 """Layer, head and letter of a tensor."""
 Tensors = dict[Place, Array]
+View = Literal["rows", "columns", "entries"]
+"""A matrix as it is, transposed, or all its entries as one row."""
 Draw = Callable[[int, np.random.Generator], Array]
 Orders = dict[int, tuple[int, ...]]
 """For each layer the new place of each head."""
@@ -78,10 +80,10 @@ class GroupFactor(ABC):
 
 @dataclass(frozen=True)
 class Slot:
-    """A tensor seen as a matrix with n rows: as it is, transposed, or all its entries as one row."""
+    """A tensor seen as a matrix with n rows."""
 
     place: Place
-    view: Literal["rows", "columns", "entries"] = "rows"
+    view: View = "rows"
 
     def see(self, array: Array) -> Array:
         """The matrix with n rows."""
@@ -137,8 +139,10 @@ class LinearFactor(GroupFactor):
             )
 
     def act(self, element: Array, tensors: Tensors, domain: Domain) -> Tensors:
-        dual = domain.inverse(element).T
-        moved = {x.place: x.multiply(element, tensors[x.place], domain) for x in self.carried(tensors)}
+        return self._multiply(element, domain.inverse(element).T, tensors, domain)
+
+    def _multiply(self, g: Array, dual: Array, tensors: Tensors, domain: Domain) -> Tensors:
+        moved = {x.place: x.multiply(g, tensors[x.place], domain) for x in self.carried(tensors)}
         return moved | {x.place: x.multiply(dual, tensors[x.place], domain) for x in self.dual(tensors)}
 
     def compose(self, late: Array, early: Array, domain: Domain) -> Array:
@@ -152,9 +156,7 @@ class LinearFactor(GroupFactor):
 
     def tangent(self, direction: Array, tensors: Tensors, domain: Domain) -> Tensors:
         """The changes E T and −Eᵀ S of the tensors along one E."""
-        back = domain.reduce(-direction.T)
-        moved = {x.place: x.multiply(direction, tensors[x.place], domain) for x in self.carried(tensors)}
-        return moved | {x.place: x.multiply(back, tensors[x.place], domain) for x in self.dual(tensors)}
+        return self._multiply(direction, domain.reduce(-direction.T), tensors, domain)
 
     def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
         """One for each elementary matrix E_ij, row by row: row j of T moves to row i, row i of S to row j."""
@@ -198,14 +200,3 @@ class LinearFactor(GroupFactor):
             for slot, part in zip(slots, np.split(stack, widths, axis=1)):
                 moved[slot.place] = slot.restore(np.ascontiguousarray(part), tensors[slot.place])
         return found, moved
-
-
-@dataclass(frozen=True)
-class HeadFactor(LinearFactor):
-    """GL(n) of one head."""
-
-    layer: int
-    head: int
-
-    def after(self, orders: Orders) -> Self:
-        return replace(self, head=orders[self.layer][self.head])

@@ -7,9 +7,7 @@ from typing import Any
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.symmetry.element import Symmetry
 from attngeom.network.symmetry.head_order import HeadOrder
-from attngeom.network.symmetry.query_key import QueryKey
-from attngeom.network.symmetry.scale import Scale
-from attngeom.network.symmetry.value_output import ValueOutput
+from attngeom.network.symmetry.linear import QueryKey, Scale, ValueOutput
 
 
 def matrix_to_json(array: Array, domain: Domain) -> list[Any]:

@@ -1,6 +1,6 @@
 """The symmetry group of an architecture: the list of its factors, their dimensions and tangent vectors.
 
-A new symmetry is one file with a factor and a line in :func:`factors`.
+A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.linear`, and a line in :func:`factors`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry.between import Between
 from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 from attngeom.network.symmetry.head_order import HeadOrder
-from attngeom.network.symmetry.query_key import QueryKey
-from attngeom.network.symmetry.scale import Scale
-from attngeom.network.symmetry.value_output import ValueOutput
+from attngeom.network.symmetry.linear import Between, QueryKey, Scale, ValueOutput
 from attngeom.network.weights import Head, Weights
 
 LINEAR = (QueryKey, Scale, ValueOutput, Between)
