@@ -76,6 +76,9 @@ EXPENSIVE = {
     "heads of a minor": dimension_certificate(HEADS, SAMPLES, COUNT, 300),
     "heads of laws": laws_certificate(100),
     "layers of ranks": learning_certificate(60),
+    "scores of a minor": dimension_certificate(
+        {"tokens": 10**4, "kind": "lightning"}, {"tokens": 10**4, "rows": [0], "columns": [2]}, COUNT, 1
+    ),
     "layers of a count": dimension_certificate({"widths": [1] * 220, "kind": "lightning"}, {}, COUNT, 1),
     "commutant": commutant_certificate(11),
     "form": layer_certificate({"d": 175}, {"form": {"modulus": None, "V": zeros(1, 175), "B": zeros(175, 175)}}),

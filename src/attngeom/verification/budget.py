@@ -37,8 +37,8 @@ MAX_SYMMETRY_ENTRIES = 2 * 10**7
 """Entries of the matrix of infinitesimal symmetries."""
 MAX_SAMPLE_ENTRIES = 2 * 10**7
 """Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at."""
-MAX_JACOBIAN = 10**9
-"""Multiplications mod p for a minor of the Jacobian; measured, about ten seconds."""
+MAX_JACOBIAN = 2 * 10**9
+"""Multiplications mod p for derivatives in many directions; measured, about ten seconds."""
 HEAD = 6 * 10**4
 """What the derivatives of one head at one sample take besides their multiplications, counted in these."""
 MAX_CUTS = 10**7

@@ -18,7 +18,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights, random_weights
 from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
-from attngeom.verification.jets import JetPoint, Samples, afford_jets
+from attngeom.verification.jets import JetPoint, Samples, afford_jets, tensors_of
 from attngeom.verification.reading import in_words, read_integer, read_list, read_object, require, show
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
@@ -73,8 +73,7 @@ class DimensionClaim:
             return Probable(f"{reason}; {method} give at most {value}")
         rows, point = _read_point(architecture, parts["lower"], value)
         field = point.field
-        minor = np.array([point.gradient(sample) for sample in rows], dtype=field.dtype).reshape(value, value)
-        rank = rank_mod_p(field.to_integers(minor), field.p)
+        rank = rank_mod_p(field.to_integers(point.gradients(rows)), field.p)
         require(rank == value, f"the minor of size {value} has rank {rank} mod {field.p}")
         return f"a {value}×{value} minor is nonzero mod {field.p}, and {method} give at most {value}"
 
@@ -103,7 +102,8 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     weights = restrict(random_weights(architecture, field, seed), support)
     drawn = draw_samples(architecture, support, samples, tokens, field, seed + 1)
     # A temperature divides A, which may be any matrix of its rank: it changes nothing.
-    return rows, JetPoint(weights, drawn, np.array(columns, dtype=np.int64), Fraction(1))
+    varied = np.array(columns, dtype=np.int64)
+    return rows, JetPoint(architecture, tensors_of(weights), field.p, drawn, varied, Fraction(1))
 
 
 def read_support(architecture: Architecture, value: Any) -> list[list[Any]]:

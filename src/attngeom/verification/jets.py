@@ -7,9 +7,10 @@ GF(p)[ε, η_1, …, η_n]/(ε², η_i η_j): with weights w + ε v + Σ η_i e_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -18,14 +19,18 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 from attngeom.verification.budget import HEAD, MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, afford
 
+CHUNK = 2**16
+"""Entries of tangents that are carried at once."""
+
 
 def afford_jets(architecture: Architecture, directions: int, evaluations: int, tokens: int, what: str) -> None:
-    """Bound the memory of one tangent of size width × tokens for each direction, and the work to carry them forward."""
+    """Bound the memory of the tangents of states and scores in all directions, and the work to carry them forward."""
     width = max(architecture.widths)
-    inner = max(max(layer.attention, layer.value_width or 0) for layer in architecture.layers)
-    tangents = directions * tokens * max(width, inner)
-    afford(tangents, MAX_SAMPLE_ENTRIES, "entries of tangents")
-    work = evaluations * architecture.num_layers * architecture.heads * (HEAD + tangents * (width + tokens))
+    inner = max(width, *(max(layer.attention, layer.value_width or 0) for layer in architecture.layers))
+    afford(directions * tokens * max(inner, tokens), MAX_SAMPLE_ENTRIES, "entries of tangents")
+    # Scores are also reduced and masked, entry by entry.
+    per_head = HEAD + directions * tokens * (inner * (width + tokens) + 4 * tokens)
+    work = evaluations * architecture.num_layers * architecture.heads * per_head
     afford(work, MAX_JACOBIAN, f"multiplications for {what}")
 
 
@@ -33,49 +38,72 @@ Samples = tuple[Array, Array, list[list[Array]] | None]
 """Inputs (N, t, d_0), cotangents (N, t, d_l), and formal attention (N, t, t) of all layers and heads, or None."""
 
 
-class JetPoint:
-    """Weights and samples mod p, with balanced residues, whose products are BLAS calls.
+Heads = list[list[list[Array]]]
+"""The tensors Q, K, V, and O if there is one, of each head of each layer; or a single table, see :class:`JetPoint`."""
 
-    ``columns`` are the weights that vary, as places in the weight vector; scores are divided by the ``temperature``.
+
+def tensors_of(weights: Weights) -> Heads:
+    """The tensors of all heads."""
+    return [[list(head.tensors.values()) for head in heads] for heads in weights.layers]
+
+
+class JetPoint:
+    """A network and samples mod p, with balanced residues, whose products are BLAS calls.
+
+    ``columns`` are the weights that vary, as places in the vector of all weights; scores are divided by the
+    ``temperature``. A head that is a table T = 0 of size d'×(d(d+1)/2 · d) varies the map x_i ↦ T (Σ_j x_j x_j ⊗ x_i).
     """
 
-    def __init__(self, weights: Weights, samples: Samples, columns: Array, temperature: Fraction) -> None:
-        self.field = BalancedField(weights.domain.characteristic)
+    def __init__(
+        self, architecture: Architecture, heads: Heads, p: int, samples: Samples, columns: Array, temperature: Fraction
+    ) -> None:
+        self.field = BalancedField(p)
         convert, (inputs, cotangents, attention) = self.field.from_residues, samples
-        self.architecture, self.columns, self.temperature = weights.architecture, columns, temperature
-        self.tensors = [convert(tensor) for _, tensor in weights.tensors()]
-        self.inputs, self.cotangents = convert(inputs), convert(cotangents)
-        self.attention = None if attention is None else [[convert(P) for P in heads] for heads in attention]
+        self.architecture, self.columns, self.temperature = architecture, columns, temperature
+        self.heads = [[[convert(tensor) for tensor in head] for head in layer] for layer in heads]
+        self.inputs, self.cotangents = (np.swapaxes(convert(x), 1, 2) for x in (inputs, cotangents))
+        self.attention = None if attention is None else [[convert(P) for P in layer] for layer in attention]
 
-    def gradient(self, sample: int) -> Array:
-        """The gradient of ⟨C, φ(X)⟩ for one sample, in the chosen weights."""
-        return np.asarray(self._differentiate(sample, None)[0])
+    def gradients(self, samples: Sequence[int]) -> Array:
+        """The gradients of ⟨C, φ(X)⟩ for these samples in the chosen weights, one row each."""
+        step = max(1, CHUNK // ((1 + len(self.columns)) * max(self.architecture.widths) * self.inputs.shape[-1]))
+        chunks = [list(samples[start : start + step]) for start in range(0, len(samples), step)]
+        found = [self._differentiate(chunk, None)[0] for chunk in chunks]
+        return np.concatenate([np.zeros((0, len(self.columns)), dtype=self.field.dtype), *found])
 
     def hessian_product(self, sample: int, direction: Array) -> Array:
         """The Hessian of ⟨C, φ(X)⟩ for one sample, times a direction in all weights."""
-        return np.asarray(self._differentiate(sample, direction)[1])
+        return np.asarray(self._differentiate([sample], direction)[1, 0])
 
-    def _differentiate(self, sample: int, direction: Array | None) -> Array:
-        """The coefficients of all η_i and, if there is a direction, of all ε η_i."""
-        architecture, field = self.architecture, self.field
-        tensors = self._varied(direction)
-        orders, size = 1 if direction is None else 2, len(self.columns)
-        X = np.zeros((orders, 1 + size, *self.inputs[sample].T.shape), dtype=field.dtype)
-        X[0, 0] = self.inputs[sample].T
+    def _differentiate(self, samples: list[int], direction: Array | None) -> Array:
+        """For each sample the coefficients of all η_i and, if there is a direction, of all ε η_i."""
+        field, tensors = self.field, self._varied(direction)
+        orders, size, inputs = 1 if direction is None else 2, len(self.columns), self.inputs[samples]
+        X = np.zeros((orders, 1 + size, *inputs.shape), dtype=field.dtype)
+        X[0, 0] = inputs
         state = Jet(X, field)
-        for index in range(architecture.num_layers):
-            total = state if architecture.residual else None
-            for head in range(architecture.heads):
-                Q, K, V = (next(tensors) for _ in range(3))
-                scores = (K @ state).T @ (Q @ state)
-                given = None if self.attention is None else self.attention[index][head][sample]
-                out = (V @ state) @ self._attend(scores, given)
-                out = next(tensors) @ out if architecture.is_factored else out
-                total = out if total is None else total + out
-            assert total is not None
-            state = total
-        C = self.cotangents[sample].T.reshape(-1, 1)
-        return np.asarray(field.matmul(state.parts[:, 1:].reshape(orders, size, -1), C)[..., 0])
+        for index, layer in enumerate(self.heads):
+            outs = [state] if self.architecture.residual else []
+            for place, head in enumerate(layer):
+                first, *others = (next(tensors) for _ in head)
+                if not others:
+                    outs.append(first.vary(self._cubics(state.parts[0, 0]), state))
+                    continue
+                K, V, *O = others
+                given = None if self.attention is None else self.attention[index][place][samples]
+                out = (V @ state) @ self._attend((K @ state).T @ (first @ state), given)
+                outs.append(O[0] @ out if O else out)
+            state = reduce(Jet.__add__, outs)
+        tangents = np.swapaxes(state.parts[:, 1:], 1, 2).reshape(orders, len(samples), size, -1)
+        return np.asarray(field.matmul(tangents, self.cotangents[samples].reshape(len(samples), -1, 1))[..., 0])
+
+    def _cubics(self, x: Array) -> Array:
+        """Column i: Σ_j x_j^(k) x_j^(l) x_i^(m), k ≤ l, with j ≤ i if causal, in place (k, l, m)."""
+        field = self.field
+        k, l = np.triu_indices(x.shape[1])
+        visible = np.ones((x.shape[2],) * 2, dtype=field.dtype)
+        squares = field.matmul(field.times(x[:, k], x[:, l]), np.triu(visible) if self.architecture.causal else visible)
+        return np.asarray(field.times(squares[:, :, None], x[:, None]).reshape(len(x), -1, x.shape[2]))
 
     def _attend(self, scores: Jet, given: Array | None) -> Jet:
         """The attention weights of scores S_0 + n, n nilpotent: S itself, or by Taylor's formula from those at S_0."""
@@ -100,7 +128,7 @@ class JetPoint:
     def _varied(self, direction: Array | None) -> Iterator[VariedMatrix]:
         """The varied weights, tensor by tensor."""
         start = 0
-        for tensor in self.tensors:
+        for tensor in (tensor for layer in self.heads for head in layer for tensor in head):
             stop = start + tensor.size
             places = np.flatnonzero((start <= self.columns) & (self.columns < stop))
             rows, columns = np.divmod(self.columns[places] - start, tensor.shape[1])
@@ -111,7 +139,7 @@ class JetPoint:
 
 @dataclass(frozen=True)
 class Jet:
-    """A matrix over the ring of the module: ``parts[i, j]`` belongs to ε^i and to 1 (j = 0) or η_j.
+    """Matrices over the ring of the module, one for each sample: ``parts[i, j]`` belong to ε^i and to 1 (j = 0) or η_j.
 
     Without a direction no ε is needed, and ``parts`` has length one.
     """
@@ -187,7 +215,13 @@ class VariedMatrix:
         field = x.field
         out = field.matmul(self.value, x.parts)
         for order, constant in enumerate(x.parts[:, 0]):
-            out[order, self.places, self.rows] += constant[self.columns]
+            out[order][self.places, :, self.rows] += np.swapaxes(constant[:, self.columns], 0, 1)
         if self.direction is not None:
             out[1] += field.matmul(self.direction, x.parts[0])
         return Jet(field.reduce(out), field)
+
+    def vary(self, constant: Array, like: Jet) -> Jet:
+        """The product with matrices of numbers if the value is zero: only what varies is left."""
+        out = np.zeros((*like.parts.shape[:3], len(self.value), constant.shape[-1]), dtype=constant.dtype)
+        out[0][self.places, :, self.rows] = np.swapaxes(constant[:, self.columns], 0, 1)
+        return Jet(out, like.field)

@@ -19,7 +19,7 @@ from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, afford_samples, draw_samples
-from attngeom.verification.jets import JetPoint, afford_jets
+from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
 from attngeom.verification.upper_bound import reached_widths
 
@@ -94,7 +94,8 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
     weights = random_weights(architecture, field, seed)
     spans = [[width] for width in reached_widths(architecture)[:-1]]
     drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
-    jets = JetPoint(weights, drawn, np.arange(architecture.num_parameters), architecture.temperature)
+    every = np.arange(architecture.num_parameters)
+    jets = JetPoint(architecture, tensors_of(weights), field.p, drawn, every, architecture.temperature)
     return weights, jets, gradients, brackets
 
 
@@ -111,7 +112,8 @@ def _symmetric_directions(weights: Weights) -> Array:
 
 def _fields(jets: JetPoint, gradients: list[int], brackets: Pairs) -> Array:
     """The chosen gradients, then the brackets [∇f_m, ∇f_n] = H_n ∇f_m − H_m ∇f_n, one row each."""
-    at = {n: jets.gradient(n) for n in {*gradients, *(n for pair in brackets for n in pair)}}
+    used = sorted({*gradients, *(n for pair in brackets for n in pair)})
+    at = dict(zip(used, jets.gradients(used)))
     rows = [at[n] for n in gradients]
     for m, n in brackets:
         rows.append(jets.field.reduce(jets.hessian_product(n, at[m]) - jets.hessian_product(m, at[n])))

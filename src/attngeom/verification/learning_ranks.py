@@ -1,13 +1,14 @@
 """Recheck two ranks at given weights mod p: of the differential in the products Θ, and of the symmetries on Θ.
 
-Nothing here comes from the search, which propagates back through the layers with factors: here every direction of Θ
-is a pair of matrices (Ȧ, V̇), or a table for a head with A = 0 = V, and all of them are carried forward, token by token.
+Nothing here comes from the search, which propagates back: all directions of Θ are carried forward, see
+:mod:`attngeom.verification.jets`, in a network whose weights are what is free in Θ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,29 +18,15 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
+from attngeom.verification.jets import JetPoint, afford_jets
 from attngeom.verification.reading import read_integer, require
 from attngeom.verification.upper_bound import count_upper_bound
 
 if TYPE_CHECKING:
     from attngeom.verification.learning import RankedMatrix
 
-MAX_WORK = 3 * 10**9
-"""Multiplications mod p; about ten seconds."""
-PRODUCT = 200
-"""What the products of small matrices take besides their multiplications, for one direction of one head."""
 MAX_DIRECTIONS = 3000
 MAX_SAMPLES = 10**5
-CHUNK = 2**20
-"""Entries of tangents that are carried at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """Tangent directions of one head: Ȧ (n, d, d), V̇ (n, d', d), or tables, each with a one at a place (r, k, l, m)."""
-
-    A: Array
-    V: Array
-    T: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,37 +60,36 @@ class HeadPoint:
         return (self.A.dimension if self.V.rank else 0) + (self.V.dimension if self.A.rank else 0)
 
     def count_directions(self, in_theta: bool) -> int:
-        """An upper bound for the number of directions, before any of them is made."""
-        d, d_out = self.sizes
-        factors = int(self.head.K.size + self.head.Q.size)
-        values = int(self.head.V.size) + (0 if self.head.O is None else int(self.head.O.size))
+        """The number of directions, before any of them is made."""
+        (d, d_out), head = self.sizes, self.head
+        factors, values = int(head.K.size + head.Q.size), int(head.V.size + (0 if head.O is None else head.O.size))
         if not in_theta:
             return factors + values
-        return self.num_tables if self.is_dead else max(factors, d * d) + max(values, d * d_out)
+        if self.is_dead:
+            return self.num_tables
+        return (factors if self.A.is_full else d * d) + (values if self.V.is_full else d * d_out)
 
-    def directions(self, in_theta: bool, p: int) -> Directions:
-        """A basis of all matrices, or tangents K̇ᵀQ and KᵀQ̇ along each entry of the factors; tables for a dead head."""
+    def tensors(self, in_theta: bool, field: PrimeField) -> list[tuple[Array, bool]]:
+        """The tensors of the head, and whether each varies.
+
+        In Θ a matrix that is not of full rank stands for its factors, beside a unit matrix; a table for a dead head.
+        """
         (d, d_out), head = self.sizes, self.head
-        A, V, T = (np.zeros((0, *shape), dtype=np.int64) for shape in ((d, d), (d_out, d), (4,)))
-        if in_theta and self.is_dead:
-            places = [(r, k, l, m) for r in range(d_out) for k in range(d) for l in range(k, d) for m in range(d)]
-            T = np.array(places)
-        else:
-            if not in_theta or self.V.rank:
-                A = _changes(head.K.T, head.Q, in_theta and not self.A.is_full)
-            if not in_theta or self.A.rank:
-                free = in_theta and not self.V.is_full
-                V = _units(d_out, d) if head.O is None else _changes(head.O, head.V, free)
-        dA = np.concatenate([A, np.zeros((len(V) + len(T), d, d), dtype=np.int64)])
-        dV = np.concatenate([np.zeros((len(A), d_out, d), dtype=np.int64), V, np.zeros((len(T), d_out, d), np.int64)])
-        return Directions(dA % p, dV % p, T)
+        if not in_theta:
+            return [(tensor, True) for tensor in head.tensors.values()]
+        if self.is_dead:
+            return [(field.zeros((d_out, self.num_tables // d_out)), True)]
+        Q, K = (head.Q, head.K) if self.A.is_full else (head.attention_matrix(field), None)
+        V, O = (head.V, head.O) if self.V.is_full else (head.value_matrix(field), None)
+        scores = [(Q, self.V.rank > 0), (field.eye(d), False) if K is None else (K, self.V.rank > 0)]
+        return [*scores, (V, self.A.rank > 0), *([] if O is None else [(O, self.A.rank > 0)])]
 
 
 def check_ranks(
     weights: Weights, matrices: list[tuple[RankedMatrix, RankedMatrix]], theorem: str, witness: Mapping[str, Any]
 ) -> tuple[int, int]:
     """The ranks that Theorem B (they add up to dim Θ), R (the largest rank) or the two bounds need."""
-    architecture = weights.architecture
+    architecture, depth = weights.architecture, len(weights.layers)
     field = GF(read_integer(witness["prime"], 2, 2**31 - 1, "prime"))
     seed = read_integer(witness["seed"], 0, 2**63 - 1, "seed")
     samples = read_integer(witness["samples"], 1, MAX_SAMPLES, "samples")
@@ -114,15 +100,14 @@ def check_ranks(
     size = sum(head.count_directions(in_theta) for head in heads)
     _afford(weights, size, samples, tokens)
     heads = [replace(x, head=Head(*(field.convert(array) for array in x.head.tensors.values()))) for x in heads]
-    directions = [head.directions(in_theta, field.p) for head in heads]
+    tensors = [head.tensors(in_theta, field) for head in heads]
+    columns = np.flatnonzero(np.concatenate([np.full(x.size, varies) for head in tensors for x, varies in head]))
+    layers = [[[x for x, _ in own] for head, own in zip(heads, tensors) if head.layer == i] for i in range(depth)]
     rng = np.random.default_rng(seed)
     X = field.random((samples, tokens, architecture.widths[0]), rng)
     C = field.random((samples, tokens, architecture.widths[-1]), rng)
-    X, C = np.swapaxes(X, 1, 2)[:, None], np.swapaxes(C, 1, 2)
-    step = max(1, CHUNK // (size * tokens * max(architecture.widths)))
-    parts = [slice(start, start + step) for start in range(0, samples, step)]
-    rows = [_rows(architecture, heads, directions, X[part], C[part], field) for part in parts]
-    jacobian = rank_mod_p(np.concatenate(rows), field.p)
+    jets = JetPoint(architecture, layers, field.p, (X, C, None), columns, Fraction(1))
+    jacobian = rank_mod_p(jets.field.to_integers(jets.gradients(range(samples))), field.p)
     action = rank_mod_p(_action(architecture, heads, field), field.p)
     if theorem == "B":
         total = sum(head.dimension for head in heads)
@@ -139,9 +124,7 @@ def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> Non
     width = max(architecture.widths)
     afford(directions, MAX_DIRECTIONS, "directions")
     afford(samples * max(directions, tokens * 2 * width), MAX_SAMPLE_ENTRIES, "entries of a Jacobian")
-    afford(directions * width**2, MAX_SAMPLE_ENTRIES, "entries of directions")
-    per_head = directions * (PRODUCT + tokens * width * (width + tokens))
-    afford(samples * architecture.num_layers * architecture.heads * per_head, MAX_WORK, "multiplications for the ranks")
+    afford_jets(architecture, directions, samples, tokens, "the ranks")
     generators = sum(x**2 for x in architecture.widths[1:-1]) + architecture.num_layers * architecture.heads
     entries = sum(layer.heads * layer.d_in * (layer.d_in + layer.d_out) for layer in architecture.layers)
     afford(generators * entries, MAX_SAMPLE_ENTRIES, "entries of infinitesimal symmetries")
@@ -149,70 +132,6 @@ def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> Non
 
 def _units(rows: int, columns: int) -> Array:
     return np.eye(rows * columns, dtype=np.int64).reshape(-1, rows, columns)
-
-
-def _changes(left: Array, right: Array, free: bool) -> Array:
-    """Directions of a product: all matrices if it is free, else along every entry of both factors."""
-    m, n = left.shape[0], right.shape[1]
-    if free:
-        return _units(m, n)
-    of_left = np.eye(m, dtype=np.int64)[:, None, :, None] * right[None, :, None, :]
-    of_right = left.T[:, None, :, None] * np.eye(n, dtype=np.int64)[None, :, None, :]
-    return np.concatenate([of_left.reshape(-1, m, n), of_right.reshape(-1, m, n)])
-
-
-def _rows(
-    architecture: Architecture,
-    heads: list[HeadPoint],
-    directions: list[Directions],
-    X: Array,
-    C: Array,
-    field: PrimeField,
-) -> Array:
-    """⟨C, φ̇⟩ along every direction of all heads at inputs X (N, 1, d, t): tangents are carried through the layers."""
-    multiply, p = field.matmul, field.p
-    N, count, t = len(X), sum(len(moves.A) for moves in directions), X.shape[-1]
-    tangent = np.zeros((N, count, *X.shape[2:]), dtype=np.int64)
-    start = 0
-    for index in range(architecture.num_layers):
-        width, earlier = architecture.widths[index + 1], start
-        total = X if architecture.residual else np.zeros((N, 1, width, t), dtype=np.int64)
-        moved = tangent if architecture.residual else np.zeros((N, count, width, t), dtype=np.int64)
-        for at, moves in zip(heads, directions):
-            if at.layer != index:
-                continue
-            A, V = at.head.attention_matrix(field), at.head.value_matrix(field)
-            AX, VX, XT = multiply(A, X), multiply(V, X), np.swapaxes(X, -1, -2)
-            S = _hide(multiply(XT, AX), architecture.causal)
-            # Directions of earlier layers move the input of this one; its own move A and V; later ones nothing yet.
-            dX = tangent[:, :earlier]
-            dS = (multiply(np.swapaxes(dX, -1, -2), AX) + multiply(XT, multiply(A, dX))) % p
-            changes = (multiply(multiply(V, dX), S) + multiply(VX, _hide(dS, architecture.causal))) % p
-            own = _hide(multiply(XT, multiply(moves.A, X)), architecture.causal)
-            mine = (multiply(multiply(moves.V, X), S) + multiply(VX, own)) % p
-            if len(moves.T):
-                mine = (mine + _evaluate(moves.T, X[:, 0], width, architecture.causal, p)) % p
-            stop = start + mine.shape[1]
-            parts = [moved[:, :earlier] + changes, moved[:, earlier:start], mine, moved[:, stop:]]
-            moved, total = np.concatenate(parts, axis=1) % p, (total + multiply(VX, S)) % p
-            start = stop
-        X, tangent = total, moved
-    return multiply(tangent.reshape(N, count, -1), C.reshape(N, -1, 1)).reshape(N, count)
-
-
-def _hide(S: Array, causal: bool) -> Array:
-    return np.triu(S) if causal else S
-
-
-def _evaluate(T: Array, X: Array, d_out: int, causal: bool, p: int) -> Array:
-    """Column i of the table of a place (r, k, l, m): row r is Σ_j x_j^(k) x_j^(l) x_i^(m), j ≤ i if causal."""
-    out = np.zeros((len(X), len(T), d_out, X.shape[-1]), dtype=np.int64)
-    r, k, l, m = T.T
-    for i in range(X.shape[-1]):
-        seen = X[:, :, : i + 1] if causal else X
-        squares = (seen[:, k] * seen[:, l] % p).sum(axis=-1) % p
-        out[:, np.arange(len(T)), r, i] = squares * X[:, m, i] % p
-    return out
 
 
 def _action(architecture: Architecture, heads: list[HeadPoint], field: PrimeField) -> Array:
