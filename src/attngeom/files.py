@@ -90,12 +90,8 @@ def make_folder(path: str | Path) -> Path:
 def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
     """The path of a file of at most so many bytes."""
     path = Path(path)
-    try:
+    with _reading(path):
         size = path.stat().st_size
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; give the path of an existing file") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
     if not path.is_file():
         raise InputError(f"{path} is not a file; give the path of a file")
     if size > largest:
@@ -105,8 +101,15 @@ def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
 
 def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
     """The content of a file whose size is checked first."""
+    path = check_source(path, largest)
+    with _reading(path):
+        return path.read_bytes()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        return check_source(path, largest).read_bytes()
+        yield
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the path of an existing file") from None
     except OSError as error:

@@ -291,7 +291,7 @@ def test_query_tables_lead_to_the_weights(architecture, tmp_path):
     weights = random_weights(architecture, RR, 2)
     table = plan_queries(architecture, seed=4)
     for _ in range(8):
-        assert table.open_rounds == 1
+        assert [outputs is None for _, outputs in table.rounds].count(True) == 1
         inputs = table.rounds[-1][0]
         table = QueryTable(architecture, 4, (*table.rounds[:-1], (inputs, forward(weights, inputs))))
         write_table(table, tmp_path / "table.json")

@@ -178,24 +178,18 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _leave_quietly() -> int:
-    """The reader of our output went away: keep the interpreter from complaining at exit."""
-    _discard_output()
-    return EXIT_CLOSED_PIPE
-
-
-def _discard_output() -> None:
-    """What is still to be written to stdout goes nowhere."""
+def _discard_output() -> int:
+    """What is still to be written to stdout goes nowhere: at exit the interpreter would try, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return EXIT_CLOSED_PIPE
 
 
 def _report_system_error(error: OSError) -> int:
     if error.errno == errno.EPIPE:
-        return _leave_quietly()
+        return _discard_output()
     try:
         sys.stdout.flush()
     except OSError:
-        # The interpreter would try again at exit, complain, and change the exit code.
         _discard_output()
     where = f"{error.filename}: " if error.filename else ""
     return _fail(f"{where}{error.strerror or error}; give other files, or a place with room", EXIT_BAD_INPUT)
@@ -231,7 +225,7 @@ def run(arguments: list[str] | None = None) -> int:
         # In this mode typer exits by itself for two reasons: a completion was printed, or the pipe is closed.
         if COMPLETION in os.environ:
             raise
-        return _leave_quietly()
+        return _discard_output()
     except Interrupted as error:
         return _fail(f"interrupted; {error}", EXIT_INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):

@@ -94,14 +94,12 @@ def _print_plan(sweep: Sweep, store: Path, retry_failed: bool, json: bool) -> No
             plan = make_plan(sweep, opened, retry_failed)
     else:
         plan = make_plan(sweep)
-    counts: dict[str, int] = {}
-    costs: dict[str, float] = {}
+    costs: dict[str, list[float]] = {}
     for item in plan.pending:
-        counts[item.question] = counts.get(item.question, 0) + 1
-        costs[item.question] = costs.get(item.question, 0.0) + item.cost
-    left = {name: {"tasks": counts[name], "cpu_seconds": costs[name]} for name in counts}
+        costs.setdefault(item.question, []).append(item.cost)
+    left = {name: {"tasks": len(each), "cpu_seconds": sum(each)} for name, each in costs.items()}
     record = {"pending": left, "known": plan.known, "failed": plan.failed}
-    shown = {name: f"{counts[name]:,} tasks, about {_clock(costs[name])} of CPU time" for name in counts}
+    shown = {name: f"{len(each):,} tasks, about {_clock(sum(each))} of CPU time" for name, each in costs.items()}
     shown |= {"known": f"{plan.known:,}", "failed before": f"{plan.failed:,}"}
     print_answer(json, record, pairs("left to do", shown))
 
@@ -148,17 +146,16 @@ def show_command(
     found = _selected(store, question, where, sort)
     rows = []
     for fact, _ in found[:limit]:
-        parameters = " ".join(f"{key}={_short(value)}" for key, value in fact.task.parameters.items())
+        parameters = " ".join(
+            f"{key}={canonical_json(value) if isinstance(value, list | dict) else value}"
+            for key, value in fact.task.parameters.items()
+        )
         network = short_name(fact.task.architecture)
         rows.append((fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence))
     columns = ("question", "architecture", "parameters", "answer", "evidence")
     more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""
     record = {"facts": [fact.to_json() for fact, _ in found]}
     print_answer(json, record, table(columns, rows, left=columns), f"{len(found):,} facts{more}")
-
-
-def _short(value: object) -> str:
-    return canonical_json(value) if isinstance(value, (list, dict)) else str(value)
 
 
 def _show_failures(store: Path, limit: int, json: bool) -> None:

@@ -24,19 +24,8 @@ from attngeom.network.attention import find_kind
 MAX_TABLE = 10000
 COLUMNS = ("widths", "attention", "tokens", "parameters", "dimension", "proven", "formula")
 
-Prove = Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")]
-Method = Annotated[
-    str,
-    options.choice_option(
-        "--method", REQUESTS, "How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls."
-    ),
-]
 TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
-AsTable = Annotated[bool, options.flag("--table", "One row for each architecture of a grid of ranges.")]
-Checkpoint = Annotated[
-    str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
-]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Threads of the matrix-free proof.")]
+METHOD = "How to prove: auto, theorem, minor, schur, krylov (matrix-free) or balls."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +93,14 @@ def _listed(answer: Dimension) -> tuple[object, ...]:
 @options.takes_shape
 def dim_command(
     shape: RangeOptions,
-    prove: Prove = False,
-    method: Method = "auto",
-    table: AsTable = False,
-    from_checkpoint: Checkpoint = None,
+    prove: Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")] = False,
+    method: Annotated[str, options.choice_option("--method", REQUESTS, METHOD)] = "auto",
+    table: Annotated[bool, options.flag("--table", "One row for each architecture of a grid of ranges.")] = False,
+    from_checkpoint: Annotated[
+        str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
+    ] = None,
     certificate: options.CertificateFile = None,
-    workers: Workers = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Threads of the matrix-free proof.")] = 1,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
@@ -124,14 +115,8 @@ def dim_command(
 
     def answer_for(architecture: Architecture, how: Request) -> Dimension:
         with working("products") as report:
-            return dimension(
-                architecture,
-                prove=wanted,
-                method=how,
-                seed=seed,
-                progress=partial(report, "products"),
-                workers=workers,
-            )
+            told = partial(report, "products")
+            return dimension(architecture, prove=wanted, method=how, seed=seed, progress=told, workers=workers)
 
     if table:
         if from_checkpoint is not None or certificate is not None:

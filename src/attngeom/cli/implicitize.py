@@ -33,67 +33,54 @@ from attngeom.errors import InputError
 METHODS: tuple[Method, ...] = get_args(Method)
 MAX_SIZE = 10**6
 """No variety of this size is computed; larger numbers are refused as options."""
-
-D = Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")]
-A = Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")]
-Targets = Annotated[
-    int | None, typer.Option("--targets", min=1, max=MAX_SIZE, help="Number of target directions (d by default).")
-]
-DOut = Annotated[int, typer.Option("--d-out", min=1, max=MAX_SIZE, help="Output rows d'.")]
-Tokens = Annotated[
-    int | None,
-    typer.Option(
-        "--tokens", min=1, max=MAX_SIZE, help="Use all coefficients of t tokens; 1 gives the single-column variety."
-    ),
-]
-MaxDegree = Annotated[int, typer.Option("--max-degree", min=1, max=MAX_SIZE, help="Largest degree of the equations.")]
-MethodName = Annotated[
-    str | None, choice_option("--method", METHODS, "weights or highest; by default highest where it applies.")
-]
-Generators = Annotated[Path | None, file_option("--generators", f"Write the minimal generators; {', '.join(FORMATS)}.")]
-HighestOnly = Annotated[bool, flag("--highest-only", "With --generators: one highest weight vector for each module.")]
-Seconds = Annotated[float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")]
-Megabytes = Annotated[
-    float | None, typer.Option("--max-megabytes", min=0, help="Take no more memory than this (exit code 3).")
-]
-State = Annotated[Path | None, file_option("--state", "Keep results of single weights here and resume from them.")]
-Families = Annotated[bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")]
-Prove = Annotated[bool, flag("--prove", "Verify the generators by substitution, which proves the dimensions.")]
-Complete = Annotated[
-    bool, flag("--complete", "All minimal generators in all degrees, by theorem (one row, one head, t ≥ 2).")
-]
-Check = Annotated[
-    bool | None,
-    typer.Option(
-        "--check/--no-check",
-        help="--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs.",
-    ),
-]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share --complete --check.")]
+TOKENS = "Use all coefficients of t tokens; 1 gives the single-column variety."
+CHECK = "--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs."
 
 
 def implicitize_command(
-    d: D,
-    a: A,
-    max_degree: MaxDegree,
-    targets: Targets = None,
-    d_out: DOut = 1,
-    tokens: Tokens = None,
+    d: Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")],
+    a: Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")],
+    max_degree: Annotated[
+        int, typer.Option("--max-degree", min=1, max=MAX_SIZE, help="Largest degree of the equations.")
+    ],
+    targets: Annotated[
+        int | None, typer.Option("--targets", min=1, max=MAX_SIZE, help="Number of target directions (d by default).")
+    ] = None,
+    d_out: Annotated[int, typer.Option("--d-out", min=1, max=MAX_SIZE, help="Output rows d'.")] = 1,
+    tokens: Annotated[int | None, typer.Option("--tokens", min=1, max=MAX_SIZE, help=TOKENS)] = None,
     heads: Heads = 1,
     value_width: ValueWidth = None,
     causal: Causal = False,
     residual: Residual = False,
-    method: MethodName = None,
-    generators: Generators = None,
-    highest_only: HighestOnly = False,
-    max_seconds: Seconds = None,
-    max_megabytes: Megabytes = None,
-    state: State = None,
-    families: Families = True,
-    prove: Prove = False,
-    complete: Complete = False,
-    check: Check = None,
-    workers: Workers = 1,
+    method: Annotated[
+        str | None, choice_option("--method", METHODS, "weights or highest; by default highest where it applies.")
+    ] = None,
+    generators: Annotated[
+        Path | None, file_option("--generators", f"Write the minimal generators; {', '.join(FORMATS)}.")
+    ] = None,
+    highest_only: Annotated[
+        bool, flag("--highest-only", "With --generators: one highest weight vector for each module.")
+    ] = False,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0, help="Stop after this wall time (exit code 3).")
+    ] = None,
+    max_megabytes: Annotated[
+        float | None, typer.Option("--max-megabytes", min=0, help="Take no more memory than this (exit code 3).")
+    ] = None,
+    state: Annotated[
+        Path | None, file_option("--state", "Keep results of single weights here and resume from them.")
+    ] = None,
+    families: Annotated[
+        bool, typer.Option("--families/--no-families", help="Compare with the families of invariants.")
+    ] = True,
+    prove: Annotated[
+        bool, flag("--prove", "Verify the generators by substitution, which proves the dimensions.")
+    ] = False,
+    complete: Annotated[
+        bool, flag("--complete", "All minimal generators in all degrees, by theorem (one row, one head, t ≥ 2).")
+    ] = False,
+    check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that share --complete --check.")] = 1,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:

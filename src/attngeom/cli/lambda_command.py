@@ -15,21 +15,10 @@ from attngeom.cli.output import table as table_of
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
 from attngeom.interop.learning_benchmark import write_benchmark
-from attngeom.learning import LearningTable, global_learning_coefficient, learning_coefficient, learning_table
+from attngeom.learning import global_learning_coefficient, learning_coefficient, learning_table
 from attngeom.verification import write_certificate
 
-OptionalWeights = Annotated[
-    Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
-]
-AsTable = Annotated[bool, options.flag("--table", "One row for each rank stratum of the architecture.")]
-Global = Annotated[bool, options.flag("--global", "The least pair over all weights of the same function.")]
-CertificateFile = Annotated[
-    Path | None, options.file_option("--certificate", "Write a certificate for attngeom verify to this file.")
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option("--export-benchmark", metavar="DIR", help="Write weights, λ, m and a torch module for estimators."),
-]
+BENCHMARK = "Write weights, λ, m and a torch module for estimators."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +32,17 @@ class TableOptions(options.ArchitectureOptions):
 @options.takes_shape
 def lambda_command(
     shape: TableOptions,
-    weights: OptionalWeights = None,
-    table: AsTable = False,
-    everywhere: Global = False,
-    certificate: CertificateFile = None,
-    export_benchmark: Folder = None,
+    weights: Annotated[
+        Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
+    ] = None,
+    table: Annotated[bool, options.flag("--table", "One row for each rank stratum of the architecture.")] = False,
+    everywhere: Annotated[
+        bool, options.flag("--global", "The least pair over all weights of the same function.")
+    ] = False,
+    certificate: Annotated[
+        Path | None, options.file_option("--certificate", "Write a certificate for attngeom verify to this file.")
+    ] = None,
+    export_benchmark: Annotated[Path | None, typer.Option("--export-benchmark", metavar="DIR", help=BENCHMARK)] = None,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
@@ -62,7 +57,11 @@ def lambda_command(
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:
-        return _print_table(learning_table(shape.architecture), json)
+        strata = learning_table(shape.architecture)
+        rows = [(row.words, row.pair.value, row.pair.multiplicity, row.theorem) for row in strata.strata]
+        shown = table_of(("stratum", "λ", "m", "theorem"), rows, left=("stratum", "theorem"))
+        print_answer(json, strata.to_json(), f"rank strata of {strata.scope}", shown)
+        return 0
     point = read_weights(Path(str(weights)))
     found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
     if certificate is not None:
@@ -74,10 +73,3 @@ def lambda_command(
     title = f"learning coefficient, {point.architecture.kind} attention"
     print_answer(json, found.to_json(), pairs(title, found.rows()))
     return 0 if found.is_proven else EXIT_UNDECIDED
-
-
-def _print_table(found: LearningTable, json: bool) -> int:
-    rows = [(row.words, row.pair.value, row.pair.multiplicity, row.theorem) for row in found.strata]
-    shown = table_of(("stratum", "λ", "m", "theorem"), rows, left=("stratum", "theorem"))
-    print_answer(json, found.to_json(), f"rank strata of {found.scope}", shown)
-    return 0

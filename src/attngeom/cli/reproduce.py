@@ -20,22 +20,20 @@ from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.claims import CLAIMS
 from attngeom.papers.reports import Report, summary_rows, versions, write_report
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")]
-Quick = Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instead of up to thirty.")]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes that run claims; by default one for each core.")
-]
-Names = Annotated[
-    list[str] | None,
-    choice_option("--claim", [claim.id for claim in CLAIMS], "Only this claim, by id; may be repeated."),
-]
+NAMES = [claim.id for claim in CLAIMS]
 
 
 def reproduce_command(
-    out: Out = Path("out/reproduce"),
-    quick: Quick = False,
-    claim: Names = None,
-    workers: Workers = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for results, figures and the report.")] = Path(
+        "out/reproduce"
+    ),
+    quick: Annotated[bool, flag("--quick", "Smaller sizes: about two minutes instead of up to thirty.")] = False,
+    claim: Annotated[
+        list[str] | None, choice_option("--claim", NAMES, "Only this claim, by id; may be repeated.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes that run claims; by default one for each core.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> int:

@@ -35,10 +35,6 @@ class QueryTable:
     seed: int
     rounds: tuple[tuple[Array, Array | None], ...]
 
-    @property
-    def open_rounds(self) -> int:
-        return sum(outputs is None for _, outputs in self.rounds)
-
 
 class _AnswersNeeded(Exception):
     """Raised inside a recovery when it asks for outputs that the table does not have."""
@@ -91,12 +87,12 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
 
 def continue_queries(table: QueryTable, tolerance: float = RECOVERED) -> Recovery | QueryTable:
     """The recovery, if the answers suffice, or the table with one more round of queries."""
-    if table.open_rounds:
-        raise InputError(f"{table.open_rounds} rounds without outputs given; fill in the outputs of every round first")
+    if missing := sum(outputs is None for _, outputs in table.rounds):
+        raise InputError(f"{missing} rounds without outputs given; fill in the outputs of every round first")
     try:
         return recover(_box(table), table.architecture, table.seed, tolerance)
-    except _AnswersNeeded as missing:
-        return QueryTable(table.architecture, table.seed, (*table.rounds, (missing.inputs, None)))
+    except _AnswersNeeded as needed:
+        return QueryTable(table.architecture, table.seed, (*table.rounds, (needed.inputs, None)))
 
 
 def write_table(table: QueryTable, path: str | Path) -> None:

@@ -16,7 +16,7 @@ from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import LayerSplitting, split_layer
+from attngeom.layer.splitting import split_layer
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
@@ -77,25 +77,9 @@ def recover_layer(
 
     Floats are scaled to size one by a power of two first, and the weights back: tiny and huge functions are alike.
     """
-    if not coefficients.domain.rounds:
-        return _recover_unit(coefficients, architecture, seed, tolerance, causal)
-    unit, exponent = scale_to_one(coefficients)
-    found = _recover_unit(unit, architecture, seed, tolerance, causal)
-    return replace(found, weights=tuple(_scale(weights, exponent) for weights in found.weights))
-
-
-def _scale(weights: Weights, exponent: int) -> Weights:
-    """The weights of 2^exponent times the function: A takes the factor, and V what could overflow there."""
-    inner = min(max(exponent, -900), 900)
-    head = weights.layers[0][0]
-    Q, K = np.ldexp(head.Q, inner // 2), np.ldexp(head.K, inner - inner // 2)
-    return Weights(weights.architecture, RR, ((Head(Q, K, np.ldexp(head.V, exponent - inner)),),))
-
-
-def _recover_unit(
-    coefficients: Coefficients, architecture: Architecture | None, seed: int, tolerance: float, causal: bool
-) -> Recovery:
-    domain = coefficients.domain
+    domain, exponent = coefficients.domain, 0
+    if domain.rounds:
+        coefficients, exponent = scale_to_one(coefficients)
     if coefficients.t < 2:
         reason = "t = 1: the coefficients do not determine A and V ([G] Theorem 3.2 needs t ≥ 2)"
         failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
@@ -112,17 +96,7 @@ def _recover_unit(
         return Recovery(outcome="closure_only", reason=split.reason, stage="splitting", **known)
     if split.status == "none":
         return Recovery.stopped(Failure(stage="splitting", reason=split.reason), **known)
-    return _build(coefficients, architecture, causal, split, known | {"error_estimate": split.misfit or 0.0})
-
-
-def _build(
-    coefficients: Coefficients,
-    architecture: Architecture | None,
-    causal: bool,
-    split: LayerSplitting,
-    known: dict[str, Any],
-) -> Recovery:
-    """The record with weights for each point, if the attention width allows it."""
+    known["error_estimate"] = split.misfit or 0.0
     d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
     if architecture is None:
         architecture = Architecture((d, d_out), max(1, split.rank_A), tokens=t, causal=causal)
@@ -135,8 +109,18 @@ def _build(
         return Recovery.stopped(Failure(stage="attention width", reason=reason), **known)
     points = split.points or (LayerMatrices.zero(d, d_out, split.domain),)
     virtual = (VirtualWeights((point.A,), point.V, point.domain, architecture.rule) for point in points)
-    weights = tuple(lift_virtual(found, architecture) for found in virtual)
+    weights = tuple(_scale(lift_virtual(found, architecture), exponent) for found in virtual)
     reason = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
     if split.status == "zero":
         reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"
     return Recovery(outcome="recovered", reason=reason, weights=weights, **known)
+
+
+def _scale(weights: Weights, exponent: int) -> Weights:
+    """The weights of 2^exponent times the function: A takes the factor, and V what could overflow there."""
+    if not exponent:
+        return weights
+    inner = min(max(exponent, -900), 900)
+    head = weights.layers[0][0]
+    Q, K = np.ldexp(head.Q, inner // 2), np.ldexp(head.K, inner - inner // 2)
+    return Weights(weights.architecture, RR, ((Head(Q, K, np.ldexp(head.V, exponent - inner)),),))
