@@ -1,13 +1,8 @@
-"""From residues to rational numbers: Chinese remaindering, rational reconstruction, and lifts that were checked.
-
-A reconstruction from residues is only a guess. The functions ``lift_…`` return a value after a check of it passed,
-and the returned record says which one.
-"""
+"""From residues to rational numbers: Chinese remainders, rational reconstruction, and nullspaces that were checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import gcd, isqrt, prod
 
@@ -18,18 +13,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import WORD_PRIME, primes_from
 
-
-@dataclass(frozen=True, eq=False)
-class Lift:
-    """Rational numbers found from their residues and then checked.
-
-    ``primes`` were used to find ``value``; ``checked`` is ``"exact"`` (the caller's exact check passed: a proof) or
-    ``"mod p"`` (it holds modulo a further prime p that was not used to find it: evidence, not a proof).
-    """
-
-    value: Array
-    primes: tuple[int, ...]
-    checked: str
+MAX_PRIMES = 64
 
 
 def crt(residues: Sequence[Array], primes: Sequence[int]) -> Array:
@@ -93,26 +77,24 @@ def lift_nullspace(
     matrix_mod: Callable[[int], Array],
     primes: Iterable[int] | None = None,
     check: Callable[[Array], bool] | None = None,
-    max_primes: int = 64,
-) -> Lift | None:
+) -> Array | None:
     """The reduced basis over Q (as rows) of the nullspace of a matrix that is known modulo any prime.
 
     ``matrix_mod(p)`` is the matrix mod p; its rows may change with p as long as the rational nullspace does not
-    (random evaluations). Primes are added until the basis can be reconstructed and passes the check; None if
-    ``max_primes`` were not enough. With ``check``, an exact test that every row is in the nullspace, the basis is
-    proven: the nullity mod p is an upper bound. Without it, every row is annihilated modulo one further prime.
+    (random evaluations). Primes are added until the basis can be reconstructed and passes the check; None if they were
+    not enough. With ``check``, an exact test that every row is in the nullspace, the basis is proven: the nullity
+    mod p is an upper bound. Without it, every row is annihilated modulo one further prime: evidence, not a proof.
 
-    >>> lift_nullspace(lambda p: np.array([[2, 3, 0]]) % p).value.tolist()
+    >>> lift_nullspace(lambda p: np.array([[2, 3, 0]]) % p).tolist()
     [[-3/2, 1, 0], [0, 0, 1]]
     """
-    supply = islice(primes_from(WORD_PRIME) if primes is None else primes, max_primes)
     used: list[int] = []
     bases: list[Array] = []
     candidate: Array | None = None
-    for p in supply:
+    for p in islice(primes_from(WORD_PRIME), MAX_PRIMES) if primes is None else primes:
         matrix = matrix_mod(p)
         if candidate is not None and _annihilates(matrix, candidate, p):
-            return Lift(candidate, tuple(used), f"mod {p}")
+            return candidate
         basis = GF(p).nullspace(matrix % p)
         quality = _compare_free_columns(basis, bases[0]) if bases else 0
         if quality > 0:
@@ -124,7 +106,7 @@ def lift_nullspace(
         candidate = reconstruct_array(crt(bases, used), prod(used))
         if candidate is not None and check is not None:
             if check(candidate):
-                return Lift(candidate, tuple(used), "exact")
+                return candidate
             candidate = None
     return None
 
@@ -135,9 +117,8 @@ def _compare_free_columns(basis: Array, other: Array) -> int:
     The rational matrix has the smallest nullity, and with it the lexicographically first pivots, so only primes
     that divide one of its minors are worse.
     """
-    free = [len(basis), *(-int(np.flatnonzero(row)[-1]) for row in basis)]
-    other_free = [len(other), *(-int(np.flatnonzero(row)[-1]) for row in other)]
-    return (free > other_free) - (free < other_free)
+    one, two = ([len(x), *(-int(np.flatnonzero(row)[-1]) for row in x)] for x in (basis, other))
+    return (one > two) - (one < two)
 
 
 def _annihilates(matrix: Array, basis: Array, p: int) -> bool:

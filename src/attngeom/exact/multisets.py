@@ -46,10 +46,9 @@ def pair_index(d: int) -> Array:
     [[0, 1], [1, 2]]
     """
     table = np.empty((d, d), dtype=np.int64)
-    for place, (k, l) in enumerate(pairs(d)):
-        table[k, l] = table[l, k] = place
-    table.setflags(write=False)
-    return table
+    k, l = np.triu_indices(d)
+    table[k, l] = table[l, k] = np.arange(len(k))
+    return _frozen(table)
 
 
 @lru_cache(maxsize=32)
@@ -59,9 +58,7 @@ def pair_rows(d: int) -> tuple[Array, Array]:
     >>> [rows.tolist() for rows in pair_rows(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    k, l = np.triu_indices(d)
-    for rows in (k, l):
-        rows.setflags(write=False)
+    k, l = map(_frozen, np.triu_indices(d))
     return k, l
 
 
@@ -126,12 +123,10 @@ def split_starts(d: int) -> Array:
     >>> split_starts(2).tolist()
     [0, 1, 3, 5]
     """
-    starts = np.flatnonzero(np.diff(splits(d)[0], prepend=-1))
-    starts.setflags(write=False)
-    return starts
+    return _frozen(np.flatnonzero(np.diff(splits(d)[0], prepend=-1)))
 
 
-def _frozen(values: list[int]) -> Array:
+def _frozen(values: Any) -> Array:
     array = np.array(values, dtype=np.int64)
     array.setflags(write=False)
     return array

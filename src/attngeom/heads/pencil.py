@@ -92,9 +92,9 @@ def commutant(C: Array, seed: int = 0) -> list[Endomorphism] | None:
         if few:
             mixed = QQ.convert(rng.integers(-99, 100, size=(FEW_SLICES, S)))
             slices = QQ.matmul(mixed, slices.reshape(S, n * m)).reshape(FEW_SLICES, n, m)
-        lift = lift_nullspace(partial(_equations_mod, slices), check=lambda basis: _commute(basis, C))
-        if lift is not None:
-            return [_unpack(row, n, m) for row in lift.value]
+        basis = lift_nullspace(partial(_equations_mod, slices), check=lambda basis: _commute(basis, C))
+        if basis is not None:
+            return [_unpack(row, n, m) for row in basis]
     return None
 
 

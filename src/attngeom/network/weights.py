@@ -12,7 +12,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention import Attention, Lightning
-from attngeom.network.factorization import factor_attention
+from attngeom.network.balance import factor_attention
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture

@@ -100,10 +100,10 @@ def highest_weight_vectors(
         points = coordinates(variety).sample(count, p, np.random.default_rng([engine.seed, p]))
         return np.concatenate([stacked % p, evaluate_monomials(space.factors, points, p)])
 
-    lift = lift_nullspace(equations)
-    if lift is None:
+    basis = lift_nullspace(equations)
+    if basis is None:
         raise ArithmeticError(f"no rational highest weight vectors of weight {weight} in degree {degree} were found")
-    chosen = _independent_modulo(engine, degree, weight, lift.value, expected)
+    chosen = _independent_modulo(engine, degree, weight, basis, expected)
     found = []
     for row in chosen:
         integers = _primitive(row)

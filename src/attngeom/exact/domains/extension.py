@@ -226,6 +226,3 @@ class ExtensionField(Domain):
     def random(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Numbers with integer coefficients in [-9, 9]."""
         return self.combine(*(QQ.random(shape, rng) for _ in range(self.degree)))
-
-    def is_zero(self, a: Array) -> bool:
-        return not any(bool(x) for x in a.ravel())

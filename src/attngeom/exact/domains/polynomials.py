@@ -121,9 +121,6 @@ class PolynomialDomain(Domain):
         """Random constants."""
         return self.convert(self.base.random(shape, rng))
 
-    def is_zero(self, a: Array) -> bool:
-        return not any(x != 0 for x in a.ravel().tolist())
-
 
 def _names(letter: str, rows: int, columns: int, first: int) -> list[str]:
     return [f"{letter}_{i + first}_{j + first}" for i in range(rows) for j in range(columns)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx, nmod_mat
+from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
 from attngeom.exact.cleared import ClearedMatrix
@@ -84,22 +84,19 @@ class Rationals(Domain):
         matrix = from_flint(reduced)[:size]
         return Echelon(matrix, tuple(next(j for j, x in enumerate(row) if x != 0) for row in matrix))
 
-    def sqrt(self, x: Any) -> fmpq | None:
+    def sqrt(self, x: Any) -> Any | None:
         """The root that is not negative.
 
         >>> QQ.sqrt(fmpq(4, 9)), QQ.sqrt(fmpq(2))
         (2/3, None)
         """
-        numerator, denominator = int(x.p), int(x.q)
-        if numerator < 0 or isqrt(numerator) ** 2 != numerator or isqrt(denominator) ** 2 != denominator:
+        try:
+            return x.sqrt()
+        except NoRootError:
             return None
-        return fmpq(isqrt(numerator), isqrt(denominator))
 
     def _large_det(self, a: Array) -> Any:
         return self.to_flint(a).det()
-
-    def is_zero(self, a: Array) -> bool:
-        return all(x == 0 for x in a.ravel())
 
     def polynomials(self, variables: Sequence[str]) -> fmpq_mpoly_ctx:
         return fmpq_mpoly_ctx.get(tuple(variables), Ordering.degrevlex)
