@@ -132,9 +132,8 @@ class Coefficients:
         for j in range(self.t):
             context = swap(np.delete(squares, j, axis=-1))
             mixed = domain.reduce(context[..., None] * X[..., None, None, :, j])
-            parts = cubes[..., j : j + 1], mixed.reshape(*X.shape[:-2], -1, 1)
-            rows = self.single[:, j], self.cross[:, j].reshape(self.d_out, -1)
-            columns.append(domain.matmul(np.concatenate(rows, axis=1), np.concatenate(parts, axis=-2)))
+            value = domain.matmul(self.cross[:, j].reshape(self.d_out, -1), mixed.reshape(*X.shape[:-2], -1, 1))
+            columns.append(domain.reduce(value + domain.matmul(self.single[:, j], cubes[..., j : j + 1])))
         out = np.concatenate(columns, axis=-1)
         for term in self.outside:
             product = term.value

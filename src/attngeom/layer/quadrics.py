@@ -112,31 +112,22 @@ def split_quadric(quadric: Array, d: int, domain: Domain) -> SplitQuadric | None
     True
     """
     B = symmetric_matrix(quadric, d, domain)
-    diagonal = [index for index in range(d) if B[index, index]]
-    if not diagonal:
+    squares: list[tuple[Any, Array]] = []
+    while len(squares) < 2 and (diagonal := [index for index in range(d) if B[index, index]]):
+        # B − scale·form² does not involve the variable of this index.
+        scale = B[diagonal[0], diagonal[0]]
+        form = domain.reduce(B[diagonal[0]] * domain.invert(scale))
+        squares.append((scale, form))
+        B = domain.reduce(B - domain.reduce(form * scale)[:, None] * form)
+    if not squares:
         return _split_without_squares(quadric, B, domain)
-    scale, first = _square_part(B, diagonal[0], domain)
-    rest = domain.reduce(B - _outer(scale, first, first, domain))
-    if domain.is_zero(rest):
+    if not domain.is_zero(B):
+        return None
+    (scale, first), *rest = squares
+    if not rest:
         return SplitQuadric(scale, first, None, None)
-    diagonal = [index for index in range(d) if rest[index, index]]
-    if not diagonal:
-        return None
-    second_scale, second = _square_part(rest, diagonal[0], domain)
-    if not domain.equal(rest, _outer(second_scale, second, second, domain)):
-        return None
-    square = domain.reduce(-second_scale * domain.invert(scale))
-    return SplitQuadric(scale, first, second, square)
-
-
-def _outer(scale: Any, a: Array, b: Array, domain: Domain) -> Array:
-    return domain.reduce(domain.reduce(a * scale)[:, None] * b[None, :])
-
-
-def _square_part(B: Array, index: int, domain: Domain) -> tuple[Any, Array]:
-    """c and the form ℓ with z_index coefficient 1 such that B − c ℓ ℓᵀ does not involve z_index."""
-    scale = B[index, index]
-    return scale, domain.reduce(B[index] * domain.invert(scale))
+    ((second_scale, second),) = rest
+    return SplitQuadric(scale, first, second, domain.reduce(-second_scale * domain.invert(scale)))
 
 
 def _split_without_squares(quadric: Array, B: Array, domain: Domain) -> SplitQuadric | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -22,8 +23,6 @@ Exponent = tuple[int, ...]
 Symbol = tuple[Exponent, int, int]
 """(α, K, L) with K and L as indices of subsets."""
 Column = tuple[Exponent, int]
-Minor = tuple[int, Exponent, Exponent, Column, Column]
-"""K, two rows β, and two columns (γ, L), of a matrix with entries D_{β+γ,K,L}."""
 
 
 @lru_cache(maxsize=64)
@@ -44,6 +43,8 @@ class Veronese(RowFamily):
     Row p, column q of D_{α,K,L} is ω·y_{(k_f(p),k_p), l_q} with ω = 1 if the two indices agree and 2 otherwise;
     f: [r]→[r] has |f⁻¹(m)| = α_m and f(m) = m whenever α_m > 0. Other orders of K and L give the same
     determinants up to sign.
+
+    ``degrees`` are those of β in the rows, ``width`` sets of targets are chosen for the columns (γ, L), |β| + |γ| = r.
     """
 
     r: int
@@ -51,6 +52,14 @@ class Veronese(RowFamily):
     is_independent = False
     words: ClassVar[str]
     """A minor in words, with places for its sets and exponents."""
+
+    @property
+    @abstractmethod
+    def degrees(self) -> range: ...
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
 
     @property
     def name(self) -> str:
@@ -61,19 +70,38 @@ class Veronese(RowFamily):
         return 2 * self.r
 
     @property
-    def num_contexts(self) -> int:
-        return comb(self.variety.d, self.r)
-
-    @property
     def num_target_sets(self) -> int:
         return comb(self.variety.num_targets, self.r)
 
-    @abstractmethod
-    def _minor(self, *index: int) -> Minor:
-        """The minor with these indices."""
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        choices = comb(self.num_target_sets, self.width)
+        return comb(self.variety.d, self.r), choices, sum(rows * columns for _, rows, columns in self._pairs())
+
+    def _pairs(self) -> Iterator[tuple[int, int, int]]:
+        """For each degree of β the numbers of pairs of rows and of columns."""
+        for s in self.degrees:
+            columns = self.width * comb(2 * self.r - s - 1, self.r - s)
+            yield s, comb(comb(self.r + s - 1, s), 2), comb(columns, 2)
+
+    def _minor(self, choice: int, rest: int) -> tuple[Exponent, Exponent, Column, Column]:
+        """Two rows β and two columns (γ, L) of a matrix with entries D_{β+γ,K,L}."""
+        matrices = self._pairs()
+        s, rows, columns = next(matrices)
+        while rest >= rows * columns:
+            rest -= rows * columns
+            s, rows, columns = next(matrices)
+        n = self.num_target_sets
+        sets = range(n) if self.width == n else combination_at(n, self.width, choice)
+        betas, gammas = exponents(self.r, s), exponents(self.r, self.r - s)
+        i, j = divmod(rest, columns)
+        b, c = combination_at(len(betas), 2, i)
+        (x, l), (z, m) = (divmod(u, self.width) for u in combination_at(self.width * len(gammas), 2, j))
+        return betas[b], betas[c], (gammas[x], sets[l]), (gammas[z], sets[m])
 
     def row_label(self, *index: int) -> str:
-        k, b, c, (g, l), (h, n) = self._minor(*index)
+        k, *rest = index
+        b, c, (g, l), (h, n) = self._minor(*rest)
         (K, L), (_, N) = self._subsets(k, l), self._subsets(k, n)
         return f"r={self.r} " + self.words.format(K=K, L=L, N=N, b=b, c=c, g=g, h=h)
 
@@ -81,7 +109,7 @@ class Veronese(RowFamily):
         return combination_at(self.variety.d, self.r, k), combination_at(self.variety.num_targets, self.r, l)
 
     def row_values(self, y: Array, domain: Domain, *index: Array) -> Array:
-        minors = [_symbols(*self._minor(*member)) for member in zip(*(digit.tolist() for digit in index))]
+        minors = [_symbols(k, *self._minor(*rest)) for k, *rest in zip(*(digit.tolist() for digit in index))]
         symbols = sorted({symbol for minor in minors for symbol in minor})
         place = {symbol: k for k, symbol in enumerate(symbols)}
         pair = pair_index(self.variety.d)
@@ -111,28 +139,11 @@ class VeroneseCatalecticant(Veronese):
     source = "Veronese coordinates, [I] Theorem 30"
 
     words = "K={K} L={L} minor rows {b},{c} columns {g},{h}"
-
-    def _split_sizes(self) -> list[tuple[int, int, int]]:
-        """For each s the numbers of pairs of rows and of columns."""
-        sizes = [(s, comb(self.r + s - 1, s), comb(2 * self.r - s - 1, self.r - s)) for s in range(1, self.r // 2 + 1)]
-        return [(s, comb(rows, 2), comb(columns, 2)) for s, rows, columns in sizes]
+    width = 1
 
     @property
-    def row_sizes(self) -> tuple[int, ...]:
-        minors = sum(rows * columns for _, rows, columns in self._split_sizes())
-        return self.num_contexts, self.num_target_sets, minors
-
-    def _minor(self, *index: int) -> Minor:
-        k, l, rest = index
-        splits = iter(self._split_sizes())
-        s, rows, columns = next(splits)
-        while rest >= rows * columns:
-            rest -= rows * columns
-            s, rows, columns = next(splits)
-        i, j = divmod(rest, columns)
-        b, c = _two(exponents(self.r, s), i)
-        g, h = _two(exponents(self.r, self.r - s), j)
-        return k, b, c, (g, l), (h, l)
+    def degrees(self) -> range:
+        return range(1, self.r // 2 + 1)
 
 
 class VeroneseCrossTarget(Veronese):
@@ -147,17 +158,11 @@ class VeroneseCrossTarget(Veronese):
     source = "two sets of targets, [I] Corollary 32"
 
     words = "K={K} L={L} L'={N} minor rows {b},{c}"
+    width = 2
 
     @property
-    def row_sizes(self) -> tuple[int, ...]:
-        return self.num_contexts, comb(self.num_target_sets, 2), comb(comb(2 * self.r - 1, self.r), 2)
-
-    def _minor(self, *index: int) -> Minor:
-        k, sets, i = index
-        l, n = combination_at(self.num_target_sets, 2, sets)
-        b, c = _two(exponents(self.r, self.r), i)
-        zero = (0,) * self.r
-        return k, b, c, (zero, l), (zero, n)
+    def degrees(self) -> range:
+        return range(self.r, self.r + 1)
 
 
 class VeroneseBlock(Veronese):
@@ -172,26 +177,11 @@ class VeroneseBlock(Veronese):
     source = "block Veronese matrix, [I] Corollary 33"
 
     words = "K={K} minor rows {b},{c} columns {g}:L={L},{h}:L={N}"
+    degrees = range(1, 2)
 
     @property
-    def _num_columns(self) -> int:
-        return comb(2 * self.r - 2, self.r - 1) * self.num_target_sets
-
-    @property
-    def row_sizes(self) -> tuple[int, ...]:
-        return self.num_contexts, comb(self.r, 2), comb(self._num_columns, 2)
-
-    def _minor(self, *index: int) -> Minor:
-        k, i, j = index
-        b, c = _two(exponents(self.r, 1), i)
-        rest = exponents(self.r, self.r - 1)
-        (x, l), (z, n) = (divmod(u, self.num_target_sets) for u in combination_at(self._num_columns, 2, j))
-        return k, b, c, (rest[x], l), (rest[z], n)
-
-
-def _two(listed: tuple[Exponent, ...], index: int) -> tuple[Exponent, Exponent]:
-    i, j = combination_at(len(listed), 2, index)
-    return listed[i], listed[j]
+    def width(self) -> int:
+        return self.num_target_sets
 
 
 def _symbols(k: int, b: Exponent, c: Exponent, first: Column, second: Column) -> tuple[Symbol, ...]:

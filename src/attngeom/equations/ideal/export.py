@@ -36,7 +36,7 @@ def module_spaces(
                 yield number, space
         else:
             factors = table.factors_of(vector.degree, expansion.top)
-            yield number, ModuleSpace(vector.degree, expansion.top, factors, expansion.basis(expansion.top))
+            yield number, ModuleSpace(expansion.top, factors, expansion.basis(expansion.top))
 
 
 def format_polynomials(space: ModuleSpace, names: Sequence[str]) -> Iterator[str]:

@@ -13,13 +13,13 @@ from flint import fmpq_mat
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
-from attngeom.equations.ideal.operators import operator, raising_operators, shift
+from attngeom.equations.ideal.operators import operator, raising_operators, shift, simple_steps
 from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
 from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
-from attngeom.exact.modular import rank_mod_p, rref_mod_p
+from attngeom.exact.modular import echelon_mod_p, rref_mod_p
 from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
 from attngeom.exact.primes import WORD_PRIME
 
@@ -70,7 +70,6 @@ def write_terms(coefficients: Iterable[int], words: Iterable[str]) -> str:
 class ModuleSpace:
     """The part of a module in one dominant weight: integer polynomials as rows over the monomials ``factors``."""
 
-    degree: int
     weight: Weight
     factors: Array
     coefficients: Array
@@ -103,9 +102,8 @@ def highest_weight_vectors(
     basis = lift_nullspace(equations)
     if basis is None:
         raise ArithmeticError(f"no rational highest weight vectors of weight {weight} in degree {degree} were found")
-    chosen = _independent_modulo(engine, degree, weight, basis, expected)
     found = []
-    for row in chosen:
+    for row in _independent_modulo(engine, degree, weight, basis, expected):
         integers = _primitive(row)
         terms = {tuple(f): c for f, c in zip(space.factors.tolist(), integers) if c}
         raised = stacked @ np.array(integers, dtype=object) if len(stacked) else np.zeros(0)
@@ -135,28 +133,19 @@ def _primitive(row: Array) -> list[int]:
     return [sign * x // content for x in integers]
 
 
-def _independent_modulo(
-    engine: WeightEngine, degree: int, weight: Weight, candidates: Array, expected: int
-) -> list[Array]:
+def _independent_modulo(engine: WeightEngine, degree: int, weight: Weight, candidates: Array, expected: int) -> Array:
     """The first candidates that are independent modulo R_1 · I_{n-1}; all of them if that is what is expected."""
     if len(candidates) == expected:
-        return list(candidates)
-    p, field = engine.prime, GF(engine.prime)
-    kernel = engine.kernel(degree, weight)
-    size = len(kernel.free)
+        return candidates
+    free = engine.kernel(degree, weight).free
     blocks = []
     for columns, values in engine.products(degree, weight):
-        block = np.zeros((len(values), size), dtype=np.int64)
-        block[:, columns] = values
-        blocks.append(block)
-    span = rref_mod_p(np.concatenate(blocks), p).matrix if blocks else np.zeros((0, size), dtype=np.int64)
-    chosen: list[Array] = []
-    for row in candidates:
-        larger = np.concatenate([span, field.convert(row)[kernel.free][None]])
-        if len(chosen) < expected and rank_mod_p(larger, p) > len(span):
-            span = larger
-            chosen.append(row)
-    return chosen
+        blocks.append(np.zeros((len(values), len(free)), dtype=np.int64))
+        blocks[-1][:, columns] = values
+    rows = np.concatenate([*blocks, GF(engine.prime).convert(candidates)[:, free]])
+    before = len(rows) - len(candidates)
+    first = echelon_mod_p(np.ascontiguousarray(rows.T), engine.prime).columns
+    return candidates[[k - before for k in first if k >= before][:expected]]
 
 
 def generator_vectors(variety: Variety, degrees: Iterable[DegreeSummary], seed: int = 0) -> list[HighestWeightVector]:
@@ -238,14 +227,10 @@ class ModuleExpansion:
     def _lowered(self, weight: Weight) -> list[Array]:
         degree = self.vector.degree
         rows = []
-        for group, size in enumerate(self.variety.groups):
-            for s in range(size - 1):
-                above = shift(weight, group, s + 1, s)
-                if above is None or not self._expected(dominant(above)):
-                    continue
-                lowering = operator(self.table, degree, above, group, s, s + 1)
-                if lowering is not None:
-                    rows.append(self.basis(dominant(above)) @ lowering)
+        for group, s in simple_steps(self.variety.groups):
+            above = shift(weight, group, s + 1, s)
+            if above is not None and self._expected(dominant(above)):
+                rows.append(self.basis(dominant(above)) @ operator(self.table, degree, above, group, s, s + 1))
         return rows
 
     def spaces(self) -> Iterator[ModuleSpace]:
@@ -261,7 +246,7 @@ class ModuleExpansion:
                 weights = orbit[start : start + step]
                 moved = np.sort(self.table.relabelings(weights)[:, factors], axis=-1)
                 for weight, permuted in zip(weights, moved):
-                    yield ModuleSpace(degree, weight, permuted, basis)
+                    yield ModuleSpace(weight, permuted, basis)
 
 
 def _choose_rows(matrix: Array, wanted: int) -> Array:

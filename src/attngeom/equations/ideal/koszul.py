@@ -34,15 +34,6 @@ STEPS = ((-1, 2), (-2, 1), (0, 1), (-3, 0), (-1, 0), (1, 0))
 """(e, i): Tor_2 of the hooks is bounded by Tor_i of the layers F^(e) of their resolution."""
 
 
-def regularity(x: int) -> int:
-    """The regularity of M(x): the cohomology of O(n) ⊗ O(x) on P(O(2)³ ⊕ O(1)) over P² ends below it.
-
-    >>> regularity(0), regularity(-4)
-    (2, 4)
-    """
-    return max(2, -x)
-
-
 @lru_cache(maxsize=1)
 def variables() -> Array:
     """The multidegrees in (v, u, s) of the 21 variables, as rows of seven numbers."""
@@ -147,23 +138,20 @@ def last_degree_of_layer(e: int, i: int) -> int:
 
 
 def last_syzygy_degree() -> int:
-    """A bound for the degrees of Tor_2 of the module of hooks, from its resolution by layers.
-
-    >>> last_syzygy_degree()
-    6
-    """
+    """A bound for the degrees of Tor_2 of the module of hooks, from its resolution by layers."""
     return max(last_degree_of_layer(e, i) for e, i in STEPS)
 
 
 def check_last_degrees() -> int:
     """Confirm what :func:`last_syzygy_degree` uses: Tor_i(M(x)) vanishes after :data:`LAST_DEGREES`.
 
-    It is computed up to the regularity plus i and vanishes beyond. Returns the number of triples (x, i, degree) that
-    were computed; ArithmeticError if one does not vanish.
+    It is computed up to the regularity max(2, -x) of M(x) plus i, and vanishes beyond: the cohomology of O(n) ⊗ O(x) on
+    P(O(2)³ ⊕ O(1)) over P² ends below it. Returns the number of triples (x, i, degree) that were computed;
+    ArithmeticError if one does not vanish.
     """
     count = 0
     for x, j in sorted({(x, j) for e, i in STEPS for _, x in pieces(e) for j in range(i + 1)}):
-        for degree in range(LAST_DEGREES[x][j] + 1, regularity(x) + j + 1):
+        for degree in range(LAST_DEGREES[x][j] + 1, max(2, -x) + j + 1):
             if betti_number(x, j, degree):
                 raise ArithmeticError(f"Tor_{j}(M({x})) is not zero mod {WORD_PRIME} in degree {degree}")
             count += 1

@@ -64,9 +64,7 @@ def shift(weight: Weight, group: int, old: int, new: int) -> Weight | None:
     return (*weight[:group], tuple(part), *weight[group + 1 :])
 
 
-def operator(
-    table: MonomialTable, degree: int, weight: Weight, group: int, old: int, new: int
-) -> sparse.csr_matrix | None:
+def operator(table: MonomialTable, degree: int, weight: Weight, group: int, old: int, new: int) -> sparse.csr_matrix:
     """The operator old → new from any weight (monomials in permuted order) to the space of the image weight.
 
     Its rows are the images. These are in the order of :meth:`MonomialTable.factors_of` if their weight is not dominant.
@@ -74,8 +72,7 @@ def operator(
     from scipy import sparse  # slow to load, and few commands need it
 
     target = shift(weight, group, old, new)
-    if target is None:
-        return None
+    assert target is not None
     factors, goals = image_tables(table.variety, group, old, new)
     source = table.factors_of(degree, weight)
     image_keys = table.encode(table.factors_of(degree, target))
@@ -89,11 +86,16 @@ def operator(
     return sparse.csr_matrix((factors[term, before], (row, columns)), shape=(len(source), len(image_keys)))
 
 
+def simple_steps(groups: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(group, s) of the simple roots s+1 → s of all groups."""
+    return [(group, s) for group, size in enumerate(groups) for s in range(size - 1)]
+
+
 def raising_operators(table: MonomialTable, degree: int, weight: Weight) -> list[sparse.csr_matrix]:
     """The simple raising operators s+1 → s of all groups on one weight space."""
-    steps = [(group, s) for group, size in enumerate(table.variety.groups) for s in range(size - 1)]
+    steps = [(group, s) for group, s in simple_steps(table.variety.groups) if weight[group][s + 1]]
     found = (operator(table, degree, weight, group, s + 1, s) for group, s in steps)
-    return [E for E in found if E is not None and E.shape[1]]
+    return [E for E in found if E.shape[1]]
 
 
 def root_matrix(d: int, old: int, new: int) -> Array:
