@@ -44,20 +44,27 @@ def heads_command(
     With --prove, --widths, --attention and --heads: whether generic layers of these sizes have unique heads. Exit
     code 0: unique, or found; 1: not unique, or no heads give the function; 3: cannot be told.
     """
+    found: Result
     if source is None:
-        return _report(_generic(widths, attention, heads, value_width, tokens, prove, seed), json)
-    if prove or widths is not None or attention is not None or value_width is not None:
+        if not prove or widths is None or attention is None or heads is None:
+            raise InputError("no SOURCE given; give a file, or --prove with --widths, --attention and --heads")
+        sizes = parse_list(widths, "widths")
+        architecture = Architecture(sizes, attention, tokens=tokens, heads=heads, value_width=value_width)
+        found = generic_heads(architecture, seed)
+    elif prove or widths is not None or attention is not None or value_width is not None:
         raise InputError(f"{source} given with sizes of generic layers; give either a file, or --prove with sizes")
-    with working("reading") as report:
-        given = _read(source, partial(report, READING))
-        report("deciding", 0, None)
-        if isinstance(given, Coefficients):
-            found: Result = find_heads(given, heads, noise=noise, seed=seed)
-        elif heads is not None:
-            raise InputError("--heads given with weights, which have their own heads; leave it out")
-        else:
-            found = heads_unique(given)
-    return _report(found, json)
+    else:
+        with working("reading") as report:
+            given = _read(source, partial(report, READING))
+            report("deciding", 0, None)
+            if isinstance(given, Coefficients):
+                found = find_heads(given, heads, noise=noise, seed=seed)
+            elif heads is not None:
+                raise InputError("--heads given with weights, which have their own heads; leave it out")
+            else:
+                found = heads_unique(given)
+    print_answer(json, found.to_json(), titled(found.rows()))
+    return VERDICTS[found.is_positive]
 
 
 def _read(source: Path, report: Report) -> Weights | Coefficients:
@@ -68,17 +75,3 @@ def _read(source: Path, report: Report) -> Weights | Coefficients:
     if isinstance(record, dict) and record.get("format") == FORMAT:
         return coefficients_from_json(record, str(source))
     return weights_from_json(record, str(source))
-
-
-def _generic(
-    widths: str | None, attention: int | None, heads: int | None, value: int | None, tokens: int, prove: bool, seed: int
-) -> Result:
-    if not prove or widths is None or attention is None or heads is None:
-        raise InputError("no SOURCE given; give a file, or --prove with --widths, --attention and --heads")
-    sizes = parse_list(widths, "widths")
-    return generic_heads(Architecture(sizes, attention, tokens=tokens, heads=heads, value_width=value), seed)
-
-
-def _report(result: Result, json: bool) -> int:
-    print_answer(json, result.to_json(), titled(result.rows()))
-    return VERDICTS[result.is_positive]

@@ -67,11 +67,19 @@ def invariants_command(
 def _print(
     chosen: tuple[Family, ...], form: str, count: bool, index: int | None, limit: int | None, json: bool
 ) -> None:
+    is_json = json or form == "json"
     listed = sum(f.count if limit is None else min(f.count, limit) for f in chosen)
     if count:
-        _print_counts(chosen, json or form == "json")
+        rows = [
+            [f.number, f.name, f.degree, f"{f.count:,}", "" if f.span is None else f"{f.span:,}", f.source]
+            for f in chosen
+        ]
+        shown = table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
+        print_answer(is_json, {"families": {f.name: _summary(f) for f in chosen}}, shown)
+    elif index is not None and is_json:
+        print_json(member_record(chosen[0][index]))
     elif index is not None:
-        _print_member(chosen[0], index, form, json)
+        print(WRITERS[form](chosen[0].polynomial(index)))
     elif listed > MAX_LISTED:
         raise SizeError(
             f"more than {MAX_LISTED:,} polynomials asked for; give --limit, --family with --index, or --count"
@@ -90,18 +98,3 @@ def _summary(f: Family) -> dict[str, Any]:
 def _members(f: Family, limit: int | None) -> list[dict[str, Any]]:
     chosen = islice(f, f.count if limit is None else min(f.count, limit))
     return [{"index": x.index, "label": x.label, "polynomial": x.polynomial().to_json()} for x in chosen]
-
-
-def _print_counts(chosen: tuple[Family, ...], json: bool) -> None:
-    rows = [
-        [f.number, f.name, f.degree, f"{f.count:,}", "" if f.span is None else f"{f.span:,}", f.source] for f in chosen
-    ]
-    shown = table(("no", "family", "degree", "count", "span", "from"), rows, left=("family", "from"))
-    print_answer(json, {"families": {f.name: _summary(f) for f in chosen}}, shown)
-
-
-def _print_member(f: Family, index: int, form: str, json: bool) -> None:
-    if json or form == "json":
-        print_json(member_record(f[index]))
-    else:
-        print(WRITERS[form](f.polynomial(index)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import pairs, print_answer, table, working
 from attngeom.interop import read_weights
-from attngeom.learning.track import Snapshot, Track, track
+from attngeom.learning.track import Snapshot, track
 
 
 def track_command(
@@ -25,23 +24,19 @@ def track_command(
     seed: Seed = 0,
 ) -> None:
     """Ranks with gaps, the nearest singular stratum and its (λ, m), and how far conserved quantities drifted."""
-    draw = None if plot is None else _drawing(plot)
+    if plot is not None:
+        # What draws is loaded only if it is asked for, and a wrong name is told at once.
+        from attngeom.learning.track_plot import check_format, draw_track
+
+        check_format(plot)
     with working("tracking"):
         found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
-    if draw is not None:
-        draw(found)
+    if plot is not None:
+        draw_track(found, plot)
     columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
     rows = [_row(snapshot, found.dimension) for snapshot in found.snapshots]
     shown = table(columns, rows, left=(columns[0], columns[2]))
     print_answer(json, found.to_json(), pairs("in floats", found.rows()), shown)
-
-
-def _drawing(plot: Path) -> Callable[[Track], None]:
-    """How to draw into this file; what draws is loaded only if it is asked for, and a wrong name is told at once."""
-    from attngeom.learning.track_plot import check_format, draw_track
-
-    check_format(plot)
-    return lambda found: draw_track(found, plot)
 
 
 def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:

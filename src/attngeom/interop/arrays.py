@@ -13,15 +13,15 @@ from attngeom.exact.domains import QQ, RR, Array, Domain
 from attngeom.files import read_json, to_json, write_atomic
 
 
-def _check_nested(value: Any, name: str) -> tuple[int, ...]:
-    """The shape of nested lists of numbers and strings; anything else is refused."""
+def nested_shape(value: Any, name: str, entries: tuple[type, ...] = (str, int, float)) -> tuple[int, ...]:
+    """The shape of nested lists with entries of these types; anything else is refused."""
     if isinstance(value, list):
-        shapes = {_check_nested(part, name) for part in value}
+        shapes = {nested_shape(part, name, entries) for part in value}
         if len(shapes) != 1:
             raise FormatError(f"{name}: ragged or empty rows found; a rectangular array is required")
         return (len(value), *shapes.pop())
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise FormatError(f'{name}: entry {str(value)[:40]} found; numbers or strings "p/q" are required')
+    if isinstance(value, bool) or not isinstance(value, entries):
+        raise FormatError(f'{name}: entry {str(value)[:40]} found; numbers or strings such as "-3/7" are required')
     return ()
 
 
@@ -36,7 +36,7 @@ def read_array(path: str | Path) -> tuple[Array, Domain]:
     path = Path(path)
     if path.suffix == ".json":
         rows = read_json(path)
-        shape = _check_nested(rows, str(path))
+        shape = nested_shape(rows, str(path))
         if len(shape) < 2:
             raise FormatError(f"{path}: an array of shape {shape} found; a list of rows is required")
         domain: Domain = RR if _has_floats(rows) else QQ

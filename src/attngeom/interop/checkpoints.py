@@ -7,6 +7,7 @@ the attention weights alone says ``idealised``, and then everything that was lef
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,16 @@ SETTINGS = {
     "sliding_window": "a window of attention",
 }
 """Settings of config.json that change the function, and what they are."""
+TENSORS = {
+    r"rotary|rope|inv_freq": ROTARY,
+    r"(^|\.)sink[^.]*$": "attention sink",
+    r"encoder_attn|EncDecAttention|crossattention": "cross-attention",
+    r"(^|\.)bias_[kv]$|bias$": "bias",
+    r"norm|\.ln|^ln": "normalization",
+    r"relative|alibi|position|wpe": "position encoding",
+    r"": "not an attention projection of the chosen blocks",
+}
+"""What a tensor is that no attention projection is made of, by its name; the first that fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +115,7 @@ def import_state(
     causal = _is_causal(config) if causal is None else causal
     residual = "model_type" in config if residual is None else residual
     architecture = Architecture(widths, attention, tokens, kind, heads, value_width, residual, causal)
-    unmodelled = {name: _reason(name) for name in shapes if name not in used}
+    unmodelled = {name: _what_is(name) for name in shapes if name not in used}
     unmodelled |= {f"config {key}": reason for key, reason in SETTINGS.items() if config.get(key) not in (None, False)}
     if any(part.K.shape[0] < part.Q.shape[0] for part in parts):
         unmodelled["keys and values"] = "shared by groups of heads, repeated here"
@@ -228,18 +239,5 @@ def _cut_heads(
     return tuple(layers), attention, value_widths.pop()
 
 
-def _reason(name: str) -> str:
-    last = name.split(".")[-1]
-    if "rotary" in name or "rope" in name or "inv_freq" in name:
-        return ROTARY
-    if last.startswith("sink"):
-        return "attention sink"
-    if "encoder_attn" in name or "EncDecAttention" in name or "crossattention" in name:
-        return "cross-attention"
-    if last in ("bias_k", "bias_v") or last.endswith("bias"):
-        return "bias"
-    if "norm" in name or ".ln" in name or name.startswith("ln"):
-        return "normalization"
-    if "relative" in name or "alibi" in name or "position" in name or "wpe" in name:
-        return "position encoding"
-    return "not an attention projection of the chosen blocks"
+def _what_is(name: str) -> str:
+    return next(what for marks, what in TENSORS.items() if re.search(marks, name))

@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 from attngeom.errors import DomainError, FormatError, InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.files import check_header, parse_json, read_json, to_json, write_atomic
+from attngeom.interop.arrays import nested_shape
 from attngeom.interop.tensors import open_tensors
 from attngeom.network import Architecture, Weights
 
@@ -42,23 +43,11 @@ def weights_from_json(record: Any, name: str = "weights") -> Weights:
     tensors = record.get("tensors")
     if not isinstance(tensors, dict):
         raise FormatError(f"{name}: tensors of type {type(tensors).__name__} found; an object of row lists is required")
-    shapes = dict(architecture.tensor_shapes())
-    for key, rows in tensors.items():
-        if key in shapes:
-            _check_rows(rows, shapes[key], f"{name}: tensor {key}")
+    for key, shape in architecture.tensor_shapes():
+        # Before anything is converted.
+        if key in tensors and (found := nested_shape(tensors[key], f"{name}: tensor {key}", (str, int))) != shape:
+            raise FormatError(f"{name}: tensor {key} of shape {found}; shape {shape} is required")
     return Weights.from_tensors(architecture, tensors, QQ)
-
-
-def _check_rows(rows: Any, shape: tuple[int, int], name: str) -> None:
-    """Lists of strings or integers of the right shape, before anything is converted."""
-    if not isinstance(rows, list) or len(rows) != shape[0]:
-        raise FormatError(f"{name}: {shape[0]} rows are required")
-    for row in rows:
-        if not isinstance(row, list) or len(row) != shape[1]:
-            raise FormatError(f"{name}: rows of {shape[1]} entries are required")
-        for entry in row:
-            if isinstance(entry, bool) or not isinstance(entry, (str, int)):
-                raise FormatError(f'{name}: entry {str(entry)[:40]} found; strings such as "-3/7" are required')
 
 
 def read_weights(path: str | Path) -> Weights:
