@@ -22,6 +22,15 @@ settings.register_profile(
 settings.load_profile("attngeom")
 
 
+FIRST = ("tests/explore/", "tests/papers/test_claims", "tests/docs/", "tests/cli/test_examples", "tests/test_answers")
+"""Long tests on what is made once in each process: a browser, all claims, the example files."""
+
+
+def pytest_collection_modifyitems(items):
+    """Half of the tests, from the front, go to each of two processes, and tests change over from the end alone."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """What collection makes lives until the end: the garbage collector need not look at it, and rarely at the rest."""

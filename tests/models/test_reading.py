@@ -55,6 +55,16 @@ def test_parameters_are_counted(family: str) -> None:
     assert counted == total - untrained
 
 
+def test_a_file_that_is_written_again_is_not_read_by_its_old_header(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "gpt2", tmp_path / "gpt2"))
+    model, path = open_model(folder), folder / "model.safetensors"
+    name = next(iter(model.tensors))
+    assert np.array_equal(model.tensors.raw(name), load_file(path)[name])
+    save_file({"other": np.zeros(3), **load_file(path)}, path)
+    with pytest.raises(AttnGeomError, match="has changed since it was opened; open it again"):
+        model.tensors.raw(name)
+
+
 def test_state_dict_and_bare_prefix() -> None:
     model = reference("gpt2")
     state = {name.removeprefix("transformer."): tensor for name, tensor in state_of(model).items()}

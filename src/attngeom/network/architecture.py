@@ -172,7 +172,7 @@ class Architecture:
     def layers(self) -> tuple[LayerShape, ...]:
         return tuple(self.layer(index) for index in range(self.num_layers))
 
-    @property
+    @cached_property
     def num_parameters(self) -> int:
         return sum(layer.num_parameters for layer in self.layers)
 
@@ -182,10 +182,16 @@ class Architecture:
         >>> [name for name, _ in Architecture((2, 2), 1).tensor_shapes()]
         ['layers.0.Q', 'layers.0.K', 'layers.0.V']
         """
-        for index, layer in enumerate(self.layers):
-            for head in range(self.heads):
-                for letter, shape in layer.tensor_shapes.items():
-                    yield self.tensor_name(index, head, letter), shape
+        return iter(self._shapes)
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[str, tuple[int, int]], ...]:
+        return tuple(
+            (self.tensor_name(index, head, letter), shape)
+            for index, layer in enumerate(self.layers)
+            for head in range(self.heads)
+            for letter, shape in layer.tensor_shapes.items()
+        )
 
     def tensor_name(self, layer: int, head: int, letter: str) -> str:
         """The name of a tensor in files, layer and head counted from 0.
