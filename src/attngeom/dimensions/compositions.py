@@ -1,12 +1,8 @@
 """Upper bounds for compositions of lightning layers: parts of a network as polynomial maps of bounded degree.
 
-Layers i+1..j are a map X ↦ Φ(X Xᵀ) X with Φ of degree (3^(j−i) − 1)/2 (no mask, no skip connection): V G A X with G =
-X Xᵀ is one, and Z = Φ X has V Z Zᵀ A Z = (V Φ G Φᵀ A Φ) X. Where all tokens are parallel they are forms of degree
-3^(j−i). So a part has at most the dimension of all such maps, which is small where its input is narrow. A composition
-of two parts has at most the sum of their dimensions, less s² if the outputs of the first part span the s dimensions
-between them: then GL(s) acts freely on generic pairs without changing the composition. If the first part maps a plane
-of parallel tokens to a space of three dimensions, its image is a plane curve of degree at most 3^(depth), and the
-second part is seen modulo the equation of this curve.
+Layers i+1..j are a map X ↦ Φ(X Xᵀ) X with Φ of degree (3^(j−i) − 1)/2 (no mask, no skip connection), forms of degree
+3^(j−i) where all tokens are parallel. A composition of two parts has at most the sum of their dimensions, less s² if
+the outputs of the first span the s dimensions between them; see docs/theorems/dimension.md, Lemma U.
 """
 
 from __future__ import annotations

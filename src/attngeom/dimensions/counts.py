@@ -1,6 +1,6 @@
 """Upper bounds for the dimension by counting parameters of an explicit smaller parametrization.
 
-Every number here is a theorem with the proof in the docstrings; nothing is random except the check of one open
+Every number here is proven in docs/theorems/dimension.md, Lemma U; nothing is random except the check of one open
 condition (the outputs of a layer span) at one point mod p, which proves it for generic weights.
 """
 
@@ -69,11 +69,7 @@ def value_codimension(layer: EffectiveLayer) -> int:
 def head_mixing(layer: EffectiveLayer) -> int:
     """A lower bound for the fiber of Σ_h V_h ⊗ A_h beyond scales: H (H − 1 − c_A − c_V), if positive.
 
-    g ∈ gl_H moves V̇_h = Σ_k g_hk V_k, Ȧ_h = −Σ_k g_kh A_k without changing the sum. V̇_h is tangent to the matrices of
-    rank ν after c_V linear conditions on g, Ȧ_h after c_A; diagonal g need none. So at least H² − H (c_A + c_V)
-    dimensions of g remain, H of them scales, and they give independent tangent vectors if the V_h (or the A_h) are
-    linearly independent. (If only a bound for the dimension of the possible A is known, the sum of count and mixing
-    still is a bound, because one more dimension of each A_h never lowers it.)
+    It needs value maps, or attention matrices, that are linearly independent.
 
     >>> head_mixing(EffectiveLayer(2, 2, 2, 2, 2, False, True))
     2
@@ -85,15 +81,7 @@ def head_mixing(layer: EffectiveLayer) -> int:
 def koszul_syzygies(layer: EffectiveLayer) -> int:
     """A lower bound for the fiber beyond :func:`head_mixing` when d_out = 1, or d_out = 2 for one token, and H ≤ d_in.
 
-    Σ_h v_h(z) a_hm(z) is fixed by ȧ_hm = Σ_k s_mhk v_k with s skew in (h, k): d H(H−1)/2 directions, which are
-    independent of each other and of g in :func:`head_mixing` (symmetric parts: up to H(H−1)(H−2)/6 second syzygies).
-    Tangency to the matrices of rank α needs c_A conditions for each head on (g, s); or, with g = 0, only
-    min(H−1, d−α)(d−α), because modulo row and column space of A_h there are H−1 vectors v_k left. Modulo unseen
-    matrices they stay independent for H ≤ 3: no Σ_k v_k ⊗ s_hk with at most two generic v_k alternates on blocks.
-
-    Two outputs, one token: Σ_h q_h L_h with L_h ∈ R² ⊗ linear forms is fixed by the 2-minors of [L_a L_b L_c], q̇_a =
-    det(L_b, L_c) and cyclically (Hilbert and Burch): C(H, 3) directions, independent for L_h = (x_h, λ_h x_h), hence
-    for generic heads. They need the c_A conditions for each head on (g, s), or on s alone.
+    Skew syzygies of the value forms, or 2-minors of pairs of quadrics, less the conditions that keep the rank of A.
 
     >>> koszul_syzygies(EffectiveLayer(5, 1, 3, 2, 1, False, True))
     1
@@ -130,10 +118,7 @@ def cubic_count(layer: EffectiveLayer) -> int:
 
 
 def _flattenings(layer: EffectiveLayer) -> tuple[int, int]:
-    """Matrices of bounded rank that contain Σ_h V_h ⊗ A_h ∈ R^d_out ⊗ S²R^d ⊗ R^d (quadratic in one token).
-
-    From S²R^d to the rest a head has rank at most ν α, the products of its value and key forms; from the last factor it
-    has rank at most α.
+    """Matrices of rank ≤ H ν α and ≤ H α that contain Σ_h V_h ⊗ A_h ∈ R^d_out ⊗ S²R^d ⊗ R^d (quadratic in one token).
 
     >>> _flattenings(EffectiveLayer(3, 2, 1, 5, 1, False, True))
     (35, 36)

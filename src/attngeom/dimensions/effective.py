@@ -1,14 +1,8 @@
 """The sizes of a network that matter: a smaller network with exactly the same set of functions.
 
-Hidden directions that no input reaches, or that no later weight reads, can be dropped without losing a function.
-With s_0 = d_0, going forward, the outputs of layer i span at most
-
-    s_i = min(d_i, H min(v, s_{i-1}))                          (s_{i-1} instead of H min(v, s_{i-1}) for one matrix V),
-
-and for lightning attention at most the number of cubics, s C(s+1, 2) or C(s+2, 3) for one token: a linear change of
-the hidden coordinates puts them into the first s_i. Going backward, layer i+1 reads at most H (2 α_{i+1} + ν_{i+1})
-linear forms of its input, so the hidden space may be divided by their common kernel. Both steps keep every function,
-and the smaller network is the larger one with zeros in the other entries; so the two families are equal.
+Hidden directions that no input reaches, or that no later weight reads, are dropped: going forward, the outputs of layer
+i span at most s_i = min(d_i, H min(v, s_{i-1})) dimensions (s_{i-1} for one matrix V), or the number of cubics; going
+backward, layer i+1 reads at most H (2 α_{i+1} + ν_{i+1}) linear forms. Proofs: docs/theorems/dimension.md, Lemma U.
 """
 
 from __future__ import annotations
@@ -97,16 +91,9 @@ def effective_widths(architecture: Architecture) -> tuple[int, ...]:
 def unseen_matrices(before: EffectiveLayer) -> int:
     """The dimension of the matrices that attention cannot see after several heads of rank one (lightning, no mask).
 
-    Heads with A_h = k_h q_hᵀ and values in W_h = im O_h V_h put out tokens Σ_h u_h s_hᵀ, u_h ∈ W_h. The next layer sees
-    u_aᵀ A u_b only, so A is unseen if it is alternating on every W_h and zero between different ones: Σ_h C(v, 2) if
-    the W_h form a direct sum. Two of them that intersect in dimension o leave 2 C(v − o, 2), on the quotient.
-
-    After heads of any rank on two dimensions, v = 2 and d_out = 2H: tokens are (G A_h x)_h in the coordinates of the
-    heads, G = X Xᵀ is 2×2, and blocks A_gh = c_gh J, J = ((0, 1), (−1, 0)), give det(G) Σ c_gh A_gᵀ J A_h. The matrices
-    A_gᵀ J A_h span at most 1 + min(3, C(H, 2)) dimensions, because A_hᵀ J A_h and all N − Nᵀ are multiples of J.
-
-    Parallel tokens: symmetric parts of A are quadrics on the outputs, which are cubic forms; so they are forms of
-    degree 6 in the inputs, and what exceeds the dimension of those is unseen.
+    Those that alternate on the images of heads of rank one, Σ_h C(v, 2) or, for two that intersect in dimension o,
+    2 C(v − o, 2); H² − 1 − min(3, C(H, 2)) after heads on a plane, v = 2 and d_out = 2H; after parallel tokens, what
+    exceeds the forms of degree 6.
 
     >>> unseen_matrices(EffectiveLayer(4, 4, 1, 2, 2, False, False))
     2
@@ -131,10 +118,7 @@ def unseen_matrices(before: EffectiveLayer) -> int:
 def unseen_by_two_tokens(before: EffectiveLayer) -> int:
     """The dimension of the matrices that softmax over two tokens cannot see after several heads (no mask).
 
-    Tokens x̄ ± u become Σ_h V_h x̄ + τ_h± V_h u, and scores are seen up to what both rows share: A enters by
-    uᵀ V_gᵀ A V_h u and by uᵀ V_gᵀ A Σ_h V_h x̄. If H v = d_out, V_h = O_h W_h with [O_h] invertible, A is unseen if all
-    W_gᵀ A_gh W_h are skew-symmetric and sum to zero over h: free for g ≠ h in Λ² of row W_g ∩ row W_h, a space of
-    dimension 2v − d_in.
+    If H v = d_out: Λ² of a space of dimension 2v − d_in for each pair g ≠ h of heads.
 
     >>> unseen_by_two_tokens(EffectiveLayer(2, 4, 1, 2, 2, False, False))
     2
