@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 
 from flint import fmpq
 
@@ -46,44 +45,25 @@ def virtual_scales(first: Weights, second: Weights) -> tuple[object, ...] | None
         if scale is None or not domain.equal(domain.reduce(a * scale), b):
             return None
         scales.append(scale)
-    layers = architecture.num_layers
-    powers = [*(3 ** (layers - 1 - i) for i in range(layers)), 1]
-    return tuple(scales) if is_one(scales, powers) else None
+    return tuple(scales) if _satisfy_equation(scales) else None
 
 
-def is_one(factors: list[fmpq], powers: list[int]) -> bool:
-    """Whether Π factors^powers = 1 for rational numbers ≠ 0 and powers of any length, without the powers being taken.
+def _satisfy_equation(scales: list[fmpq]) -> bool:
+    """Whether ρ Π λ_i^(3^(l-i)) = 1 for (λ_1..λ_l, ρ) ≠ 0: P_l = 1/ρ, where P_0 = 1 and P_i = P_{i-1}³ λ_i.
 
-    The factors are written as products over a set of coprime integers; each of these must occur with total power 0.
+    Rational cube roots are unique, so P_l leads back to P_0, and no large power is taken.
 
-    >>> is_one([fmpq(2, 3), fmpq(9, 4)], [2 * 3**50, 3**50]), is_one([fmpq(-1)], [3])
-    (True, False)
+    >>> _satisfy_equation([fmpq(2), fmpq(-1, 8), fmpq(1), fmpq(1)]), _satisfy_equation([fmpq(2), fmpq(1, 8), fmpq(1)])
+    (False, True)
     """
-    negative = sum(power for factor, power in zip(factors, powers) if factor < 0)
-    counts: dict[int, int] = {}
-    for factor, power in zip(factors, powers):
-        _count(counts, abs(int(factor.p)), power)
-        _count(counts, int(factor.q), -power)
-    return negative % 2 == 0 and not any(counts.values())
-
-
-def _count(counts: dict[int, int], n: int, power: int) -> None:
-    """Add n^power to a product over coprime bases, splitting bases that share a factor with n."""
-    for base in list(counts):
-        if n == 1:
-            return
-        g = gcd(base, n)
-        if g == 1:
-            continue
-        total = counts.pop(base)
-        # base^total n^power = g^(total + power) (base/g)^total (n/g)^power
-        for part, exponent in ((g, total + power), (base // g, total)):
-            _count(counts, part, exponent)
-        n //= g
-        _count(counts, n, power)
-        return
-    if n > 1:
-        counts[n] = counts.get(n, 0) + power
+    *factors, last = scales
+    product = 1 / last
+    for factor in reversed(factors):
+        cube = product / factor
+        product = fmpq(abs(cube.p).root(3) * (1 if cube > 0 else -1), cube.q.root(3))
+        if product**3 != cube:
+            return False
+    return bool(product == 1)
 
 
 def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
