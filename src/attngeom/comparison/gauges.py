@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 from flint import fmpz, fmpz_mat
 
-from attngeom.errors import SingularError
 from attngeom.exact.cleared import ClearedMatrix
-from attngeom.exact.domains import QQ, Array, Domain
+from attngeom.exact.domains import QQ, Array
 
 COMPLETION_TRIALS = 16
 
@@ -88,22 +86,4 @@ def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array) -> ClearedMatr
         moved = np.concatenate([P_moved[:, span], images + shift], axis=1)
         if QQ.rank(moved) == size:
             return QQ.clear(QQ.matmul(moved, QQ.inverse(basis)))
-    return None
-
-
-def ratio(first: Array, second: Array, domain: Domain) -> Any | None:
-    """The scalar λ ≠ 0 with second = λ first at the first nonzero entry of first; None if there is none.
-
-    >>> from attngeom.exact import QQ
-    >>> ratio(QQ.convert([0, 2]), QQ.convert([0, 3]), QQ)
-    3/2
-    """
-    for x, y in zip(first.ravel().tolist(), second.ravel().tolist()):
-        if x:
-            if not y:
-                return None
-            try:
-                return domain.times(y, domain.invert(x))
-            except SingularError:
-                return None
     return None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from flint import fmpq
 
 from attngeom.comparison.fiber_theorems import VirtualPair
-from attngeom.comparison.gauges import ratio
 from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Ruling
 from attngeom.comparison.samples import Relation
@@ -36,15 +35,14 @@ def virtual_scales(first: Weights, second: Weights) -> tuple[object, ...] | None
     if not architecture.has_virtual_weights:
         return None
     one, two = (_factors(weights.virtual(), architecture.tokens) for weights in (first, second))
-    unit = domain.eye(1)
     if any(map(domain.is_zero, one)) and any(map(domain.is_zero, two)):
-        return tuple(unit[0, 0] for _ in one)
-    scales = []
-    for a, b in zip(one, two):
-        scale = ratio(a, b, domain)
-        if scale is None or not domain.equal(domain.reduce(a * scale), b):
-            return None
-        scales.append(scale)
+        return tuple(domain.one for _ in one)
+    if any(map(domain.is_zero, (*one, *two))):
+        return None
+    places = map(domain.pivot, one)
+    scales = [b.ravel()[place] / a.ravel()[place] for a, b, place in zip(one, two, places)]
+    if not all(scale and domain.equal(a * scale, b) for scale, a, b in zip(scales, one, two)):
+        return None
     return tuple(scales) if _satisfy_equation(scales) else None
 
 

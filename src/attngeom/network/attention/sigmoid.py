@@ -16,12 +16,9 @@ from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
 class Sigmoid(Attention):
     """P_ji = σ(S_ji/τ) for visible j, σ(s) = 1 / (1 + exp(−s)); Ṗ = P (1 − P) Ṡ/τ.
 
-    Formal sigmoid: mod p the entries of P are random elements. σ(S_ji) and exp S_ji generate the same field, so the
-    σ(S_ji) are algebraically independent over the field of everything before the layer (Kolchin and Ostrowski) as
-    soon as no combination Σ q_ji S_ji with rational q ≠ 0 is constant. Scores are linear in the fresh matrix A, so
-    that would be Σ q_ji y_j ⊗ y_i = 0 for the tokens y of the layer; these are generic (specialise the free weights
-    before it to P = 1), and entry (a, b) of the sum, a ≠ b, shows every q_ji on a monomial of its own: q = 0 if the
-    tokens span at least two dimensions. If they span one, S_ji = m y_j y_i is symmetric, and so are the weights drawn.
+    Formal sigmoid: mod p the entries of P are random elements. That gives the generic rank of the true Jacobian
+    (docs/explanation/dimension.md). Where the tokens span one dimension only, S_ji = m y_j y_i is symmetric, and so
+    are the weights drawn.
 
     >>> from attngeom.exact import RR
     >>> Sigmoid(causal=True).weights(np.zeros((2, 2)), RR).tolist()

@@ -16,12 +16,9 @@ from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
 class Softmax(Attention):
     """P_ji = exp(S_ji/τ) / Σ_k exp(S_ki/τ) over the visible k; Ṗ = P (Ṡ − Σ_j P_ji Ṡ_ji)/τ.
 
-    Formal softmax: mod p the columns of P are random elements that sum to 1. This gives the generic rank of the true
-    Jacobian, because the exponentials of the scores of one layer are algebraically independent over the field of
-    everything before it (Kolchin and Ostrowski) as soon as no combination Σ q_ji S_ji with rational q ≠ 0,
-    Σ_j q_ji = 0, is constant. Scores are linear in the fresh matrix A, so that would be Σ q_ji y_j ⊗ y_i = 0 for the
-    tokens y of the layer; these are generic (specialise the free attention before it to P = 1), hence q = 0 if they
-    span at least two dimensions. If they span one, S_ji = m y_j y_i is symmetric, and so are the exponentials drawn.
+    Formal softmax: mod p the columns of P are random elements that sum to 1. That gives the generic rank of the true
+    Jacobian (docs/explanation/dimension.md). Where the tokens span one dimension only, S_ji = m y_j y_i is symmetric,
+    and so are the exponentials drawn.
 
     >>> from attngeom.exact import RR
     >>> Softmax().weights(np.zeros((2, 2)), RR)[0, 0].item()
