@@ -92,11 +92,6 @@ def weight_bits(network: ClearedNetwork) -> float:
     return bits
 
 
-def function_degree(architecture: Architecture) -> int:
-    """A bound for the degree of a lightning network in its input: 3^l."""
-    return int(3**architecture.num_layers)
-
-
 def output_bits(architecture: Architecture, bits: float) -> float:
     """A bound for the bits of a coefficient of the function, from the degree in the weights, Σ 3^i."""
     layers = architecture.num_layers
@@ -137,7 +132,7 @@ def separate_exact(
         bits = bits or output_bits(architecture, max(map(weight_bits, (first, second))))
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
         # each of them is drawn with probability below 2^-49.
-        probability *= min(1.0, function_degree(architecture) / p + 2 * bits / 60 / 2**49)
+        probability *= min(1.0, 3**architecture.num_layers / p + 2 * bits / 60 / 2**49)
     return Agreement(probability, tuple(primes), 2 * len(primes), entropy)
 
 

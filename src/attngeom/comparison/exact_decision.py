@@ -11,7 +11,7 @@ import numpy as np
 
 from attngeom.comparison.evaluation import NEGLIGIBLE, function_over, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
-from attngeom.comparison.matching import ClearedNetwork, Match, clear, match_rational
+from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.separation import separate_balls, separate_consensus
 from attngeom.comparison.virtual import compare_virtual, virtual_scales
@@ -21,6 +21,7 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Weights
 from attngeom.network.tokens import telling_tokens, with_all_tokens
+from attngeom.results import Failure
 
 CARRIED = "a symmetry carries the first weights to the second"
 
@@ -33,8 +34,8 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
         return _differ(separation, seed)
     report("aligning", 0, None)
     found = match_rational(one, two)
-    if isinstance(found, Match):
-        return Comparison.proven(True, CARRIED, seed=seed, carrier=found.symmetry)
+    if not isinstance(found, Failure):
+        return Comparison.proven(True, CARRIED, seed=seed, carrier=found)
     hypotheses = failed(check_hypotheses(first))
     why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
     if virtual_scales(first, second) is not None:
@@ -108,8 +109,8 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     report("aligning", 0, None)
     one, two = clear(first), clear(second)
     found = match_rational(one, two)
-    if isinstance(found, Match):
-        return Comparison.proven(True, CARRIED, carrier=found.symmetry, **known)
+    if not isinstance(found, Failure):
+        return Comparison.proven(True, CARRIED, carrier=found, **known)
     verdict = UNTOLD
     if architecture.has_virtual_weights:
         verdict = compare_virtual(one, two)

@@ -8,8 +8,8 @@ integers over one denominator for each tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice, permutations, product
 from typing import Any, NamedTuple
@@ -84,46 +84,36 @@ def no_match(layer: int, reason: str) -> Failure:
     return Failure(stage=f"layer {layer}", reason=reason)
 
 
-@dataclass(frozen=True, eq=False)
-class Match:
-    """A group element g that was found and checked, or its inverse; its matrices are written out when asked for.
-
-    Inverting and writing take longer than finding: entries of g^{-1} have d times as many digits as those of g.
-    """
-
-    architecture: Architecture
-    elements: dict[GroupFactor, Any]
-    is_inverse: bool = False
-
-    def symmetry(self) -> Symmetry:
-        """g, with its matrices over QQ."""
-        written = {key: x.to_array() if isinstance(x, ClearedMatrix) else x for key, x in self.elements.items()}
-        found = Symmetry(self.architecture, QQ, written)
-        return found.inverse() if self.is_inverse else found
-
-
-def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Match | Failure:
-    """The g with g · first = second over Q, or the reason why the search failed.
+def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Callable[[], Symmetry] | Failure:
+    """The g with g · first = second over Q, found and checked, or the reason why the search failed.
 
     It finds g whenever one exists, the attention matrices of each layer are nonzero and pairwise not proportional, and
     the stacked value maps of each layer but the last have full row rank d_i. A result g is proven: every tensor was
     compared exactly, in equations without inverse matrices such as K' D_{i-1} = C K. The network with the shorter
-    denominators is carried to the other one: of g and g^{-1} that is the one with shorter entries.
+    denominators is carried to the other one: of g and g^{-1} that is the one with shorter entries. g is written out
+    when it is called for, which takes longer than finding it: entries of g^{-1} have d times as many digits.
 
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), QQ, seed=0)
     >>> moved = random_symmetry(w.architecture, QQ, seed=1).apply(w)
-    >>> match_rational(clear(w), clear(moved)).symmetry().between[0].tolist()
+    >>> match_rational(clear(w), clear(moved))().between[0].tolist()
     [[7, -1], [-4, 6]]
     """
-    if second.denominator_bits < first.denominator_bits:
-        found = _carry(second, first)
-        return found if isinstance(found, Failure) else replace(found, is_inverse=True)
-    return _carry(first, second)
+    is_inverse = second.denominator_bits < first.denominator_bits
+    found = _carry(second, first) if is_inverse else _carry(first, second)
+    if isinstance(found, Failure):
+        return found
+
+    def write() -> Symmetry:
+        written = {key: x.to_array() if isinstance(x, ClearedMatrix) else x for key, x in found.items()}
+        symmetry = Symmetry(first.architecture, QQ, written)
+        return symmetry.inverse() if is_inverse else symmetry
+
+    return write
 
 
-def _carry(first: ClearedNetwork, second: ClearedNetwork) -> Match | Failure:
-    """The g with g · first = second, layer by layer."""
+def _carry(first: ClearedNetwork, second: ClearedNetwork) -> dict[GroupFactor, Any] | Failure:
+    """The elements of the g with g · first = second, layer by layer."""
     architecture = first.architecture
     before: ClearedMatrix | None = None
     elements: dict[GroupFactor, Any] = {}
@@ -153,7 +143,7 @@ def _carry(first: ClearedNetwork, second: ClearedNetwork) -> Match | Failure:
         elements[HeadOrder(index, architecture.heads)] = order
         if before is not None:
             elements[Between(index, architecture.widths[index + 1])] = before
-    return Match(architecture, elements)
+    return elements
 
 
 def _pull_back(head: ClearedHead, D: ClearedMatrix | None) -> ClearedHead:

@@ -9,8 +9,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from math import isfinite
 from typing import Any
 
@@ -42,11 +42,11 @@ def _rescaled(a: Array, exponent: int) -> Array:
     return join_scale(a, exponent) if exponent else a
 
 
-@contextmanager
-def _convergence() -> Iterator[None]:
-    """RangeError if LAPACK does not converge."""
+def _decompose(function: Callable[..., Any], a: Array, **options: Any) -> tuple[Any, int]:
+    """What a function of numpy.linalg finds for a in moderate size, and the exponent; RangeError if it diverges."""
+    unit, exponent = moderate(a)
     try:
-        yield
+        return function(unit, **options), exponent
     except np.linalg.LinAlgError as error:
         text = f"LAPACK found no decomposition ({error}); give weights of moderate size, or exact ones"
         raise RangeError(text) from None
@@ -67,9 +67,7 @@ def norm(a: Array) -> float:
 
 def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """(U, σ, Wᵀ) with a = U diag(σ) Wᵀ, σ decreasing."""
-    unit, exponent = moderate(a)
-    with _convergence():
-        left, values, right = np.linalg.svd(unit, full_matrices=full_matrices)
+    (left, values, right), exponent = _decompose(np.linalg.svd, a, full_matrices=full_matrices)
     return left, _rescaled(values, exponent), right
 
 
@@ -79,9 +77,7 @@ def svdvals(a: Array) -> Array:
     >>> svdvals(np.array([[0.0, 3e300], [1e300, 0.0]])).tolist()
     [3e+300, 1e+300]
     """
-    unit, exponent = moderate(a)
-    with _convergence():
-        values = np.linalg.svd(unit, compute_uv=False)
+    values, exponent = _decompose(np.linalg.svd, a, compute_uv=False)
     return _rescaled(values, exponent)
 
 
@@ -121,15 +117,14 @@ def inverses(a: Array) -> tuple[Array, Array]:
 
 def qr(a: Array) -> tuple[Array, Array]:
     """(Q, R) with orthonormal columns and an upper triangle, for one matrix or a stack."""
-    unit, exponent = moderate(a)
-    basis, triangle = np.linalg.qr(unit)
+    (basis, triangle), exponent = _decompose(np.linalg.qr, a)
     return basis, _rescaled(triangle, exponent)
 
 
 def triangle(a: Array) -> Array:
     """The R of :func:`qr`."""
-    unit, exponent = moderate(a)
-    return _rescaled(np.asarray(np.linalg.qr(unit, mode="r")), exponent)
+    found, exponent = _decompose(np.linalg.qr, a, mode="r")
+    return _rescaled(found, exponent)
 
 
 def pivoted_qr(a: Array) -> tuple[Array, Array]:
@@ -143,26 +138,20 @@ def pivoted_qr(a: Array) -> tuple[Array, Array]:
 
 def eigh(a: Array) -> tuple[Array, Array]:
     """Eigenvalues, increasing, and eigenvectors of a symmetric matrix."""
-    unit, exponent = moderate(a)
-    with _convergence():
-        values, vectors = np.linalg.eigh(unit)
+    (values, vectors), exponent = _decompose(np.linalg.eigh, a)
     return _rescaled(values, exponent), vectors
 
 
 def eig(a: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors, complex in general, of a square matrix."""
-    unit, exponent = moderate(a)
-    with _convergence():
-        values, vectors = np.linalg.eig(unit)
+    (values, vectors), exponent = _decompose(np.linalg.eig, a)
     real, imaginary = (_rescaled(part, exponent) for part in (values.real, values.imag))
     return np.asarray(real + 1j * imaginary if np.iscomplexobj(values) else real), vectors
 
 
 def eigvalsh(a: Array) -> Array:
     """Eigenvalues, increasing, of a symmetric matrix or of a stack."""
-    unit, exponent = moderate(a)
-    with _convergence():
-        values = np.linalg.eigvalsh(unit)
+    values, exponent = _decompose(np.linalg.eigvalsh, a)
     return _rescaled(values, exponent)
 
 
@@ -193,9 +182,7 @@ def inv(a: Array) -> Array:
 
 def pinv(a: Array, rcond: float, hermitian: bool = False) -> Array:
     """The Moore–Penrose inverse; singular values below rcond σ_1 count as zero."""
-    unit, exponent = moderate(a)
-    with _convergence():
-        inverse = np.linalg.pinv(unit, rcond=rcond, hermitian=hermitian)
+    inverse, exponent = _decompose(np.linalg.pinv, a, rcond=rcond, hermitian=hermitian)
     return _finite(_rescaled(inverse, -exponent), a)
 
 
@@ -211,9 +198,8 @@ def solve(a: Array, b: Array) -> Array:
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> Array:
     """The x of least norm with a x ≈ b of least squares; singular values below rcond σ_1 count as zero."""
-    (left, e), (right, f) = moderate(a), moderate(b)
-    with _convergence():
-        solution = np.linalg.lstsq(left, right, rcond=rcond)[0]
+    right, f = moderate(b)
+    (solution, *_), e = _decompose(np.linalg.lstsq, a, b=right, rcond=rcond)
     return _finite(_rescaled(solution, f - e), a)
 
 

@@ -209,18 +209,15 @@ class Architecture:
             start += rows * columns
         return slots
 
-    @property
-    def num_tensors(self) -> int:
-        return self.num_layers * self.heads * (4 if self.is_factored else 3)
-
     def check_storable(self) -> None:
         """Refuse to allocate weights of absurd size, or to list as many tensors."""
         if self.num_parameters > MAX_STORED_PARAMETERS:
             raise SizeError(
                 f"{self.num_parameters:,} parameters given; at most {MAX_STORED_PARAMETERS:,} can be held in memory"
             )
-        if self.num_tensors > MAX_STORED_TENSORS:
-            raise SizeError(f"{self.num_tensors:,} tensors given; at most {MAX_STORED_TENSORS:,} can be held in memory")
+        tensors = self.num_layers * self.heads * (4 if self.is_factored else 3)
+        if tensors > MAX_STORED_TENSORS:
+            raise SizeError(f"{tensors:,} tensors given; at most {MAX_STORED_TENSORS:,} can be held in memory")
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the file formats."""

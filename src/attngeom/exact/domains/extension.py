@@ -149,10 +149,8 @@ class ExtensionField(Domain):
 
     def combine(self, *parts: Array) -> Array:
         """The array with these rational coefficients."""
-        flat = np.empty(parts[0].size, dtype=object)
-        for index, coefficients in enumerate(zip(*(part.ravel() for part in parts))):
-            flat[index] = self.number(fmpq_poly(list(coefficients)), self)
-        return flat.reshape(parts[0].shape)
+        numbers = (self.number(fmpq_poly(list(x)), self) for x in zip(*(part.ravel() for part in parts)))
+        return np.fromiter(numbers, dtype=object, count=parts[0].size).reshape(parts[0].shape)
 
     def convert(self, data: Any) -> Array:
         return elementwise(self.entry, data)

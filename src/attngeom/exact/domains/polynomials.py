@@ -71,11 +71,8 @@ class PolynomialDomain(Domain):
         return self._fill([self.variable(name) for name in _names(letter, rows, columns, self.first)], rows, columns)
 
     def _fill(self, entries: list[Any], *shape: int) -> Array:
-        # Entry by entry: NumPy would take a polynomial for a sequence of terms.
-        out = np.empty(len(entries), dtype=object)
-        for index, entry in enumerate(entries):
-            out[index] = entry
-        return out.reshape(shape)
+        # From an iterator: NumPy would take a polynomial in a list for a sequence of terms.
+        return np.fromiter(entries, dtype=object, count=len(entries)).reshape(shape)
 
     def _entry(self, x: Any) -> Any:
         if hasattr(x, "context"):
