@@ -1,6 +1,7 @@
 """Shared settings: derandomised hypothesis, so that a failure on one machine fails on every machine."""
 
 import gc
+import linecache
 import os
 
 # Tests run in one process for each core: more threads would only wait for each other. NumPy reads this once.
@@ -41,3 +42,5 @@ def pytest_collection():
         gc.enable()
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)
+        # Each doctest asks whether any file that was read has changed since.
+        linecache.clearcache()

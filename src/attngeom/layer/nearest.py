@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ class Problem:
         cross = swap(quadric_table(A, V, RR))
         return self.flatten(symmetrize(cross, self.d, RR), cross)
 
-    @property
+    @cached_property
     def data(self) -> Array:
         """The weighted coefficients that are given."""
         return self.flatten(self.single, self.cross)
