@@ -24,7 +24,7 @@ from attngeom.errors import InputError
 from attngeom.exact.combinations import multiset_at
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
-from attngeom.exact.multisets import pair_index, pair_rows, pairs
+from attngeom.exact.multisets import pair_index, pair_rows, pairs, triples
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.exact.tableaux import two_row_tableau
@@ -148,9 +148,8 @@ def _find_pencil(table: Table, rng: np.random.Generator) -> Violation | None:
         if found is None:
             continue
         I, J = (np.array([x]) for x in found)
-        size = number * (number + 1) * (number + 2) // 6
-        K = np.array([multiset_at(number, 3, k) for k in range(size)])
-        values = pencil_values(residues, np.repeat(I, size, 0), np.repeat(J, size, 0), K, d, field)
+        K = np.array(triples(number))
+        values = pencil_values(residues, np.repeat(I, len(K), 0), np.repeat(J, len(K), 0), K, d, field)
         index = int(np.flatnonzero(values)[0])
         value = pencil_values(exact, I, J, K[index : index + 1], d, QQ)[0]
         data = {"slice": place, "I": list(found[0]), "J": list(found[1]), "K": K[index].tolist()}

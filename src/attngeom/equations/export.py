@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from flint import fmpq
 
@@ -41,17 +41,13 @@ def export(families: Iterable[Family], form: str, stop: int | None = None) -> It
         raise InputError(f"format {form[:40]!r} given; one of {', '.join(FORMATS)} is required")
     if not listed:
         raise InputError("no family of invariants given; this layer has none")
-    members = chain.from_iterable(_members(family, stop) for family in listed)
+    members = chain.from_iterable(islice(family, stop) for family in listed)
     if form in SYSTEMS:
         return _as_program(members, listed[0].variety, SYSTEMS[form])
     if form == "json":
         return (to_json(member_record(invariant)) for invariant in members)
     line = {"latex": "% {0}\n\\[ {1} \\]", "sympy": "{1}  # {0}"}.get(form, "{0}: {1}")
     return (line.format(invariant.label, WRITERS[form](invariant.polynomial())) for invariant in members)
-
-
-def _members(family: Family, stop: int | None) -> Iterator[Invariant]:
-    return (family[k] for k in range(family.count if stop is None else min(stop, family.count)))
 
 
 def member_record(invariant: Invariant) -> dict[str, object]:

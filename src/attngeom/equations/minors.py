@@ -111,38 +111,32 @@ class MinorFamily(RowFamily):
 
     def vector(self, points: Points) -> Array:
         """The coordinates of each output row in the order of their numbers: (…, rows, number)."""
-        parts = [points.first_single] if self.num_single else []
-        if self.uses_cross:
+        parts = [points.first_single] if "single" in self.numbers else []
+        if "cross" in self.numbers:
             parts.append(points.first_cross.reshape(*points.first_cross.shape[:-2], -1))
         vector = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
         return vector.reshape(*vector.shape[:-2], 1, -1) if self.joins_rows else vector
 
     @property
-    def num_single(self) -> int:
-        """How many single-column coordinates of one row are numbered, before the others."""
-        uses_single = self.uses == "single" or (self.uses == "both" and self.variety.has_single)
-        return comb(self.variety.d + 2, 3) if uses_single else 0
-
-    @property
-    def uses_cross(self) -> bool:
-        return self.uses == "cross" or (self.uses == "both" and self.variety.has_cross)
-
-    @property
-    def num_coordinates(self) -> int:
-        """How many coordinates of one row are numbered."""
-        return self.num_single + self.variety.num_pairs * self.variety.num_targets * self.uses_cross
+    def numbers(self) -> dict[str, int]:
+        """How many coordinates of each kind are numbered in one row, single-column ones before the others."""
+        variety = self.variety
+        found = {"single": comb(variety.d + 2, 3), "cross": variety.num_pairs * variety.num_targets}
+        has = {"single": variety.has_single, "cross": variety.has_cross}
+        return {kind: n for kind, n in found.items() if self.uses == kind or (self.uses == "both" and has[kind])}
 
     def coordinate(self, place: int) -> tuple[str, tuple[int, int, int]]:
         """A coordinate by its number in a row: s for a single-column one, y for another, and its three indices."""
-        if place < self.num_single:
+        before = self.numbers.get("single", 0)
+        if place < before:
             return "s", triples(self.variety.d)[place]
-        s, m = divmod(place - self.num_single, self.variety.num_targets)
+        s, m = divmod(place - before, self.variety.num_targets)
         return "y", (*pairs(self.variety.d)[s], m)
 
     def variable(self, row: int, place: int) -> str:
         """The name of a coordinate of one output row."""
         if self.joins_rows:
-            row, place = divmod(place, self.num_coordinates)
+            row, place = divmod(place, sum(self.numbers.values()))
         letter, indices = self.coordinate(place)
         return coordinate_name(self.variety, row, (0,) if letter == "s" else (0, 1), indices)
 

@@ -44,7 +44,7 @@ class CrossRowRank(MinorFamily):
             letter, indices = self.coordinate(column)
             return f"{letter}{indices}"
 
-        return CoordinateMatrix((self.variety.d_out, self.num_coordinates), names=(None, name))
+        return CoordinateMatrix((self.variety.d_out, sum(self.numbers.values())), names=(None, name))
 
 
 class SegreQuadrics(Family):

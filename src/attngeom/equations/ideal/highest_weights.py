@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import encode_monomials, group_equal, repetition_factorials
+from attngeom.equations.ideal.monomials import encode_monomials, repetition_factorials
 from attngeom.equations.ideal.operators import borel_point, is_excluded, raising_matrix
 from attngeom.equations.ideal.plethysm import multiplicity, plethysm
 from attngeom.equations.ideal.records import WeightResult
@@ -130,11 +130,12 @@ class HighestWeightEngine:
             space = self.space(lam, mu)
             tableau, variables, signs = self.basis.expand(mu, space.tableaux, self.targets)
             codes = self.encode(variables)
-            keys, first, column = np.unique(codes, return_index=True, return_inverse=True)
-            order, starts = group_equal(column)
+            order = np.argsort(codes, kind="stable")
+            starts = np.flatnonzero(np.append(True, codes[order][1:] != codes[order][:-1]))
+            first = order[starts]
             terms = signs[order] * space.vectors[:, tableau[order]]
             coefficients = np.add.reduceat(terms, starts, axis=1) % self.prime
-            self._expansions[key] = Expansion(coefficients, variables[first], keys)
+            self._expansions[key] = Expansion(coefficients, variables[first], codes[first])
         return self._expansions[key]
 
     def encode(self, variables: Array) -> Array:

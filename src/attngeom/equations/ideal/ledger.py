@@ -78,6 +78,7 @@ class Quotient:
     """The Fischer pairing with the minimal generators of one degree: from I_n to coordinates of Q_n, mod p."""
 
     def __init__(self, variety: Variety, vectors: Sequence[HighestWeightVector]) -> None:
+        check_isolated(variety, vectors)
         self.variety = variety
         self.table = monomial_table(variety)
         self.is_diagonal = np.array([c.label[-2][0] == c.label[-2][1] for c in coordinates(variety).all])
@@ -157,7 +158,6 @@ def ledger_row(
     max_members: int = MAX_MEMBERS,
 ) -> LedgerRow:
     """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
-    check_isolated(variety, vectors)
     entries = []
     explained: dict[bool, set[int]] = {True: set(), False: set()}
     quotient = Quotient(variety, vectors) if vectors else None
@@ -210,7 +210,6 @@ def unexplained(
     """
     if not vectors:
         return []
-    check_isolated(variety, vectors)
     quotient = Quotient(variety, vectors)
     left = set(range(len(vectors)))
     for family in cross_families(variety, vectors[0].degree):

@@ -38,16 +38,6 @@ def encode_monomials(factors: Array, base: int) -> Array:
     return codes
 
 
-def group_equal(columns: Array) -> tuple[Array, Array]:
-    """An order in which equal columns are neighbours, and the place where each group starts, for ``np.add.reduceat``.
-
-    >>> [x.tolist() for x in group_equal(np.array([5, 2, 5]))]
-    [[1, 0, 2], [0, 1]]
-    """
-    order = np.argsort(columns, kind="stable")
-    return order, np.flatnonzero(np.diff(columns[order], prepend=-1))
-
-
 def repetition_factorials(factors: Array) -> Array:
     """Π multiplicity! of monomials, rows of sorted numbers: their Fischer norms where every variable has norm 1.
 
