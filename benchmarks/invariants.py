@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from attngeom.equations import Family, Points, Variety, families, find_family, random_points
-from attngeom.equations.families.resultants import SylvesterResultants
+from attngeom.equations.families.lines import SylvesterResultants
 from attngeom.exact import GF, RR, WORD_PRIME, Polynomial
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension

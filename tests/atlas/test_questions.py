@@ -114,7 +114,7 @@ def test_ideal_facts_are_those_of_a_single_run(path):
 
 
 def test_a_finite_check_is_the_sum_of_its_modules(monkeypatch):
-    for module in ("equations.ideal.finite_check", "atlas.completeness"):
+    for module in ("equations.ideal.completeness", "atlas.completeness"):
         monkeypatch.setattr(f"attngeom.{module}.check_theorem", lambda: 0)
     question = get_question("finite-check")
     (task,) = question.sums({"a": [1, 2]}, 0)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from attngeom.equations import Points, Variety, find_family
+from attngeom.equations.families.lines import restrict, resultant_values, separating_line
 from attngeom.equations.families.pluecker import form_values, quadratic_form
-from attngeom.equations.families.resultants import resultant_values
 from attngeom.equations.families.single_column import lie_matrix, lie_rank
-from attngeom.equations.lines import restrict, separating_line
 from attngeom.equations.points import random_points
 from attngeom.equations.target_squares import target_squares
 from attngeom.errors import InputError

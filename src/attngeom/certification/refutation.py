@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations.families.cross_rows import SegreQuadrics
-from attngeom.equations.families.resultants import resultant_values
+from attngeom.equations.families.lines import restrict, resultant_values, separating_line
 from attngeom.equations.families.slice_pencil import pencil_values
-from attngeom.equations.lines import restrict, separating_line
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.points import Points
 from attngeom.equations.target_squares import target_squares

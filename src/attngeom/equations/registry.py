@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attngeom.equations.families.attention_rank import AttentionRank
-from attngeom.equations.families.binary_restriction import BinaryRestriction
 from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
 from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
+from attngeom.equations.families.lines import BinaryRestriction, SylvesterResultants
 from attngeom.equations.families.pluecker import PlueckerQuartics
-from attngeom.equations.families.resultants import SylvesterResultants
 from attngeom.equations.families.single_column import LieFlattening, LowRankSlice
 from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.equations.families.syzygies import DeterminantalSyzygies

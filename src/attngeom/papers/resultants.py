@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations import Variety
-from attngeom.equations.families.resultants import SylvesterResultants, resultant_values
+from attngeom.equations.families.lines import SylvesterResultants, restrict, resultant_values
 from attngeom.equations.ideal.completeness import complete
-from attngeom.equations.lines import restrict
 from attngeom.equations.points import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.determinants import laplace_expansion

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from attngeom.cli.app import run
-from attngeom.equations.ideal import finite_check
+from attngeom.equations.ideal import completeness
 from tests.effort import choose, thorough
 
 
@@ -74,7 +74,7 @@ def test_all_degrees_by_theorem(d, a, last, capsys) -> None:
 
 
 def test_the_finite_runs_beside_the_theorem(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(finite_check, "check_theorem", lambda: 0)  # five seconds, with tests of its own
+    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)  # five seconds, with tests of its own
     code, record = answer(capsys, "--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--check")
     found = record["completeness"]
     assert code == 0 and found["check_proven"] and found["prime"] == 2147483629 and found["new"] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attngeom.equations import Variety
-from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, finite_check, koszul
+from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, koszul
 from attngeom.equations.ideal.completeness import (
     candidates,
     check_theorem,
@@ -118,7 +118,7 @@ def log(tmp_path_factory):
 @pytest.fixture
 def no_theorem(monkeypatch):
     """Leave out the part of the check that all sizes share; it has a test of its own."""
-    monkeypatch.setattr(finite_check, "check_theorem", lambda: 0)
+    monkeypatch.setattr(completeness, "check_theorem", lambda: 0)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_several_processes_give_the_same_answer(tmp_path, no_theorem):
 
 def test_a_budget_holds_in_all_processes():
     with pytest.raises(OverBudget, match="memory"):
-        finite_check._compute_apart(Limits(megabytes=0.001), 4, 3, WORD_PRIME, 0, (5, ((4, 3, 2, 1), (3, 2))))
+        completeness._compute_apart(Limits(megabytes=0.001), 4, 3, WORD_PRIME, 0, (5, ((4, 3, 2, 1), (3, 2))))
 
 
 FORGED = {
@@ -245,7 +245,7 @@ def test_what_a_state_leaves_unproven_is_computed_again(tmp_path, state_of_a_che
 def state_of_a_check(tmp_path_factory):
     path = tmp_path_factory.mktemp("state") / "state.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finite_check, "check_theorem", lambda: 0)
+        patch.setattr(completeness, "check_theorem", lambda: 0)
         check_complete(3, 2, run=Run(Variety(3, 2), 1, state=path))
     return path.read_text()
 

@@ -1,9 +1,8 @@
 """The ideal of attention varieties, degree by degree: weight spaces, highest weight vectors, generators, formulas."""
 
 from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult, IdealSummary
-from attngeom.equations.ideal.completeness import complete
+from attngeom.equations.ideal.completeness import check_complete, complete
 from attngeom.equations.ideal.degrees import Run
-from attngeom.equations.ideal.finite_check import check_complete
 from attngeom.equations.ideal.implicitization import implicitize
 from attngeom.equations.ideal.limits import Limits
 from attngeom.equations.ideal.records import DegreeSummary, GeneratorModule, WeightResult

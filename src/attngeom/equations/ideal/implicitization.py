@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from attngeom.equations.ideal.answers import IdealSummary
-from attngeom.equations.ideal.completeness import check_reach
+from attngeom.equations.ideal.completeness import check_complete, check_reach
 from attngeom.equations.ideal.completeness import complete as complete_by_theorem
 from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
-from attngeom.equations.ideal.finite_check import check_complete
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.limits import Limits, OverBudget
