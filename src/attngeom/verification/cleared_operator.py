@@ -1,4 +1,4 @@
-"""The operator B = F M Δ of a matrix-free lower bound, by code of its own: derivatives in the convention X = d×t.
+"""The operator B = F M Δ of a matrix-free lower bound, by the derivatives of :mod:`attngeom.verification.jets`.
 
 M is the Jacobian of all outputs at samples that seeds determine, after the last linear map was cleared by r tokens with
 independent features b (the output at a token is W b); F folds its rows into n numbers, Δ is diagonal without zeros.
@@ -8,7 +8,7 @@ Any F, Δ and any free columns give a valid operator: its rank is at most that o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.exact.domains import GF, Array, BalancedField
 from attngeom.network.architecture import Architecture
-from attngeom.network.weights import Head, random_weights
+from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.dimension import (
     MAX_SAMPLES,
@@ -27,20 +27,8 @@ from attngeom.verification.dimension import (
     read_support,
     restrict,
 )
+from attngeom.verification.jets import JetPoint, MovedMatrix, Pass, tensors_of
 from attngeom.verification.reading import read_integer, read_list, require
-
-
-@dataclass(frozen=True, eq=False)
-class HeadAtSamples:
-    """One head at all samples: projections (N, ·, t), attention P (N, t, t), mixed values v P."""
-
-    head: Head
-    names: tuple[str, ...]
-    q: Array
-    k: Array
-    v: Array
-    P: Array
-    mixed: Array
 
 
 class ClearedOperator:
@@ -56,7 +44,7 @@ class ClearedOperator:
         self.free = self._read_free(record["free"])
         self.size = sum(len(rows) for rows, _ in self.free.values())
         require(self.size > 0, "no column is free")
-        self._draw(seed)
+        self.point = self._draw(seed)
         features = self._features()
         pivots = record["pivots"]
         if pivots != []:
@@ -95,101 +83,45 @@ class ClearedOperator:
             found[name] = (places[0, skip:], places[1, skip:] + start)
         return found
 
-    def _draw(self, seed: int) -> None:
-        """Weights, inputs and formal attention from seeds, then the forward pass."""
-        architecture, field, integers = self.architecture, self.field, GF(self.field.p)
+    def _draw(self, seed: int) -> JetPoint:
+        """Weights, inputs and formal attention from seeds."""
+        architecture, integers = self.architecture, GF(self.field.p)
         entries = self.samples * self.tokens * (architecture.widths[0] + architecture.widths[-1])
         each = 2 * max(max(x.d_in, x.attention, x.value_width or 0) for x in architecture.layers) + self.tokens
         entries += self.samples * self.tokens * each * architecture.num_layers * architecture.heads
         afford(entries, 2 * MAX_SAMPLE_ENTRIES, "numbers of activations")
         weights = restrict(random_weights(architecture, integers, seed), self.support)
-        inputs, _, formal = draw_samples(architecture, self.support, self.samples, self.tokens, integers, seed + 1)
-        X = field.from_residues(np.ascontiguousarray(np.swapaxes(inputs, 1, 2)))
-        names = iter(dict(weights.tensors()))
-        self.inputs: list[Array] = []
-        self.heads: list[list[HeadAtSamples]] = []
-        for index, heads in enumerate(weights.layers):
-            self.inputs.append(X)
-            points = []
-            total = X if architecture.residual else None
-            for h, head in enumerate(heads):
-                head = Head(*(field.from_residues(tensor) for tensor in head.tensors.values()))
-                q, k, v = (field.matmul(matrix, X) for matrix in (head.Q, head.K, head.V))
-                if formal is None:
-                    P = self._hide(field.matmul(_turn(k), q))
-                else:
-                    P = field.from_residues(formal[index][h] % field.p)
-                mixed = field.matmul(v, P)
-                points.append(HeadAtSamples(head, tuple(next(names) for _ in head.tensors), q, k, v, P, mixed))
-                out = mixed if head.O is None else field.matmul(head.O, mixed)
-                total = out if total is None else field.reduce(total + out)
-            assert total is not None
-            self.heads.append(points)
-            X = total
+        drawn = draw_samples(architecture, self.support, self.samples, self.tokens, integers, seed + 1)
+        return JetPoint(architecture, tensors_of(weights), integers.p, drawn, np.arange(0), Fraction(1))
 
-    def _hide(self, S: Array) -> Array:
-        return np.triu(S) if self.architecture.causal else S
+    def _runs(self, vectors: Array) -> Iterator[Pass]:
+        """The network moved along vectors (q, n), some samples at a time."""
+        q, shapes, start, tensors = len(vectors), dict(self.architecture.tensor_shapes()), 0, []
+        values = (tensor for layer in self.point.heads for head in layer for tensor in head)
+        for value, (name, (rows, columns)) in zip(values, self.free.items()):
+            stop, moves = start + len(rows), None
+            if stop > start and q:
+                moves = np.zeros((q, 1, *shapes[name]), dtype=vectors.dtype)
+                moves[:, 0, rows, columns] = vectors[:, start:stop]
+            tensors.append(MovedMatrix(value, moves))
+            start = stop
+        for chunk in self.point.chunks(range(self.samples), q):
+            yield self.point.run(iter(tensors), chunk, 1, q)
 
     def _features(self) -> Array:
         """What the last linear map is applied to, (N·t, r)."""
         d_in, _, _, value_width = self.support[-1]
-        parts = []
-        for point in self.heads[-1]:
-            mixed = self.field.matmul(self.inputs[-1], point.P) if point.head.O is None else point.mixed
-            parts.append(mixed[:, : d_in if value_width is None else value_width])
-        return _turn(np.concatenate(parts, axis=1)).reshape(self.samples * self.tokens, -1)
-
-    def _spread(self, vectors: Array) -> Iterator[tuple[str, Array | None]]:
-        """Vectors (q, n) as matrices of every tensor, None where nothing is free."""
-        shapes, start = dict(self.architecture.tensor_shapes()), 0
-        for name, (rows, columns) in self.free.items():
-            stop = start + len(rows)
-            if stop == start:
-                yield name, None
-                continue
-            matrix = np.zeros((len(vectors), 1, *shapes[name]), dtype=vectors.dtype)
-            matrix[:, 0, rows, columns] = vectors[:, start:stop]
-            yield name, matrix
-            start = stop
+        found = []
+        for at in self._runs(np.zeros((0, self.size))):
+            jets = at.mixed if self.architecture.is_factored else [at.state @ P for P in at.attention]
+            parts = [jet.parts[0, 0, :, : d_in if value_width is None else value_width] for jet in jets]
+            found.append(np.swapaxes(np.concatenate(parts, axis=1), 1, 2))
+        return np.concatenate(found).reshape(self.samples * self.tokens, -1)
 
     def push(self, vectors: Array) -> Array:
         """The derivative of all outputs along vectors (q, n): shape (q, N·t, d_l)."""
-        field, moves = self.field, dict(self._spread(vectors))
-        dX: Array | None = None
-
-        def moved(name: str, matrix: Array, value: Array, change: Array | None) -> Array | None:
-            move = moves[name]
-            parts = [] if move is None else [field.matmul(move, value)]
-            parts += [] if change is None else [field.matmul(matrix, change)]
-            return _add(field, *parts)
-
-        for X, points in zip(self.inputs, self.heads):
-            outs = [dX] if self.architecture.residual and dX is not None else []
-            for point in points:
-                head = point.head
-                dq, dk, dv = (moved(n, m, X, dX) for n, m in zip(point.names, (head.Q, head.K, head.V)))
-                parts = [] if dk is None else [field.matmul(_turn(dk), point.q)]
-                parts += [] if dq is None else [field.matmul(_turn(point.k), dq)]
-                dS = _add(field, *parts)
-                parts = [] if dv is None else [field.matmul(dv, point.P)]
-                parts += [] if dS is None else [field.matmul(point.v, self._push_scores(point.P, dS))]
-                out = _add(field, *parts)
-                if head.O is not None:
-                    out = moved(point.names[3], head.O, point.mixed, out)
-                outs += [] if out is None else [out]
-            dX = _add(field, *outs)
-        require(dX is not None, "no free weight changes the output")
-        assert dX is not None
-        return _turn(dX).reshape(len(vectors), self.samples * self.tokens, -1)
-
-    def _push_scores(self, P: Array, dS: Array) -> Array:
-        if self.architecture.rule.is_polynomial:
-            return self._hide(dS)
-        field = self.field
-        weighted = field.times(P, dS)
-        # σ' = σ(1 − σ); softmax: P (Ṡ − Σ P Ṡ).
-        total = weighted if self.architecture.kind == "sigmoid" else field.reduce(weighted.sum(axis=-2, keepdims=True))
-        return field.reduce(weighted - field.times(P, total))
+        tangents = np.concatenate([at.output.parts[0, 1:] for at in self._runs(vectors)], axis=1)
+        return np.swapaxes(tangents, 2, 3).reshape(len(vectors), self.samples * self.tokens, -1)
 
     def apply(self, vectors: Array) -> Array:
         """B times vectors (q, n)."""
@@ -203,14 +135,3 @@ class ClearedOperator:
         for coefficients, places in zip(self.fold, self.gather):
             total = field.reduce(total + field.times(coefficients, outputs[:, places]))
         return total
-
-
-def _turn(a: Array) -> Array:
-    return np.swapaxes(a, -1, -2)
-
-
-def _add(field: BalancedField, *parts: Array) -> Array | None:
-    total = None
-    for part in parts:
-        total = part if total is None else field.reduce(total + part)
-    return total

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,12 +65,16 @@ class JetPoint:
         self.inputs, self.cotangents = (np.swapaxes(convert(x), 1, 2) for x in (inputs, cotangents))
         self.attention = None if attention is None else [[convert(P) for P in layer] for layer in attention]
 
+    def chunks(self, samples: Sequence[int], directions: int) -> Iterator[list[int]]:
+        """The samples in chunks whose tangents in so many directions fit into the cache."""
+        step = max(1, CHUNK // ((1 + directions) * max(self.architecture.widths) * self.inputs.shape[-1]))
+        return (list(samples[start : start + step]) for start in range(0, len(samples), step))
+
     def gradients(self, samples: Sequence[int]) -> Array:
         """The gradients of ⟨C, φ(X)⟩ for these samples in the chosen weights, one row each."""
-        step = max(1, CHUNK // ((1 + len(self.columns)) * max(self.architecture.widths) * self.inputs.shape[-1]))
-        chunks = [list(samples[start : start + step]) for start in range(0, len(samples), step)]
-        found = [self._differentiate(chunk, None)[0] for chunk in chunks]
-        return np.concatenate([np.zeros((0, len(self.columns)), dtype=self.field.dtype), *found])
+        size = len(self.columns)
+        found = [self._differentiate(chunk, None)[0] for chunk in self.chunks(samples, size)]
+        return np.concatenate([np.zeros((0, size), dtype=self.field.dtype), *found])
 
     def hessian_product(self, sample: int, direction: Array) -> Array:
         """The Hessian of ⟨C, φ(X)⟩ for one sample, times a direction in all weights."""
@@ -77,25 +82,33 @@ class JetPoint:
 
     def _differentiate(self, samples: list[int], direction: Array | None) -> Array:
         """For each sample the coefficients of all η_i and, if there is a direction, of all ε η_i."""
-        field, tensors = self.field, self._varied(direction)
-        orders, size, inputs = 1 if direction is None else 2, len(self.columns), self.inputs[samples]
-        X = np.zeros((orders, 1 + size, *inputs.shape), dtype=field.dtype)
+        orders, size = 1 if direction is None else 2, len(self.columns)
+        output = self.run(self._varied(direction), samples, orders, size).output
+        tangents = np.swapaxes(output.parts[:, 1:], 1, 2).reshape(orders, len(samples), size, -1)
+        return np.asarray(self.field.matmul(tangents, self.cotangents[samples].reshape(len(samples), -1, 1))[..., 0])
+
+    def run(self, tensors: Iterator[JetMatrix], samples: list[int], orders: int, size: int) -> Pass:
+        """The network with these tensors at samples, over the ring with ``size`` variables η, and ε for two orders."""
+        inputs = self.inputs[samples]
+        X = np.zeros((orders, 1 + size, *inputs.shape), dtype=self.field.dtype)
         X[0, 0] = inputs
-        state = Jet(X, field)
+        after = Jet(X, self.field)
         for index, layer in enumerate(self.heads):
+            state, attention, mixed = after, [], []
             outs = [state] if self.architecture.residual else []
             for place, head in enumerate(layer):
                 first, *others = (next(tensors) for _ in head)
                 if not others:
+                    assert isinstance(first, VariedMatrix)
                     outs.append(first.vary(self._cubics(state.parts[0, 0]), state))
                     continue
                 K, V, *O = others
                 given = None if self.attention is None else self.attention[index][place][samples]
-                out = (V @ state) @ self._attend((K @ state).T @ (first @ state), given)
-                outs.append(O[0] @ out if O else out)
-            state = reduce(Jet.__add__, outs)
-        tangents = np.swapaxes(state.parts[:, 1:], 1, 2).reshape(orders, len(samples), size, -1)
-        return np.asarray(field.matmul(tangents, self.cotangents[samples].reshape(len(samples), -1, 1))[..., 0])
+                attention.append(self._attend((K @ state).T @ (first @ state), given))
+                mixed.append((V @ state) @ attention[-1])
+                outs.append(O[0] @ mixed[-1] if O else mixed[-1])
+            after = reduce(Jet.__add__, outs)
+        return Pass(after, state, attention, mixed)
 
     def _cubics(self, x: Array) -> Array:
         """Column i: Σ_j x_j^(k) x_j^(l) x_i^(m), k ≤ l, with j ≤ i if causal, in place (k, l, m)."""
@@ -125,7 +138,7 @@ class JetPoint:
         m = Jet(field.reduce(powers.parts.sum(axis=-2, keepdims=True)), field).nilpotent
         return powers * (m.constant(1) - m + m * m)
 
-    def _varied(self, direction: Array | None) -> Iterator[VariedMatrix]:
+    def _varied(self, direction: Array | None) -> Iterator[JetMatrix]:
         """The varied weights, tensor by tensor."""
         start = 0
         for tensor in (tensor for layer in self.heads for head in layer for tensor in head):
@@ -198,6 +211,35 @@ def _first_order(a: Array, b: Array, times: Product, field: BalancedField) -> Ar
     out = times(a[:1], b)
     out[1:] = field.reduce(out[1:] + times(a[1:], b[:1]))
     return out
+
+
+class Pass(NamedTuple):
+    """The output of a network, and of its last layer the input, and attention and mixed values of each head."""
+
+    output: Jet
+    state: Jet
+    attention: list[Jet]
+    mixed: list[Jet]
+
+
+class JetMatrix(Protocol):
+    """A tensor of a network over the ring, which multiplies jets."""
+
+    def __matmul__(self, x: Jet) -> Jet: ...
+
+
+@dataclass(frozen=True)
+class MovedMatrix:
+    """W + Σ η_k D_k for one tensor; nothing moves it if there are no D_k (q, 1, rows, columns)."""
+
+    value: Array
+    moves: Array | None
+
+    def __matmul__(self, x: Jet) -> Jet:
+        out = x.field.matmul(self.value, x.parts)
+        if self.moves is not None:
+            out[0, 1:] = x.field.reduce(out[0, 1:] + x.field.matmul(self.moves, x.parts[0, 0]))
+        return Jet(out, x.field)
 
 
 @dataclass(frozen=True)

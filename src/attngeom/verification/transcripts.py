@@ -78,7 +78,7 @@ def _check_sequence(operator: ClearedOperator, blocks: Array, sequence: Array, s
     vectors = field.matmul(mix, blocks[:-1].reshape(count * right, -1))
     terms = np.moveaxis(sequence.reshape(count, step, left, right), 3, 1).reshape(count * right, step, left)
     for j in range(step):
-        vectors = np.concatenate([operator.apply(part[None]) for part in vectors])
+        vectors = operator.apply(vectors)
         expected = field.matmul(mix, np.ascontiguousarray(terms[:, j]))
         require(field.is_zero(vectors[:, :left] - expected), "the sequence is not that of the Jacobian")
     require(field.is_zero(vectors - field.matmul(mix, blocks[1:].reshape(count * right, -1))), "a block is wrong")
