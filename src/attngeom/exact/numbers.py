@@ -24,15 +24,12 @@ def as_fmpq(x: Any) -> fmpq:
         raise InputError(f"entry {x!r} given; a rational number is required")
     if isinstance(x, (int, fmpz)):
         return fmpq(x)
-    if isinstance(x, np.integer):
-        return fmpq(int(x))
     if isinstance(x, (float, np.floating)):
         if not np.isfinite(x):
             raise InputError(f"entry {x!r} given; finite numbers are required")
-        numerator, denominator = float(x).as_integer_ratio()
-        return fmpq(numerator, denominator)
-    if isinstance(x, Fraction):
-        return fmpq(x.numerator, x.denominator)
+        return fmpq(*float(x).as_integer_ratio())
+    if isinstance(x, (np.integer, Fraction)):
+        return fmpq(int(x.numerator), int(x.denominator))
     if isinstance(x, str):
         return _parse_fmpq(x)
     raise InputError(f"entry of type {type(x).__name__} given; a rational number is required")

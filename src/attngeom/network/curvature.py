@@ -44,10 +44,9 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
     found: list[Array] = []
     for (layer, bar, gradients), (before, inside, own) in zip(passes.backward(cotangent), reversed(motions)):
         bent = list(_bend(layer, before, inside, bar, change, iter(own)))
-        # The derivative of barᵀ source.
-        found = [
-            _bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent)
-        ] + found
+        # The derivatives of barᵀ source.
+        products = (_bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent))
+        found = [*products, *found]
         change = _bend_input(layer, change, gradients, bent, own)
     return found
 

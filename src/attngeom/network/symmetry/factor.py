@@ -33,11 +33,6 @@ class GroupFactor(ABC):
 
     name: ClassVar[str]
 
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """The dimension of the factor."""
-
     @abstractmethod
     def identity(self, domain: Domain) -> Any:
         """The neutral element."""
@@ -69,13 +64,6 @@ class GroupFactor(ABC):
     def after(self, orders: Orders) -> GroupFactor:
         """The same factor once the heads have moved to new places."""
         return self
-
-    @abstractmethod
-    def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
-        """The derivative of the action at the identity along each vector of a basis of the Lie algebra.
-
-        Only the tensors that change are listed.
-        """
 
 
 @dataclass(frozen=True)
@@ -124,6 +112,7 @@ class LinearFactor(GroupFactor):
 
     @property
     def count(self) -> int:
+        """The dimension of the group."""
         return self.size**2
 
     def identity(self, domain: Domain) -> Array:
@@ -159,7 +148,7 @@ class LinearFactor(GroupFactor):
         return self._multiply(direction, domain.reduce(-direction.T), tensors, domain)
 
     def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
-        """One for each elementary matrix E_ij, row by row: row j of T moves to row i, row i of S to row j."""
+        """:meth:`tangent` for each elementary E_ij, row by row: row j of T moves to row i, row i of S to row j."""
         signs = [(x, 1) for x in self.carried(tensors)] + [(x, -1) for x in self.dual(tensors)]
         for i, j in np.ndindex(self.size, self.size):
             changes = {}

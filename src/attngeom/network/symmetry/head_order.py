@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,10 +25,6 @@ class HeadOrder(GroupFactor):
     layer: int
     size: int
     name: ClassVar[str] = "head-order"
-
-    @property
-    def count(self) -> int:
-        return 0
 
     def identity(self, domain: Domain) -> Order:
         return tuple(range(self.size))
@@ -56,6 +51,3 @@ class HeadOrder(GroupFactor):
 
     def transposed_inverse(self, element: Order, domain: Domain) -> Order:
         return element
-
-    def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
-        return iter(())
