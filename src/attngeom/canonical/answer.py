@@ -14,7 +14,7 @@ from attngeom.canonical.faithful import check_same_function
 from attngeom.canonical.form import CanonicalForm, canonical_form
 from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient
 from attngeom.canonical.least_norm import SETTLED, least_norm
-from attngeom.canonical.restore import GAUGES, Gauge, default_gauge, restore
+from attngeom.canonical.restore import GAUGES, Gauge, restore
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
@@ -91,7 +91,7 @@ def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalizati
 
 def from_form(form: CanonicalForm, gauge: Gauge | None = None, start: Weights | None = None) -> Canonicalization:
     """The weights of a form; compared with the weights that it was made from, where these are given."""
-    gauge = gauge or default_gauge(form.domain)
+    gauge = gauge or ("balanced" if form.domain.rounds else "echelon")
     if gauge not in GAUGES:
         raise InputError(f"gauge {str(gauge)[:40]!r} given; one of {', '.join(GAUGES)} is required")
     weights, is_clear = restore(form, gauge)

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attngeom.canonical.echelon import free_columns
 from attngeom.canonical.form import CanonicalForm, CanonicalTerm
-from attngeom.canonical.scaled import Scaled
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import Array
 from attngeom.exact.scaling import join_scale
@@ -38,8 +36,8 @@ def _free_entries(form: CanonicalForm) -> Iterator[tuple[int, int, str, Array]]:
 
 
 def _outside(shape: tuple[int, ...], pivots: tuple[int, ...]) -> Array:
-    mask = np.zeros(shape, dtype=bool)
-    mask[:, free_columns(shape[1], pivots)] = True
+    mask = np.ones(shape, dtype=bool)
+    mask[:, list(pivots)] = False
     return mask
 
 
@@ -55,20 +53,18 @@ def largest_output(form: CanonicalForm) -> tuple[int, tuple[int, int]]:
 
 def without_exponents(form: CanonicalForm) -> CanonicalForm:
     """The form with every power of two multiplied out; InputError if an entry leaves the range of floats."""
-    layers = []
-    for layer in form.layers:
-        terms = []
-        for term in layer.terms:
-            if not (term.key_exponent or term.output_exponent):
-                terms.append(term)
-                continue
-            K, O = Scaled(term.K, term.key_exponent).join(), Scaled(term.O, term.output_exponent).join()
-            back = join_scale(K, -term.key_exponent), join_scale(O, -term.output_exponent)
-            if not (np.array_equal(back[0], term.K) and np.array_equal(back[1], term.O)):
-                raise InputError("weights with coordinates beyond the range of floats given; rescale them")
-            terms.append(replace(term, K=K, O=O, key_exponent=0, output_exponent=0))
-        layers.append(replace(layer, terms=tuple(terms)))
+    layers = (replace(layer, terms=tuple(map(_multiplied_out, layer.terms))) for layer in form.layers)
     return replace(form, layers=tuple(layers))
+
+
+def _multiplied_out(term: CanonicalTerm) -> CanonicalTerm:
+    e, f = term.key_exponent, term.output_exponent
+    if not (e or f):
+        return term
+    K, O = join_scale(term.K, e), join_scale(term.O, f)
+    if not (np.array_equal(join_scale(K, -e), term.K) and np.array_equal(join_scale(O, -f), term.O)):
+        raise InputError("weights with coordinates beyond the range of floats given; rescale them")
+    return replace(term, K=K, O=O, key_exponent=0, output_exponent=0)
 
 
 def coordinates(form: CanonicalForm) -> Array:

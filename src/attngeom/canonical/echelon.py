@@ -54,8 +54,3 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     rows[:, columns] = np.eye(rank)
     close = (values > cut / CLOSE) & (values < cut * CLOSE)
     return RowGauge(S[:, columns], rows, tuple(columns), is_clear and not bool(close.any()))
-
-
-def free_columns(width: int, pivots: tuple[int, ...]) -> list[int]:
-    """The columns that are not pivots."""
-    return [column for column in range(width) if column not in set(pivots)]

@@ -75,7 +75,8 @@ def _float_difference(before: Weights, after: Weights) -> float:
     """
     architecture = before.architecture
     rng = np.random.default_rng(SEED)
-    noisy = [_perturb(before, rng) for _ in range(2)]
+    changes = PERTURBATION * rng.standard_normal((2, architecture.num_parameters))
+    noisy = [Weights.from_vector(architecture, before.vector() * (1 + change), RR) for change in changes]
     dense = rng.standard_normal((NUM_INPUTS, architecture.widths[0], max(2, min(architecture.tokens, 3))))
     worst, is_seen = 0.0, False
     with np.errstate(all="ignore"):
@@ -112,12 +113,6 @@ def _supports(weights: Weights) -> list[Array]:
 
 def _rows(Y: Array) -> Array:
     return np.asarray(np.sqrt(np.sum(Y * Y, axis=-1)))
-
-
-def _perturb(weights: Weights, rng: np.random.Generator) -> Weights:
-    vector = weights.vector()
-    moved = vector * (1 + PERTURBATION * rng.standard_normal(vector.shape))
-    return Weights.from_vector(weights.architecture, moved, RR)
 
 
 def _powers(weights: Weights) -> list[int]:

@@ -18,11 +18,6 @@ GAUGES: tuple[Gauge, ...] = ("echelon", "balanced")
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-def default_gauge(domain: Domain) -> Gauge:
-    """Balanced over floats, echelon over exact domains."""
-    return "balanced" if domain.rounds else "echelon"
-
-
 def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> tuple[Weights, bool]:
     """The weights of a canonical form, with zeros in the coordinates that the network cannot see.
 

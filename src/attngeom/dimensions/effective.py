@@ -53,10 +53,8 @@ def cubic_dimension(d_in: int, tokens: int) -> int:
 
 
 def _reach(architecture: Architecture, index: int, d_in: int) -> int:
-    """How many dimensions the outputs of a layer can span, if its inputs span d_in."""
+    """How many dimensions the outputs of a layer without skip connection can span, if its inputs span d_in."""
     layer = architecture.layer(index)
-    if architecture.residual:
-        return layer.d_out
     span = d_in if layer.value_width is None else layer.heads * min(layer.value_width, d_in)
     if architecture.rule.is_polynomial:
         span = min(span, cubic_dimension(d_in, architecture.tokens))

@@ -21,10 +21,6 @@ ACCEPTED = 1e-10
 UNITS = np.eye(4).reshape(4, 2, 2)
 
 
-def _mask(rule: Attention) -> Array:
-    return rule.hide(np.ones((2, 2)))
-
-
 def _derivative(N: Array, S: Array, mask: Array) -> Array:
     """The 4×4 Jacobian of the layer at N, in floats."""
     left, right = S @ N, N.T @ S
@@ -50,7 +46,7 @@ def invert_layer(
     size = float(np.abs(S).max()) * float(np.linalg.norm(target))
     if size == 0 or not np.isfinite(size):
         return None
-    mask = _mask(rule)
+    mask = rule.hide(np.ones((2, 2)))
     if start is not None:
         return _newton(start, target, S, mask)
     guess = np.diag(np.cbrt(np.diagonal(target)) / np.cbrt(np.where(np.diagonal(S) == 0, 1.0, np.diagonal(S))))
@@ -92,14 +88,14 @@ def refine_inverse(N: Array, target: Array, S: Array, rule: Attention, domain: D
     """The float solution N improved to the precision of balls: residuals in balls, corrections in floats."""
     if domain.rounds:
         return N
-    inverse = lapack.inv(_derivative(N, to_float(S), _mask(rule)))
+    inverse = lapack.inv(_derivative(N, to_float(S), rule.hide(np.ones((2, 2)))))
     precision = getattr(domain, "precision", 53)
     current = domain.convert(N)
     last = np.inf
     for _ in range(precision // 8):
         error = midpoints(virtual_layer(S, current, rule, domain) - target)
-        largest = max((x.__abs__() for x in error.ravel()), default=None)
-        if largest is None or largest == 0:
+        largest = max(abs(x) for x in error.ravel())
+        if largest == 0:
             break
         # Scaled so that residuals far below the range of floats can still be corrected in floats.
         mantissa, exponent = largest.man_exp()

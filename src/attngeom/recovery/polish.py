@@ -26,11 +26,6 @@ def largest_error(weights: Weights, X: Array, Y: Array) -> float:
     return error if np.isfinite(error) else float("inf")
 
 
-def _tensor_norms(weights: Weights) -> Array:
-    """For each parameter the norm of the tensor to which it belongs."""
-    return np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in weights.tensors()])
-
-
 def polish(weights: Weights, X: Array, Y: Array) -> Weights:
     """Levenberg–Marquardt steps that fit φ(X) to Y, relative to the size of each Y; never worse than the start.
 
@@ -54,7 +49,7 @@ def polish(weights: Weights, X: Array, Y: Array) -> Weights:
 
     def derivative(vector: Array) -> tuple[Array, Array]:
         here = at(vector)
-        units = _tensor_norms(here)
+        units = np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in here.tensors()])
         return (jacobian(here, X) * scale).T * units, units
 
     return at(fit(weights.vector(), lambda x: relative_error(at(x), X, Y), derivative, steps=STEPS, **LIMITS))

@@ -88,8 +88,8 @@ class ClearedJacobian:
         features = token_features(self.passes)
         features = features.reshape(-1, features.shape[-1])
         found = Elimination(features.copy(), p, keep_upper=False).run()
-        is_invertible = found.rank == features.shape[1]
-        self.network = hold_last_map(whole) if is_invertible and self._has_more(architecture) else whole
+        held, is_invertible = hold_last_map(whole), found.rank == features.shape[1]
+        self.network = held if is_invertible and held.num_columns else whole
         self.pivots = np.sort(found.order[: found.rank]) if self.network is not whole else np.arange(0)
         self.others = np.setdiff1d(np.arange(len(features)), self.pivots)
         self.cleared = len(self.pivots) * architecture.widths[-1]
@@ -103,11 +103,6 @@ class ClearedJacobian:
         layers = ceil(outputs / n) + 1
         self.gather = np.resize(rng.permutation(outputs), layers * n).reshape(layers, n)
         self.fold = self.field.random((layers, n), rng)
-
-    @staticmethod
-    def _has_more(architecture: Architecture) -> bool:
-        last = effective_layers(architecture)[-1]
-        return count_columns(architecture) > last.num_features * last.d_out
 
     @property
     def size(self) -> int:
