@@ -203,9 +203,7 @@ EXAMPLES = (
     Example("start.safetensors", "two layers with random weights, floats", _random(RR, 6)),
     Example("trained.safetensors", "the same after 300 steps of gradient descent, floats", _trained),
     Example(
-        "moved.safetensors",
-        "the function of trained.safetensors in other weights",
-        _moved("trained.safetensors", 7),
+        "moved.safetensors", "the function of trained.safetensors in other weights", _moved("trained.safetensors", 7)
     ),
     Example("realizable.json", "coefficients of layer.json", _verdict(lambda: coefficients(_layer()), "realizable")),
     Example(

@@ -56,10 +56,7 @@ class LongArray(Sequence[Any]):
 
 
 def read_long_json(
-    path: str | Path,
-    collectors: Mapping[str, Collector],
-    largest: int = MAX_JSON_BYTES,
-    report: Report | None = None,
+    path: str | Path, collectors: Mapping[str, Collector], largest: int = MAX_JSON_BYTES, report: Report | None = None
 ) -> Any:
     """The value of a JSON file; arrays under the keys of ``collectors`` are collected, not held as lists.
 

@@ -63,8 +63,7 @@ def teleport_command(
     weights: WeightsPath,
     out: Out,
     objective: Annotated[
-        str,
-        choice_option("--objective", OBJECTIVES, "random, norm (smallest weights) or gradient (largest gradient)."),
+        str, choice_option("--objective", OBJECTIVES, "random, norm (smallest weights) or gradient (largest gradient).")
     ] = "random",
     inputs: Annotated[
         Path | None, typer.Option("--inputs", help="Inputs N×d×t for the gradient (.npy, .json).")

@@ -8,16 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from attngeom.cli.options import (
-    IgnoredSeed,
-    Json,
-    Kind,
-    Tokens,
-    WeightsPath,
-    file_option,
-    flag,
-    parse_list,
-)
+from attngeom.cli.options import IgnoredSeed, Json, Kind, Tokens, WeightsPath, file_option, flag, parse_list
 from attngeom.cli.output import pairs, print_answer, print_json, prose
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR

@@ -87,11 +87,7 @@ def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
     if architecture.kind != "softmax" or architecture.num_layers != 1:
         return None
     d, d_out = architecture.widths
-    hypotheses = {
-        **_plain(architecture),
-        "t ≥ 2": architecture.tokens >= 2,
-        "no causal mask": not architecture.causal,
-    }
+    hypotheses = {**_plain(architecture), "t ≥ 2": architecture.tokens >= 2, "no causal mask": not architecture.causal}
     value = bounded_rank(d, d, architecture.attention[0]) + d * d_out
     return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", hypotheses, "softmax-network")
 

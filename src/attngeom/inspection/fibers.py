@@ -7,9 +7,7 @@ from typing import Any
 
 from attngeom.inspection.hypotheses import (
     FIBER_THEOREMS,
-    Hypothesis,
     VirtualRanks,
-    check_hypotheses,
     is_nonzero,
     orbit_hypotheses,
     virtual_ranks,
@@ -69,7 +67,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if theorem is None:
         return VirtualFiber(None, f"no theorem covers the fibers of {architecture.kind} attention", False)
     if theorem == "Theorem F":
-        return _lightning_fiber(weights, ranks, check_hypotheses(weights, noise))
+        return _lightning_fiber(architecture, ranks)
     everything = _names(1, architecture.num_layers)
     theorem = "Theorem A'" if theorem == "Theorem A" and architecture.causal else theorem
     if theorem != "Theorem S" and architecture.tokens == 1:
@@ -133,28 +131,22 @@ def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFib
     return VirtualFiber(None, "causal, t = 2 and some M_i may be zero: no theorem covers this point", False)
 
 
-def _lightning_fiber(weights: Weights, ranks: VirtualRanks, hypotheses: tuple[Hypothesis, ...]) -> VirtualFiber:
-    layers = weights.architecture.num_layers
-    if weights.architecture.tokens == 1:
-        return _one_token_fiber(ranks, layers)
-    if is_nonzero(ranks.L) is False or any(is_nonzero(rank) is False for rank in ranks.M):
-        return VirtualFiber("[G] Eq 12", "L = 0 or some M_i = 0: the function is zero", True, (), ())
-    if layers == 1:
+def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
+    """Theorem F; one token: φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)), by unique factorization and digits in base 3."""
+    layers, one_token = architecture.num_layers, architecture.tokens == 1
+    theorem = "Theorem F (one token)" if one_token else "Theorem F"
+    if any(is_nonzero(rank) is False for rank in (ranks.L, *(ranks.symmetric if one_token else ranks.M))):
+        zero = "is skew-symmetric" if one_token else "= 0"
+        return VirtualFiber(
+            theorem if one_token else "[G] Eq 12", f"L = 0 or some M_i {zero}: the function is zero", True
+        )
+    if layers == 1 and not one_token:
         return VirtualFiber(None, "one layer: see its stratum", False)
-    missing = [h.statement for h in hypotheses if h.theorem == "Theorem F" and not h.holds]
-    if missing:
-        return VirtualFiber(None, f"Theorem F does not apply: {'; '.join(missing)}", False)
-    words = "the fiber is the orbit of (M, L) under the scales of [G] Eq 13"
-    return VirtualFiber("Theorem F", words, True, ("L", *_names(1, layers)), (), True)
-
-
-def _one_token_fiber(ranks: VirtualRanks, layers: int) -> VirtualFiber:
-    """φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)): by unique factorization and the digits of exponents in base 3."""
-    theorem = "Theorem F (one token)"
-    if any(is_nonzero(rank) is False for rank in (ranks.L, *ranks.symmetric)):
-        return VirtualFiber(theorem, "L = 0 or some M_i is skew-symmetric: the function is zero", True)
-    if not all(h.holds for h in orbit_hypotheses(1, [ranks.traits(i) for i in range(layers)], ranks.traits(None))):
-        return VirtualFiber(None, "one token: rk L ≥ 2 and no M_i skew-symmetric are not certain", False)
-    words = "one token: L and the symmetric parts of the M_i are determined, up to the scales of [G] Eq 13"
-    determined = ("L", *(f"{name} + {name}ᵀ" for name in _names(1, layers)))
-    return VirtualFiber(theorem, words, True, determined, (), True)
+    hypotheses = orbit_hypotheses(architecture.tokens, [ranks.traits(i) for i in range(layers)], ranks.traits(None))
+    if missing := [hypothesis.statement for hypothesis in hypotheses if not hypothesis.holds]:
+        return VirtualFiber(None, f"{theorem} does not apply: {'; '.join(missing)}", False)
+    words, determined = "the fiber is the orbit of (M, L) under the scales of [G] Eq 13", _names(1, layers)
+    if one_token:
+        words = "one token: L and the symmetric parts of the M_i are determined, up to the scales of [G] Eq 13"
+        determined = tuple(f"{name} + {name}ᵀ" for name in determined)
+    return VirtualFiber(theorem, words, True, ("L", *determined), (), True)
