@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attngeom import models
 from attngeom.cli.adapters import (
     canonicalize_adapter,
     compare_adapter_folders,
@@ -67,14 +68,10 @@ def inspect_command(
         config = read_json(path)
         if not isinstance(config, dict):
             raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
-        from attngeom.models import specify
-
-        found = inspect_spec(specify(config))
+        found = inspect_spec(models.specify(config))
     else:
-        from attngeom.models import open_model
-
         with _steps("layers") as step:
-            found = inspect_model(open_model(path), step)
+            found = inspect_model(models.open_model(path), step)
     record, lines = found.to_json(), [prose(found)]
     if prove:
         from attngeom.models.proofs import prove_redundancy
@@ -105,14 +102,12 @@ def compare_command(
         refuse_options({"--level": level != "auto", "--scope": scope != "layer", "--tolerance": tolerance is not None})
         refuse_options({"--out": out is not None})
         return compare_adapter_folders(one, other, json, seed)
-    from attngeom.models import compare, open_model
-
     if out is not None and level == "auto":
         level = "rounding"
     with _steps("layers") as step:
-        found = compare(
-            open_model(one),
-            open_model(other),
+        found = models.compare(
+            models.open_model(one),
+            models.open_model(other),
             level=level,  # type: ignore[arg-type]  # compare refuses other words
             scope=scope,  # type: ignore[arg-type]
             tolerance=tolerance,
@@ -130,9 +125,7 @@ def compare_command(
 @group.command("fingerprint")
 def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
     """Print the exact fingerprint of each layer and of the model."""
-    from attngeom.models import fingerprint, open_model
-
-    found = fingerprint(open_model(path), seed)
+    found = models.fingerprint(models.open_model(path), seed)
     print_answer(json, found.to_json(), prose(found))
 
 
@@ -156,14 +149,12 @@ def canonicalize_command(
         refuse_options({"--scope": scope != "layer", "--dtype": dtype != "auto", "--compact": compact})
         refuse_options({"--gauge": gauge not in (None, "balanced")})
         return canonicalize_adapter(path, out, json)
-    from attngeom.models import canonicalize, open_model, write_model
-
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
     with _steps("layers") as step:
-        form = canonicalize(open_model(path), gauge, scope)  # type: ignore[arg-type]
-        written = write_model(form, out, dtype, step, compact)  # type: ignore[arg-type]
+        form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
+        written = models.write_model(form, out, dtype, step, compact)  # type: ignore[arg-type]
     return _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
@@ -178,12 +169,10 @@ def teleport_command(
     seed: Seed = 0,
 ) -> None:
     """Write a random model with the same function."""
-    from attngeom.models import open_model, teleport, write_model
-
     chosen = [part.strip() for part in parts.split(",")]
     with _steps("layers") as step:
-        moved = teleport(open_model(path), seed, condition, chosen)
-        written = write_model(moved, out, dtype, step)  # type: ignore[arg-type]
+        moved = models.teleport(models.open_model(path), seed, condition, chosen)
+        written = models.write_model(moved, out, dtype, step)  # type: ignore[arg-type]
     _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
 
@@ -201,12 +190,10 @@ def align_command(
 
     Heads, units, matrices, gains and constants are aligned.
     """
-    from attngeom.models import align, open_model, write_model
-
     check_choice(scope, SCOPES, "scope")
     with _steps("layers") as step:
-        aligned = align(open_model(target), open_model(path), scope)
-        written = write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
+        aligned = models.align(models.open_model(target), models.open_model(path), scope)
+        written = models.write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
     _report(written, {"target": str(target), "scope": scope}, json)
 
 

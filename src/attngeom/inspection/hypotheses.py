@@ -168,15 +168,13 @@ def _tokens_apart(architecture: Architecture, theorem: str, ranks: VirtualRanks)
     if is_softmax:
         theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
     found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", is_nonzero(ranks.L))]
-    if layers == 1:
+    if layers == 1 or (theorem == "Theorem A'" and t != 2):
         return found
     if not is_softmax:
         found.append(Hypothesis(theorem, "no causal mask", not architecture.causal))
-    by_skew = is_softmax and t == 2 and not architecture.causal
-    seen = visible_layers(ranks, by_skew)[:-1]
-    if is_softmax and architecture.causal:
-        seen = visible_layers(ranks, by_skew) if t == 2 else ()
-    statement = "not skew-symmetric" if by_skew else "≠ 0"
+    by_skew = theorem == "Theorem A" and t == 2
+    seen, statement = visible_layers(ranks, by_skew), "not skew-symmetric" if by_skew else "≠ 0"
+    seen = seen if theorem == "Theorem A'" else seen[:-1]
     return found + [Hypothesis(theorem, f"M_{i} {statement}", holds) for i, holds in enumerate(seen, start=1)]
 
 
