@@ -73,7 +73,7 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
     """
     architecture = weights.architecture
     layers, powers = _in_units(weights) if architecture.is_homogeneous else (weights.layers, [])
-    plain = Weights(replace(architecture, residual=False), RR, layers)
+    plain = Weights(replace(architecture, residual=False) if architecture.residual else architecture, RR, layers)
     exponents = np.zeros(len(X), dtype=object)
     Y, added = X, np.zeros_like(X)
     for index in range(architecture.num_layers):

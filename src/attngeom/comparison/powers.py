@@ -35,7 +35,7 @@ def _largest(parts: Iterable[Array]) -> Array:
 def _middle(outer: Array, inner: Array | float = np.nan) -> Array:
     """The s that makes outer + s and inner − s about equal; with one of them absent, the other becomes 0."""
     s = np.where(np.isnan(outer), inner, np.where(np.isnan(inner), -outer, (inner - outer) / 2))
-    return np.asarray(np.clip(np.rint(np.nan_to_num(s)), -RANGE, RANGE).astype(np.int64))
+    return np.asarray(np.clip(np.rint(np.where(np.isnan(s), 0.0, s)), -RANGE, RANGE).astype(np.int64))
 
 
 class _Balance:
@@ -54,15 +54,19 @@ class _Balance:
         self.inputs = Between(-1, architecture.widths[0]).dual(self.sizes)
         self.outputs = Between(architecture.num_layers - 1, architecture.widths[-1]).carried(self.sizes)
 
-    def sweep(self) -> None:
-        """Balance what each factor carries against what is dual to it."""
+    def sweep(self) -> bool:
+        """Balance what each factor carries against what is dual to it; whether anything moved."""
+        moved = False
         for factor, total in self.elements.items():
             carried, dual = self.sides[factor]
             outer = self.rows(carried) if isinstance(factor, Between) else self.largest(carried)
             s = _middle(_largest(outer), _largest(self.largest(dual)))
-            self.move(carried, s)
-            self.move(dual, -s)
-            total += s
+            if s.any():
+                self.move(carried, s)
+                self.move(dual, -s)
+                total += s
+                moved = True
+        return moved
 
     def largest(self, slots: Iterable[Slot]) -> list[Array]:
         """The largest exponent of each row of what the slots see, −∞ for zero rows."""
@@ -124,7 +128,8 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
     sides = [_Balance(weights) for weights in (first, second)]
     for side in sides:
         for _ in range(SWEEPS):
-            side.sweep()
+            if not side.sweep():
+                break
     inputs = np.zeros(architecture.widths[0], dtype=np.int64)
     if not architecture.residual:
         scores = [e for side in sides for e in side.largest(x for x in side.inputs if x.place[2] in "QK")]
@@ -133,8 +138,11 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
             side.move(side.inputs, inputs)
         for _ in range(OUTPUT_SWEEPS):
             units = _middle(_largest(e for side in sides for e in side.rows(side.outputs)))
+            moved = bool(units.any())
             for side in sides:
                 side.move(side.outputs, units)
-                side.sweep()
+                moved |= side.sweep()
+            if not moved:
+                break
     one, two = sides
     return RescaledPair((one.weights(), two.weights()), (one.gauge(), two.gauge()), inputs)
