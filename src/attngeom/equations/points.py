@@ -104,12 +104,11 @@ def spread(cross: Array, variety: Variety, domain: Domain) -> Points:
 def random_cross(variety: Variety, count: int, domain: Domain, rng: np.random.Generator) -> Array:
     """y_{S,m} of ``count`` random layers, (count, d_out, D, targets), with A and V of the ranks that are allowed."""
     d, m, r, v = variety.d, variety.num_targets, variety.rank_bound, variety.value_rank
-    total: Array | None = None
+    heads = []
     for _ in range(variety.heads):
         A, V = _random_matrix(domain, count, d, m, r, rng), _random_matrix(domain, count, variety.d_out, d, v, rng)
-        own = cross_coordinates(A, V, domain)
-        total = own if total is None else domain.reduce(total + own)
-    return np.asarray(total)
+        heads.append(cross_coordinates(A, V, domain))
+    return domain.reduce(np.sum(heads, axis=0))
 
 
 def _random_matrix(domain: Domain, count: int, rows: int, columns: int, rank: int, rng: np.random.Generator) -> Array:

@@ -237,9 +237,7 @@ def describe(found: Decomposition, seed: int) -> Heads:
     kinds = {summand.kind for summand in found.summands}
     for number, (summand, split) in enumerate(zip(found.summands, found.splittings), start=1):
         if summand.kind == "brick" and split.status == "none":
-            return answer(
-                "none", f"no direct sum of heads: summand {number} is indecomposable; {split.obstructions[0].reason}"
-            )
+            return answer("none", f"no direct sum of heads: summand {number} is indecomposable; {split.reason}")
         if summand.kind == "local":
             return answer(
                 "none", f"no direct sum of heads: summand {number} is indecomposable, but more than scalars commute"

@@ -41,7 +41,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     check_width(table.shape[1])
     size = float(np.linalg.norm(table))
     if size == 0:
-        return LayerSplitting("zero", RR, (), 0, 0)
+        return LayerSplitting("zero", RR)
     candidates = [_from_directions(table, seed), *_rank_one(table)]
     scored = []
     for separation, A, V in candidates:
@@ -56,7 +56,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
         status: Status = "complex" if _is_definite(table, tolerance) else "none"
         reason = f"the closest layer misses the coefficients by {best:.1e}, more than {tolerance:.0e}"
         reason = COMPLEX if status == "complex" else reason
-        return LayerSplitting(status, RR, (), 0, 0, (), reason, best, separation)
+        return LayerSplitting(status, RR, reason=reason, misfit=best, separation=separation)
     points = [_normalised(A, V)]
     for misfit, _, other_A, other_V in scored[1:]:
         # A second point of the fiber fits as well and has another A.

@@ -29,45 +29,25 @@ from attngeom.layer.quadrics import (
 Status = Literal["zero", "rational", "real", "complex", "none"]
 
 
-@dataclass(frozen=True)
-class Obstruction:
-    """Why a table is not one of products: ``kind`` and the position (output n, target m) of the quadric.
-
-    "rank": the quadric has rank 3 or more, so it is no product. "division": it lacks the factor that it would
-    share with the quadric that was split first. "product": it differs from the product of the factors found.
-    """
-
-    kind: Literal["rank", "division", "product"]
-    output: int
-    target: int
-    reason: str
-
-
 @dataclass(frozen=True, eq=False)
 class LayerSplitting:
     """All (A, V), up to (λA, V/λ), with T[n, m] = α_m ν_n.
 
     ``status``: "zero" (A = 0 or V = 0), "rational" (points over the field of the table), "real" (over Q(√D), D > 0),
     "complex" (over Q(√D), D < 0: no real weights, but a limit point of the Zariski closure), "none" (no factorization
-    over any field; ``obstructions`` has one entry for each choice of factors of the anchor quadric).
-    ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero entry of V is 1.
-    ``reason`` says why there are no real weights. Floats are fitted by least squares, with ranks of the fit:
-    ``misfit`` is ‖T − T(A, V)‖ / ‖T‖, and ``separation`` tells how well A and V are determined (near 0: not at all).
+    over any field). ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero
+    entry of V is 1. ``reason`` says why there are no real weights. Floats are fitted by least squares, with ranks of
+    the fit: ``misfit`` is ‖T − T(A, V)‖ / ‖T‖, ``separation`` how well A and V are determined (near 0: not at all).
     """
 
     status: Status
     domain: Domain
-    points: tuple[LayerMatrices, ...]
-    rank_A: int
-    rank_V: int
-    obstructions: tuple[Obstruction, ...] = ()
+    points: tuple[LayerMatrices, ...] = ()
+    rank_A: int = 0
+    rank_V: int = 0
     reason: str = ""
     misfit: float | None = None
     separation: float | None = None
-
-    @classmethod
-    def none(cls, domain: Domain, *obstructions: Obstruction) -> LayerSplitting:
-        return cls("none", domain, (), 0, 0, obstructions, obstructions[0].reason)
 
 
 def split_layer(table: Array, domain: Domain) -> LayerSplitting:
@@ -88,11 +68,11 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     nonzero = (place for place in np.ndindex(*table.shape[:2]) if any(table[place].tolist()))
     anchor = next(nonzero, None)
     if anchor is None:
-        return LayerSplitting("zero", domain, (), 0, 0)
+        return LayerSplitting("zero", domain)
     n, m = anchor
     split = split_quadric(table[n, m], d, domain)
     if split is None:
-        return LayerSplitting.none(domain, _obstruction("product", table, domain, anchor, anchor))
+        return LayerSplitting("none", domain, reason=_obstruction("product", table, domain, anchor, anchor))
     factors = split.linear_factors(domain)
     if factors is None:
         return _split_irrational(table, domain, anchor, split)
@@ -100,7 +80,7 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     found = [_divide_table(table, domain, anchor, nu) for _, nu in choices]
     points = tuple(point for point in found if isinstance(point, LayerMatrices))
     if not points:
-        return LayerSplitting.none(domain, *(x for x in found if isinstance(x, Obstruction)))
+        return LayerSplitting("none", domain, reason=str(found[0]))
     return LayerSplitting("rational", domain, points, domain.rank(points[0].A), domain.rank(points[0].V))
 
 
@@ -111,8 +91,8 @@ def check_table(table: Array) -> int:
     return int(table.shape[1])
 
 
-def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | Obstruction:
-    """The (A, V) whose row n of V is proportional to nu, or the first quadric that contradicts it."""
+def _divide_table(table: Array, domain: Domain, anchor: tuple[int, int], nu: Array) -> LayerMatrices | str:
+    """The (A, V) whose row n of V is proportional to nu, or what the first quadric says that contradicts it."""
     n, m = anchor
     nu = domain.times(nu, domain.invert(nu[domain.pivot(nu)]))
     A = divide_by_form(table[n], nu, domain).T
@@ -138,19 +118,17 @@ def _first_difference(given: Array, expected: Array, domain: Domain) -> int | No
 
 def _obstruction(
     kind: Literal["division", "product"], table: Array, domain: Domain, place: tuple[int, int], anchor: tuple[int, int]
-) -> Obstruction:
-    """The record of a failed check; a quadric of rank 3 or more is reported as such, for it fails by itself."""
+) -> str:
+    """A failed check in words; a quadric of rank 3 or more is reported as such, for it fails by itself."""
     n, m = place
     size = domain.rank(symmetric_matrix(table[n, m], table.shape[1], domain))
     name = f"the quadric of output {n} and target {m}"
     if size > 2:
-        return Obstruction("rank", n, m, f"{name} has rank {size}, so it is no product of two linear forms")
+        return f"{name} has rank {size}, so it is no product of two linear forms"
     if kind == "division":
         what = "row of V" if n == anchor[0] else "column of A"
-        reason = f"{name} is not divisible by the {what} that splits off at output {anchor[0]} and target {anchor[1]}"
-    else:
-        reason = f"{name} is not the product of the linear forms that the other quadrics give"
-    return Obstruction(kind, n, m, reason)
+        return f"{name} is not divisible by the {what} that splits off at output {anchor[0]} and target {anchor[1]}"
+    return f"{name} is not the product of the linear forms that the other quadrics give"
 
 
 def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], split: SplitQuadric) -> LayerSplitting:
@@ -165,7 +143,8 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         expected = domain.reduce(domain.reduce(q * h[row])[:, None] * base)
         failed = _first_difference(table[row], expected, domain)
         if failed is not None:
-            return LayerSplitting.none(domain, _obstruction("division", table, domain, (row, failed), anchor))
+            reason = _obstruction("division", table, domain, (row, failed), anchor)
+            return LayerSplitting("none", domain, reason=reason)
     if domain.characteristic or split.square is None:
         raise DomainError(
             f"a table over {domain.name} whose quadrics have irrational factors was given; use Q or another prime"

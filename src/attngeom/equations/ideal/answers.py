@@ -30,7 +30,6 @@ class CompletenessCheck:
     new: tuple[tuple[int, Weight, int], ...]
     is_proven: bool
     prime: int
-    seed: int
     seconds: float
 
     def to_json(self) -> dict[str, Any]:

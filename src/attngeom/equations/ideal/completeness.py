@@ -235,7 +235,6 @@ def check_complete(
         new=tuple(sorted((r.degree, r.weight, extra) for r in results if (extra := r.ideal_dimension - r.generated))),
         is_proven=is_finished and all(r.is_rank_proven and r.is_generated_proven for r in results),
         prime=keeper.prime,
-        seed=keeper.seed,
         seconds=_cpu_seconds() - start,
     )
     if found.is_proven and found.new:

@@ -18,7 +18,6 @@ from attngeom.equations.ideal.plethysm import multiplicity, plethysm
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, pair_weights
 from attngeom.equations.ideal.weight_spaces import SPARE_POINTS
-from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import Pivots, echelon_mod_p, rank_mod_p
@@ -59,8 +58,6 @@ class HighestWeightEngine:
     """
 
     def __init__(self, d: int, targets: int, prime: int = WORD_PRIME, seed: int = 0) -> None:
-        if min(d, targets) < 1:
-            raise InputError(f"d = {d}, targets = {targets} given; positive integers are required")
         self.d, self.targets, self.prime, self.seed = d, targets, prime, seed
         self.basis = TableauBasis(d)
         self._rng = np.random.default_rng([seed, prime])

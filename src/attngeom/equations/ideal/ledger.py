@@ -44,18 +44,14 @@ class FamilyEntry:
     """One family in its degree. ``literal_rank`` is the dimension that its members span in Q_n (None: too large).
 
     ``modules`` are those in which some member has a nonzero image, so the members generate them under GL × GL. If not
-    all members were looked at, a module that is not listed may still be hit.
+    all members were looked at, a module that is not listed may still be hit; else, if there are none, all members lie
+    in R_1 · I_{n-1}.
     """
 
     number: int
     name: str
     literal_rank: int | None
     modules: tuple[Weight, ...]
-
-    @property
-    def is_redundant(self) -> bool:
-        """All members lie in R_1 · I_{n-1}."""
-        return not self.modules
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,7 @@ def ledger(variety: Variety, summary: IdealSummary, max_members: int = MAX_MEMBE
 
     >>> from attngeom.equations.ideal import implicitize
     >>> rows = ledger(Variety(3, 3), implicitize(Variety(3, 3), 3))
-    >>> rows[-1].is_closed, [entry.name for entry in rows[-1].entries if entry.is_redundant]
+    >>> rows[-1].is_closed, [entry.name for entry in rows[-1].entries if not entry.modules]
     (True, [])
     """
     vectors = summary.vectors

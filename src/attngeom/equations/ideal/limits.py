@@ -47,11 +47,7 @@ def machine_bytes() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """At most so many wall seconds from now on, and so many megabytes beyond what the process holds now.
-
-    >>> Limits(seconds=60).hold().__class__.__name__
-    '_GeneratorContextManager'
-    """
+    """At most so many wall seconds from now on, and so many megabytes beyond what the process holds now."""
 
     seconds: float | None = None
     megabytes: float | None = None
