@@ -208,7 +208,7 @@ def _output_terms(sublayer: Sublayer, read: Stream) -> list[RedundantPart]:
         )
     if isinstance(part, GroupedAttention):
         inner, bias = part.heads * part.value_dim, part.output_bias
-        alone = part.heads == 1 and part.sinks and not bias and norm.eps == 0
+        alone = part.heads == 1 and part.sinks and norm.eps == 0
         require(not alone, "an output norm with eps 0 after one head with a sink given; the formula is not known")
     elif isinstance(part, MLP):
         inner, bias = part.width, part.down_bias
