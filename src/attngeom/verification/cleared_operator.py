@@ -8,7 +8,6 @@ Any F, Δ and any free columns give a valid operator: its rank is at most that o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -92,7 +91,7 @@ class ClearedOperator:
         afford(entries, 2 * MAX_SAMPLE_ENTRIES, "numbers of activations")
         weights = restrict(random_weights(architecture, integers, seed), self.support)
         drawn = draw_samples(architecture, self.support, self.samples, self.tokens, integers, seed + 1)
-        return JetPoint(architecture, tensors_of(weights), integers.p, drawn, np.arange(0), Fraction(1))
+        return JetPoint(architecture, tensors_of(weights), integers.p, drawn)
 
     def _runs(self, vectors: Array) -> Iterator[Pass]:
         """The network moved along vectors (q, n), some samples at a time."""

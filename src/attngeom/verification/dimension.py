@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -102,8 +101,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     weights = restrict(random_weights(architecture, field, seed), support)
     drawn = draw_samples(architecture, support, samples, tokens, field, seed + 1)
     # A temperature divides A, which may be any matrix of its rank: it changes nothing.
-    varied = np.array(columns, dtype=np.int64)
-    return rows, JetPoint(architecture, tensors_of(weights), field.p, drawn, varied, Fraction(1))
+    return rows, JetPoint(architecture, tensors_of(weights), field.p, drawn, columns)
 
 
 def read_support(architecture: Architecture, value: Any) -> list[list[Any]]:

@@ -56,11 +56,18 @@ class JetPoint:
     """
 
     def __init__(
-        self, architecture: Architecture, heads: Heads, p: int, samples: Samples, columns: Array, temperature: Fraction
+        self,
+        architecture: Architecture,
+        heads: Heads,
+        p: int,
+        samples: Samples,
+        columns: Sequence[int] = (),
+        temperature: Fraction | int = 1,
     ) -> None:
         self.field = BalancedField(p)
         convert, (inputs, cotangents, attention) = self.field.from_residues, samples
-        self.architecture, self.columns, self.temperature = architecture, columns, temperature
+        self.architecture, self.temperature = architecture, temperature
+        self.columns = np.array(columns, dtype=np.int64)
         self.heads = [[[convert(tensor) for tensor in head] for head in layer] for layer in heads]
         self.inputs, self.cotangents = (np.swapaxes(convert(x), 1, 2) for x in (inputs, cotangents))
         self.attention = None if attention is None else [[convert(P) for P in layer] for layer in attention]

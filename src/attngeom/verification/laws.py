@@ -94,7 +94,7 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
     weights = random_weights(architecture, field, seed)
     spans = [[width] for width in reached_widths(architecture)[:-1]]
     drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
-    every = np.arange(architecture.num_parameters)
+    every = range(architecture.num_parameters)
     jets = JetPoint(architecture, tensors_of(weights), field.p, drawn, every, architecture.temperature)
     return weights, jets, gradients, brackets
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +105,7 @@ def check_ranks(
     rng = np.random.default_rng(seed)
     X = field.random((samples, tokens, architecture.widths[0]), rng)
     C = field.random((samples, tokens, architecture.widths[-1]), rng)
-    jets = JetPoint(architecture, layers, field.p, (X, C, None), columns, Fraction(1))
+    jets = JetPoint(architecture, layers, field.p, (X, C, None), columns.tolist())
     jacobian = rank_mod_p(jets.field.to_integers(jets.gradients(range(samples))), field.p)
     action = rank_mod_p(_action(architecture, heads, field), field.p)
     if theorem == "B":
