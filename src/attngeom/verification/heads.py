@@ -19,7 +19,7 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.verification.budget import MAX_MATRIX_PRODUCTS, MAX_SAMPLE_ENTRIES, afford, height
 from attngeom.verification.definitions import DEFINITIONS
-from attngeom.verification.layer import check_violated, read_coefficients
+from attngeom.verification.layer import check_violated, compare_row, exact_rank, read_coefficients, read_field
 from attngeom.verification.maps import determinant
 from attngeom.verification.reading import (
     read_array,
@@ -33,7 +33,6 @@ from attngeom.verification.reading import (
     require,
     show,
 )
-from attngeom.verification.weights import compare_row, exact_rank, read_field
 
 VERDICTS = ("realizable", "not_realizable")
 LINEAR = ("support", "sequence-copy", "symmetrization")
