@@ -101,7 +101,7 @@ def draw_grid(
     title: str,
     names: Sequence[Sequence[str]],
     colors: Mapping[str, str],
-    here: tuple[int, int] | None,
+    here: tuple[int, int],
     labels: tuple[str, str],
 ) -> Picture:
     """A grid of named cells, column by row, in the colours of their names, with one of them marked."""
@@ -111,9 +111,8 @@ def draw_grid(
             cell = matplotlib.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colors[name], edgecolor="white")
             axes.add_patch(cell)
             axes.text(x, y, name, ha="center", va="center", fontsize=8, color=DARK)
-    if here is not None:
-        left, low = here[0] - 0.46, here[1] - 0.46
-        axes.add_patch(matplotlib.patches.Rectangle((left, low), 0.92, 0.92, fill=False, edgecolor=WARM, linewidth=3))
+    corner = (here[0] - 0.46, here[1] - 0.46)
+    axes.add_patch(matplotlib.patches.Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=WARM, linewidth=3))
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(-0.5, len(names[0]) - 0.5)
     axes.set_xticks(range(len(names)))

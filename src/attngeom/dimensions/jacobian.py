@@ -1,12 +1,8 @@
 """Jacobians of W ↦ (⟨C_n, phi_W(X_n)⟩)_n by reverse propagation, over any domain.
 
-Row n pairs the output at a random input X_n with a random cotangent C_n. For every tangent vector Ẇ that changes the
-function, ⟨C, dphi(Ẇ)(X)⟩ is a nonzero polynomial in (X, C), so by induction r random rows have rank r as long as r is
-at most the dimension: as many rows as the expected dimension always suffice, and no structure of the outputs can
-make them too few. Tokens are rows here: X has shape (N, t, d).
-
-Kinds of attention that are not polynomial are formal mod p: their weights are drawn as the algebraically independent
-functions that they are, see :class:`attngeom.network.attention.Softmax`.
+Row n pairs the output at a random input X_n with a random cotangent C_n: as many rows as the dimension suffice, for the
+reason in docs/explanation/dimension.md. Tokens are rows here: X has shape (N, t, d). Kinds of attention that are not
+polynomial are formal mod p: their weights are drawn as the algebraically independent functions that they are.
 """
 
 from __future__ import annotations

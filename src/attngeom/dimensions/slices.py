@@ -32,8 +32,8 @@ class SlicedTensor:
         return self.rows * (self.columns - self.start) - int(self.fix_corner)
 
 
-def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[SlicedTensor, ...]]]:
-    """Layer, head and blocks of every tensor; holding the fixed entries loses no function near a generic point.
+def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, list[SlicedTensor]]]:
+    """For every head its layer and the blocks of its tensors; holding the fixed entries loses no function generically.
 
     Fixed are: α columns of K (the group GL_α of a head), ν columns of V in a factored head (GL_ν), s_i columns of V_i
     or of the O_i of all heads together (GL_{s_i} between layers), and one entry of Q per scale.
@@ -43,18 +43,14 @@ def gauge_slice(architecture: Architecture) -> Iterator[tuple[int, int, tuple[Sl
         moves = not architecture.residual and not layer.is_last
         for head in range(layer.heads):
             Q, K, V, O = (architecture.tensor_name(index, head, letter) for letter in "QKVO")
-            blocks = [
-                SlicedTensor(Q, layer.attention, layer.d_in, 0, scales),
-                SlicedTensor(K, layer.attention, layer.d_in, layer.attention),
-            ]
-            if layer.value_width is None:
-                blocks.append(SlicedTensor(V, layer.d_out, layer.d_in, layer.d_out if moves else 0))
-            else:
+            values = [SlicedTensor(V, layer.d_out, layer.d_in, layer.d_out if moves else 0)]
+            if layer.value_width is not None:
                 v = layer.value_width
                 fixed = min(max(layer.d_out - head * v, 0), v) if moves else 0
-                blocks.append(SlicedTensor(V, v, layer.d_in, v))
-                blocks.append(SlicedTensor(O, layer.d_out, v, fixed))
-            yield index, head, tuple(blocks)
+                values = [SlicedTensor(V, v, layer.d_in, v), SlicedTensor(O, layer.d_out, v, fixed)]
+            queries = SlicedTensor(Q, layer.attention, layer.d_in, 0, scales)
+            keys = SlicedTensor(K, layer.attention, layer.d_in, layer.attention)
+            yield index, [queries, keys, *values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,7 @@ def slice_weights(weights: Weights, domain: Domain) -> SlicedNetwork:
     layers: list[list[Head]] = [[] for _ in range(architecture.num_layers)]
     blocks: list[SlicedTensor] = []
     free = []
-    for index, _, parts in gauge_slice(architecture):
+    for index, parts in gauge_slice(architecture):
         layers[index].append(Head(*(domain.convert(tensors[part.name][: part.rows, : part.columns]) for part in parts)))
         blocks += parts
         for part in parts:
@@ -126,7 +122,7 @@ def count_columns(architecture: Architecture) -> int:
     >>> count_columns(Architecture((3, 3, 3), 2))
     23
     """
-    return sum(block.num_free for _, _, blocks in gauge_slice(architecture) for block in blocks)
+    return sum(block.num_free for _, blocks in gauge_slice(architecture) for block in blocks)
 
 
 def random_slice(architecture: Architecture, p: int, seed: int) -> SlicedNetwork:

@@ -16,6 +16,7 @@ from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, VirtualWeights
+from attngeom.network.attention.rule import swap
 from attngeom.recovery.polish import largest_error
 from attngeom.recovery.results import Attempt, Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_token, pass_layers
@@ -186,10 +187,9 @@ class _SoftmaxSearch:
         missed = positions - data.seen
         if len(M) < self.layers:
             missed, changes = mean_token(missed, self.tokens), mean_token(changes, self.tokens)
-        # u and w are linear in M.
-        y, delta = data.lines.y, data.lines.delta
-        rates = np.stack([y, delta], axis=1)[:, :, None, :] * delta[:, None, :, None]
-        J = np.einsum("nplk,nkij->nplij", changes, rates)
+        # u = δᵀ M y and w = δᵀ M δ are linear in M.
+        y, delta = (x[:, None, None, None] for x in (data.lines.y, data.lines.delta))
+        J = swap(delta) * (changes[..., :1, None] * y + changes[..., 1:, None] * delta)
         return missed.ravel(), J.reshape(-1, len(M) * self.d**2)
 
     def _measure(self, data: _Data) -> float:

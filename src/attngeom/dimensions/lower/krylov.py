@@ -8,8 +8,7 @@ without zeros, and B = F M Δ. For U of k columns and V of l columns the block H
 
     (Uᵀ B^{i+j+1} V)_{i, j} = (Uᵀ B^i)_i · B · (B^j V)_j
 
-has rank at most rank B ≤ rank M: its rank is a proof over GF(p), hence over Q, whatever the random choices were. About
-n (1 + l/k) derivatives of the forward pass are needed, and U is cheap: its columns are unit vectors, k = 8 l. Blocks
+has rank at most rank B ≤ rank M: its rank is a proof over GF(p), hence over Q, whatever the random choices were. Blocks
 allow p < 2^8, where single vectors would fail, and there products in float32 are exact and more than twice as fast.
 """
 
