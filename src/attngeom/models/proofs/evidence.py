@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.residues import BalancedResidues
 from attngeom.models.proofs.formal import PRIME
 
 MAX_PARAMETERS = 4096
@@ -63,9 +62,10 @@ class RankProof:
 
 def checked_upper_bound(moves: Array, derivative: Array) -> int:
     """parameters − rank of the moves, after a check that the derivative annihilates every move."""
+    field = BalancedResidues(PRIME)
+    residues = field.from_integers(derivative)
     for start in range(0, len(moves), 64):
-        rows = moves[start : start + 64]
-        if (np.matmul(derivative, rows.T) % PRIME).any():
+        if field.multiply(residues, field.from_integers(moves[start : start + 64]).T).any():
             raise AssertionError("an infinitesimal symmetry changes the function; please report this")
     size = int(derivative.shape[1])
     return size - (rank_mod_p(moves, PRIME) if len(moves) else 0)
