@@ -11,9 +11,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.multisets import pair_index, pair_orbits, pair_rows, triples
+from attngeom.exact.multisets import pair_index, pair_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
-from attngeom.layer.float_splitting import leading_form
+from attngeom.layer.float_splitting import conjugate_pair
 from attngeom.network.attention.rule import swap
 
 SAMPLES = 64
@@ -139,14 +139,9 @@ def _attention_bound(cross: Array, d: int, attention: int | None) -> float:
 
 def conjugate_pair_distance(coefficients: Coefficients) -> float:
     """A distance to h ⊗ q ⊗ B, B definite of rank 2: the maps with conjugate factors; inf if B is not definite."""
-    h, q, B = leading_form(swap(coefficients.means()[1]))
-    d = len(B)
-    roots, vectors = lapack.eigh(B)
-    order = np.argsort(-np.abs(roots))
-    if d < 2 or roots[order[0]] * roots[order[1]] <= 0:
+    pair = conjugate_pair(swap(coefficients.means()[1]))
+    if pair is None:
         return float("inf")
-    kept = (vectors[:, order[:2]] * roots[order[:2]]) @ vectors[:, order[:2]].T
-    quadric = kept[pair_rows(d)] * pair_orbits(d)
-    near = np.einsum("n,m,s->nsm", h, q, quadric)
+    near, d = swap(pair), coefficients.d
     found = coefficients.distance(symmetrize(near, d, RR), near)
-    return found + _rounding(d, len(h), coefficients.t) * float(np.linalg.norm(coefficients.cross))
+    return found + _rounding(d, coefficients.d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))

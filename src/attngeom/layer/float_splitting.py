@@ -7,7 +7,7 @@ import numpy as np
 from attngeom.errors import SizeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.multisets import pair_rows
+from attngeom.exact.multisets import pair_orbits, pair_rows
 from attngeom.exact.precise import null_vector
 from attngeom.layer.coefficients import multiply_forms, quadric_table
 from attngeom.layer.matrices import LayerMatrices
@@ -53,10 +53,11 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     scored.sort(key=lambda entry: 0.0 if entry[0] <= max(10 * least, 1e-13) else entry[0])
     best, separation, A, V = scored[0]
     if not best <= tolerance:
-        status: Status = "complex" if _is_definite(table, tolerance) else "none"
+        pair = conjugate_pair(table)
+        is_complex = pair is not None and np.linalg.norm(table - pair) <= tolerance * size
         reason = f"the closest layer misses the coefficients by {best:.1e}, more than {tolerance:.0e}"
-        reason = COMPLEX if status == "complex" else reason
-        return LayerSplitting(status, RR, reason=reason, misfit=best, separation=separation)
+        status: Status = "complex" if is_complex else "none"
+        return LayerSplitting(status, RR, reason=COMPLEX if is_complex else reason, misfit=best, separation=separation)
     points = [_normalised(A, V)]
     for misfit, _, other_A, other_V in scored[1:]:
         # A second point of the fiber fits as well and has another A.
@@ -126,7 +127,7 @@ def alternate(table: Array, A: Array, V: Array, sweeps: int = SWEEPS, worthwhile
 
 def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
     """The candidates (k qᵀ, h vᵀ) and (v qᵀ, h kᵀ) for T ≈ h ⊗ q ⊗ B with B indefinite of rank at most 2."""
-    h, q, B = leading_form(table)
+    h, q, B = _leading_form(table)
     values, vectors = lapack.eigh(B)
     positive, negative = max(values[-1], 0.0), max(-values[0], 0.0)
     root, other = np.sqrt(positive) * vectors[:, -1], np.sqrt(negative) * vectors[:, 0]
@@ -134,7 +135,7 @@ def _rank_one(table: Array) -> list[tuple[float, Array, Array]]:
     return [(0.0, np.outer(k, q), np.outer(h, v)), (0.0, np.outer(v, q), np.outer(h, k))]
 
 
-def leading_form(table: Array) -> tuple[Array, Array, Array]:
+def _leading_form(table: Array) -> tuple[Array, Array, Array]:
     """h, q and the symmetric B whose product h ⊗ q ⊗ B is a best rank-one guess for T."""
     d_out, d, _ = table.shape
     tensor = symmetric_matrix(table, d, RR)
@@ -144,13 +145,12 @@ def leading_form(table: Array) -> tuple[Array, Array, Array]:
     return h, left[:, 0], (values[0] * right[0]).reshape(d, d)
 
 
-def _is_definite(table: Array, tolerance: float) -> bool:
-    """Whether T is h ⊗ q ⊗ B with B definite of rank 2: a conjugate pair of complex weights."""
-    h, q, B = leading_form(table)
-    fit = h[:, None, None, None] * q[None, :, None, None] * B
-    tensor = symmetric_matrix(table, table.shape[1], RR)
-    if np.linalg.norm(tensor - fit) > tolerance * np.linalg.norm(tensor):
-        return False
-    values = lapack.eigvalsh(B)
-    values = values[np.argsort(-np.abs(values))]
-    return bool(values[0] * values[1] > 0 and np.all(np.abs(values[2:]) <= tolerance * abs(values[0])))
+def conjugate_pair(table: Array) -> Array | None:
+    """A table h ⊗ q ⊗ B near T with B definite of rank 2: a conjugate pair of complex weights; None if B is not."""
+    h, q, B = _leading_form(table)
+    roots, vectors = lapack.eigh(B)
+    order = np.argsort(-np.abs(roots))[:2]
+    if len(order) < 2 or roots[order[0]] * roots[order[1]] <= 0:
+        return None
+    kept = (vectors[:, order] * roots[order]) @ vectors[:, order].T
+    return np.asarray(np.einsum("n,m,s->nms", h, q, kept[pair_rows(len(B))] * pair_orbits(len(B))))
