@@ -87,32 +87,30 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
     if not fits_table(first):
         return None
     architecture, domain = first.architecture, first.domain
-    layers, moved_layers = (live_heads(weights) for weights in (first, second))
+    sides = [live_heads(weights) for weights in (first, second)]
     if architecture.residual:
-        return _equal_with_skip(layers, moved_layers, first)
+        return _equal_with_skip(sides[0], sides[1], first)
     if not architecture.rule.is_polynomial:
-        layers, moved_layers = (merge_heads(side, architecture.rule, domain) for side in (layers, moved_layers))
-    layers, moved_layers = (drop_unread(side, domain) for side in (layers, moved_layers))
-    if any(not all(side) for side in (layers, moved_layers)):
+        sides = [merge_heads(side, architecture.rule, domain) for side in sides]
+    sides = [drop_unread(side, domain) for side in sides]
+    if not all(map(all, sides)):
         # A layer without heads is zero, and so is the network.
-        return () if not (all(layers) or all(moved_layers)) else None
-    B: Array | None = None
-    B_moved: Array | None = None
+        return None if any(map(all, sides)) else ()
+    bases: list[Array | None] = [None, None]
     mixings: list[Array | None] = []
-    for index, (heads, moved) in enumerate(zip(layers, moved_layers)):
-        heads, moved = _pull_back(heads, B, domain), _pull_back(moved, B_moved, domain)
+    for layers in zip(*sides):
+        heads, moved = (_pull_back(x, B, domain) for x, B in zip(layers, bases))
         mixings.append(_mixing(heads, moved))
         W, W_moved = _common(heads, moved, first)
         if domain.is_zero(W) and domain.is_zero(W_moved):
             return ()
-        if index == len(layers) - 1:
-            return tuple(mixings) if domain.equal(W, W_moved) else None
+        if len(mixings) == architecture.num_layers:
+            break
         echelon = domain.rref(W)
         if not domain.equal(echelon.matrix, domain.rref(W_moved).matrix):
             return None
-        pivots = list(echelon.pivots)
-        B, B_moved = W[:, pivots], W_moved[:, pivots]
-    return None
+        bases = [x[:, list(echelon.pivots)] for x in (W, W_moved)]
+    return tuple(mixings) if domain.equal(W, W_moved) else None
 
 
 def fits_table(weights: Weights) -> bool:
