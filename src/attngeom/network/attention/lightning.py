@@ -44,9 +44,6 @@ class Lightning(Attention):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.hide(dS)
 
-    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
-        return self.hide(cotangent)
-
     def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """Zero: the scores are the weights."""
         return domain.zeros(np.broadcast_shapes(dP.shape, cotangent.shape))

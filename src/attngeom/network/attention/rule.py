@@ -57,9 +57,9 @@ class Attention(ABC):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         """The derivative of P along a derivative of the scores."""
 
-    @abstractmethod
     def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
-        """The cotangent of the scores from that of P: the transpose of :meth:`push`."""
+        """The cotangent of the scores from that of P: the transpose of :meth:`push`, here of a symmetric one."""
+        return self.push(P, cotangent, domain)
 
     @abstractmethod
     def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:

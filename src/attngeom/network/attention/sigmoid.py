@@ -36,10 +36,6 @@ class Sigmoid(Attention):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.cool(domain.times(domain.times(P, 1 - P), dS), domain)
 
-    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
-        """Every entry of P depends on its own score alone."""
-        return self.push(P, cotangent, domain)
-
     def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """(1 − 2P) Ṗ c, divided by τ."""
         return self.cool(domain.times(domain.times(domain.reduce(1 - P - P), dP), cotangent), domain)

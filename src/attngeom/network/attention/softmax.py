@@ -46,10 +46,6 @@ class Softmax(Attention):
         sums = domain.reduce(product.sum(axis=-2, keepdims=True))
         return self.cool(domain.reduce(product - domain.times(P, sums)), domain)
 
-    def pull(self, P: Array, cotangent: Array, domain: Domain) -> Array:
-        """The Jacobian diag(P) − P Pᵀ of every column is symmetric."""
-        return self.push(P, cotangent, domain)
-
     def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """Ṗ (c − Σ P c) − P Σ Ṗ c, divided by τ."""
         sums, changes = (domain.reduce(domain.times(x, cotangent).sum(axis=-2, keepdims=True)) for x in (P, dP))
