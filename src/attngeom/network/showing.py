@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from attngeom.exact import lapack
@@ -39,12 +40,7 @@ def matrix_latex(array: Array, domain: Domain) -> str:
 
 
 def _entry(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    text = str(value)
-    numerator, slash, denominator = text.lstrip("-").partition("/")
-    sign = "-" if text.startswith("-") else ""
-    return rf"{sign}\tfrac{{{numerator}}}{{{denominator}}}" if slash else text
+    return f"{value:.4g}" if isinstance(value, float) else re.sub(r"(\d+)/(\d+)", r"\\tfrac{\1}{\2}", str(value))
 
 
 def weights_latex(weights: Weights) -> str:

@@ -69,14 +69,10 @@ def word(layers: int) -> tuple[tuple[int, bool], ...]:
     """
     if layers > MAX_WORD_LAYERS:
         raise SizeError(f"{layers} layers given; the unrolled word has 3^l letters, so at most {MAX_WORD_LAYERS}")
-    letters = []
-    for j in range(1, (3**layers - 1) // 2):
-        valuation = 0
-        while j % 3 == 0:
-            j //= 3
-            valuation += 1
-        letters.append((valuation + 1, j % 3 == 2))
-    return (*letters, (1, False))
+    letters: tuple[tuple[int, bool], ...] = ()
+    for i in range(1, layers + 1):
+        letters = (*letters, (i, False), *letters, (i, True), *letters)
+    return (*letters[: (3**layers - 3) // 2], (1, False))
 
 
 def forward_word(virtual: VirtualWeights, X: Array) -> Array:

@@ -19,14 +19,14 @@ class HeadFactor(LinearFactor):
     layer: int
     head: int
     size: int
-    on: ClassVar[tuple[str, View]]
-    against: ClassVar[tuple[str, View]]
+    carried_as: ClassVar[tuple[str, View]]
+    dual_as: ClassVar[tuple[str, View]]
 
     def carried(self, tensors: Tensors) -> tuple[Slot, ...]:
-        return (self._slot(*self.on),)
+        return (self._slot(*self.carried_as),)
 
     def dual(self, tensors: Tensors) -> tuple[Slot, ...]:
-        return (self._slot(*self.against),)
+        return (self._slot(*self.dual_as),)
 
     def _slot(self, letter: str, view: View) -> Slot:
         return Slot((self.layer, self.head, letter), view)
@@ -40,8 +40,8 @@ class QueryKey(HeadFactor):
     """C ∈ GL(a): K → C K, Q → C^{-T} Q fixes the scores, (s1) of [G], Lemma 3.1; the moment is K Kᵀ − Q Qᵀ."""
 
     name: ClassVar[str] = "query-key"
-    on = ("K", "rows")
-    against = ("Q", "rows")
+    carried_as = ("K", "rows")
+    dual_as = ("Q", "rows")
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Scale(HeadFactor):
 
     size: int = field(default=1, init=False)
     name: ClassVar[str] = "scale"
-    on = ("Q", "entries")
-    against = ("V", "entries")
+    carried_as = ("Q", "entries")
+    dual_as = ("V", "entries")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ValueOutput(HeadFactor):
     """B ∈ GL(v) of a factored head: V → B V, O → O B^{-1} fixes the value map O V; the moment is V Vᵀ − Oᵀ O."""
 
     name: ClassVar[str] = "value-output"
-    on = ("V", "rows")
-    against = ("O", "columns")
+    carried_as = ("V", "rows")
+    dual_as = ("O", "columns")
 
 
 @dataclass(frozen=True)
