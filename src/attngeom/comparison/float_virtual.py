@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -116,17 +117,11 @@ def _judge_lightning(architecture: Architecture, given: tuple[list[Sample], list
 
 def _sees_symmetric_parts(architecture: Architecture) -> set[int]:
     """The layers of which only A + Aᵀ is seen: all if t = 1; later ones after attention of rank one, not causal."""
-    layers = range(architecture.num_layers)
+    layers = architecture.num_layers
     if architecture.tokens == 1:
-        return set(layers)
-    if architecture.causal:
-        return set()
-    width = architecture.widths[0]
-    for i in layers:
-        width = min(width, architecture.widths[i])
-        if min(architecture.attention[i], width) == 1:
-            return set(range(i + 1, architecture.num_layers))
-    return set()
+        return set(range(layers))
+    ranks = [min(sizes) for sizes in zip(architecture.attention, accumulate(architecture.widths, min))]
+    return set(range(ranks.index(1) + 1, layers)) if 1 in ranks and not architecture.causal else set()
 
 
 def _relate_scale(logs: Sample, sign: float, powers: float, tolerance: float) -> Relation:

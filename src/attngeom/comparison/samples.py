@@ -111,8 +111,7 @@ class Sample:
 
 def aligned_exponents(one: Sample, two: Sample) -> tuple[Sample, Sample]:
     """Both with one exponent, that of the larger."""
-    sizes = [(s.exponent, s) for s in (one, two) if s.value.any()]
-    exponent = max((e for e, _ in sizes), default=0)
+    exponent = max((s.exponent for s in (one, two) if s.value.any()), default=0)
     return one.at(exponent), two.at(exponent)
 
 

@@ -67,10 +67,9 @@ def strip(weight: Partition) -> Partition:
     >>> strip((2, 1, 0))
     (2, 1)
     """
-    end = len(weight)
-    while end and weight[end - 1] == 0:
-        end -= 1
-    return weight[:end]
+    while weight and weight[-1] == 0:
+        weight = weight[:-1]
+    return weight
 
 
 @cache
