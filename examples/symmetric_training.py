@@ -118,7 +118,7 @@ def main() -> None:
         )
     gradient = loss_gradient(start(), X, Y)
     step = adam(start().vector(), gradient, {}) - start().vector()
-    fiber = infinitesimal_action(start()).rows.T
+    fiber = infinitesimal_action(start()).T
     for name, vector in (("gradient", gradient), ("first step of Adam", step)):
         along = fiber @ np.linalg.lstsq(fiber, vector)[0]
         print(f"{name}: {np.linalg.norm(along) / np.linalg.norm(vector):.0%} of its length lies along the fiber")

@@ -32,7 +32,7 @@ def data(architecture, seed=0):
 def test_gradient_of_a_loss_is_normal_to_the_fiber(architecture):
     weights = random_weights(architecture, RR, 0)
     gradient = loss_gradient(weights, *data(architecture))
-    rows = infinitesimal_action(weights).rows
+    rows = infinitesimal_action(weights)
     assert np.linalg.norm(gradient) > 0.1
     assert np.abs(rows @ gradient).max() < 1e-12 * np.linalg.norm(rows) * np.linalg.norm(gradient)
 
@@ -59,7 +59,7 @@ def test_least_norm_does_not_depend_on_the_start_and_keeps_the_function(architec
     X, _ = data(architecture)
     np.testing.assert_allclose(forward(found.weights, X), forward(weights, X), rtol=1e-7, atol=1e-9)
     # The minimum is critical: the weights are orthogonal to the fiber.
-    assert np.abs(infinitesimal_action(found.weights).rows @ found.weights.vector()).max() < 1e-4
+    assert np.abs(infinitesimal_action(found.weights) @ found.weights.vector()).max() < 1e-4
 
 
 @pytest.mark.parametrize("architecture", NETWORKS, ids=str)

@@ -34,7 +34,6 @@ class Agreement:
 
     error_probability: float
     primes: tuple[int, ...]
-    evaluations: int
     entropy: int
 
 
@@ -133,7 +132,7 @@ def separate_exact(
         # At most 2 bits / 60 such primes divide a coefficient of the difference; prime gaps here are below 2^11, so
         # each of them is drawn with probability below 2^-49.
         probability *= min(1.0, 3**architecture.num_layers / p + 2 * bits / 60 / 2**49)
-    return Agreement(probability, tuple(primes), 2 * len(primes), entropy)
+    return Agreement(probability, tuple(primes), entropy)
 
 
 def present_separation(

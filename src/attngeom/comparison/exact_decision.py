@@ -52,7 +52,8 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
     if first.architecture.num_layers == 1 and fits_table(first):
         reason = f"the coefficients of the layer differ, at no input that was tried; {why}"
         return Comparison.proven(False, reason, seed=seed)
-    reason = f"equal outputs at {result.evaluations} random inputs mod {len(result.primes)} random primes; {why}"
+    count = len(result.primes)
+    reason = f"equal outputs at {2 * count} random inputs mod {count} random primes; {why}"
     certain = result.error_probability <= NEGLIGIBLE
     return Comparison(
         same_function=True if certain else None,

@@ -31,7 +31,7 @@ def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
     """
     _check_size(architecture)
     weights = random_weights(architecture, GF(WORD_PRIME), seed)
-    return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights).rows, WORD_PRIME)
+    return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights), WORD_PRIME)
 
 
 def symmetry_upper_bound_at(weights: Weights) -> int:
@@ -41,4 +41,4 @@ def symmetry_upper_bound_at(weights: Weights) -> int:
     """
     _check_size(weights.architecture)
     p, residues = modulo_some_prime(lambda p: weights.to(GF(p)), WORD_PRIME)
-    return weights.architecture.num_parameters - rank_mod_p(infinitesimal_action(residues).rows, p)
+    return weights.architecture.num_parameters - rank_mod_p(infinitesimal_action(residues), p)

@@ -102,7 +102,7 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
 def _symmetric_directions(weights: Weights) -> Array:
     """ξw for symmetric generators ξ: the differentials of the moments, which the symmetries make constant."""
     p = weights.domain.characteristic
-    rows, start, found = infinitesimal_action(weights).rows, 0, []
+    rows, start, found = infinitesimal_action(weights), 0, []
     for factor in linear_factors(weights.architecture):
         block = rows[start : start + factor.count].reshape(factor.size, factor.size, -1)
         found += [(block[i, j] + block[j, i]) % p for i in range(factor.size) for j in range(i + 1)]

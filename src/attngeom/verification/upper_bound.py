@@ -74,7 +74,7 @@ def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
     seed = read_integer(record["seed"], 0, 2**63 - 1, "seed")
     entries = sum(count_generators(architecture).values()) * architecture.num_parameters
     afford(entries, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
-    vectors = infinitesimal_action(random_weights(architecture, field, seed)).rows
+    vectors = infinitesimal_action(random_weights(architecture, field, seed))
     return architecture.num_parameters - rank_mod_p(vectors, field.p), "the infinitesimal symmetries"
 
 

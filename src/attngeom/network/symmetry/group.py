@@ -5,10 +5,7 @@ A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.linear`, and a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
@@ -79,22 +76,14 @@ def count_generators(architecture: Architecture) -> dict[str, int]:
     return counts
 
 
-@dataclass(frozen=True, eq=False)
-class TangentVectors:
-    """Rows tangent to the fiber, over the domain of the weights, each with the name of the factor it comes from."""
-
-    rows: Array
-    sources: tuple[str, ...]
-
-
-def infinitesimal_action(weights: Weights) -> TangentVectors:
-    """One row for each generator of the Lie algebra: the derivative of g · W at the identity.
+def infinitesimal_action(weights: Weights) -> Array:
+    """One row for each generator of the Lie algebra: the derivative of g · W at the identity, tangent to the fiber.
 
     Each row lies in the kernel of the Jacobian of W ↦ phi_W at W.
 
     >>> from attngeom.exact import GF
     >>> from attngeom.network.weights import random_weights
-    >>> infinitesimal_action(random_weights(Architecture((3, 2, 3), 2), GF(7), seed=0)).rows.shape
+    >>> infinitesimal_action(random_weights(Architecture((3, 2, 3), 2), GF(7), seed=0)).shape
     (14, 32)
     """
     domain, architecture = weights.domain, weights.architecture
@@ -102,11 +91,8 @@ def infinitesimal_action(weights: Weights) -> TangentVectors:
     slots = dict(zip(tensors, architecture.slots().values()))
     parts = linear_factors(architecture)
     rows = domain.zeros((sum(factor.count for factor in parts), architecture.num_parameters))
-    sources: list[str] = []
     with domain.working():
-        for factor in parts:
-            for changes in factor.tangents(tensors, domain):
-                for place, change in changes.items():
-                    rows[len(sources), slots[place]] = change.ravel()
-                sources.append(factor.name)
-    return TangentVectors(np.asarray(rows), tuple(sources))
+        for row, changes in zip(rows, (x for factor in parts for x in factor.tangents(tensors, domain))):
+            for place, change in changes.items():
+                row[slots[place]] = change.ravel()
+    return rows
