@@ -6,8 +6,7 @@ import numpy as np
 
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import Array
-from attngeom.heads.factors import layer_table
-from attngeom.layer.coefficients import Coefficients, array_shapes, symmetrize
+from attngeom.layer.coefficients import Coefficients, array_shapes, layer_table, symmetrize
 from attngeom.network import Architecture, Weights, random_weights
 
 

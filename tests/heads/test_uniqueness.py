@@ -8,10 +8,10 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.heads import heads_unique
-from attngeom.heads.factors import layer_table, reduce_heads
+from attngeom.heads.factors import reduce_heads
 from attngeom.heads.homs import find_homs
 from attngeom.heads.pencil import commutant, compress
-from attngeom.layer.coefficients import quadric_table
+from attngeom.layer.coefficients import layer_table, quadric_table
 from attngeom.network import Architecture, forward, random_weights
 from tests.heads.cases import change, head, layer
 

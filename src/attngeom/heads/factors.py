@@ -11,7 +11,6 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.exact.scaling import split_scale
-from attngeom.layer.coefficients import quadric_table
 from attngeom.network import Head, Weights
 
 
@@ -100,14 +99,3 @@ def factor(matrix: Array, domain: Domain) -> tuple[Array, Array, Rank]:
     left, values, right = lapack.svd(matrix, full_matrices=False)
     roots = np.sqrt(values[: rank.value])
     return left[:, : rank.value] * roots, roots[:, None] * right[: rank.value], rank
-
-
-def layer_table(weights: Weights) -> Array:
-    """The quadrics T = Σ_h T_h of a layer, of shape (d_out, d, d(d+1)/2)."""
-    domain = weights.domain
-    total: Array | None = None
-    for head in weights.layers[0]:
-        table = quadric_table(head.attention_matrix(domain), head.value_matrix(domain), domain)
-        total = table if total is None else domain.reduce(total + table)
-    assert total is not None
-    return total

@@ -11,14 +11,14 @@ import numpy as np
 from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.scaling import split_scale
-from attngeom.heads.factors import layer_table, unit_heads
+from attngeom.heads.factors import unit_heads
 from attngeom.heads.float_heads import balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size
 from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
 from attngeom.heads.slices import Slices, TableSlices, WeightSlices
 from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.heads.summands import Decomposition, decompose
-from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.coefficients import Coefficients, layer_table
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import comb
 from typing import Any
 
@@ -258,6 +259,14 @@ def symmetrize(cross: Array, d: int, domain: Domain) -> Array:
     return domain.reduce(np.add.reduceat(cross[..., parts, ends], split_starts(d), axis=-1))
 
 
+def layer_table(weights: Weights) -> Array:
+    """The quadrics T = Σ_h T_h of a layer, of shape (d_out, d, d(d+1)/2)."""
+    domain = weights.domain
+    heads = ((head.attention_matrix(domain), head.value_matrix(domain)) for head in weights.layers[0])
+    tables = (quadric_table(A, V, domain) for A, V in heads)
+    return reduce(lambda one, two: domain.reduce(one + two), tables)
+
+
 def coefficients(weights: Weights) -> Coefficients:
     """The coefficients of one lightning layer; several heads add up, causal layers lack the columns n > j."""
     architecture = weights.architecture
@@ -266,11 +275,7 @@ def coefficients(weights: Weights) -> Coefficients:
     (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
     check_size(d, d_out, t, not domain.rounds)
     with domain.working():
-        cross = domain.zeros((d_out, len(pairs(d)), d))
-        for head in weights.layers[0]:
-            table = quadric_table(head.attention_matrix(domain), head.value_matrix(domain), domain)
-            cross = domain.reduce(cross + swap(table))
-        found = Coefficients.of_cross(cross, t, domain)
+        found = Coefficients.of_cross(swap(layer_table(weights)), t, domain)
         if not architecture.causal:
             return found
         visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
