@@ -44,11 +44,6 @@ class ClearedMatrix:
             return bool(self.matrix == other.matrix)
         return bool(self.matrix * other.denominator == other.matrix * self.denominator)
 
-    def rationals(self) -> fmpq_mat:
-        """The matrix over Q, entry by entry in lowest terms."""
-        matrix = fmpq_mat(self.matrix)
-        return matrix if self.denominator == 1 else matrix / self.denominator
-
     def reduced(self) -> ClearedMatrix:
         """The same matrix over its least denominator.
 
@@ -65,8 +60,9 @@ class ClearedMatrix:
         raise AssertionError("a common divisor divides")
 
     def to_array(self) -> Array:
-        """The matrix over QQ."""
-        return from_flint(self.rationals())
+        """The matrix over QQ, entry by entry in lowest terms."""
+        matrix = fmpq_mat(self.matrix)
+        return from_flint(matrix if self.denominator == 1 else matrix / self.denominator)
 
     def residues(self, p: int) -> nmod_mat:
         """The matrix modulo a prime that does not divide its denominator."""
