@@ -62,12 +62,10 @@ def families(variety: Variety) -> tuple[Family, ...]:
 
 def find_family(variety: Variety, name: str) -> Family:
     """The family of this name; InputError if there is none."""
-    known = families(variety)
-    for candidate in known:
-        if candidate.name == name:
-            return candidate
-    names = ", ".join(candidate.name for candidate in known)
-    raise InputError(f"family {name[:40]!r} given; for this layer there are {names or 'none'}")
+    known = {family.name: family for family in families(variety)}
+    if name not in known:
+        raise InputError(f"family {name[:40]!r} given; for this layer there are {', '.join(known) or 'none'}")
+    return known[name]
 
 
 def invariants(architecture: Architecture) -> tuple[Family, ...]:
