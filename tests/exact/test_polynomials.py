@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Polynomial
 from attngeom.exact.determinants import laplace_expansion
+from attngeom.exact.polynomials import exponent_table
 from tests.exact.expressions import as_sympy
 
 NAMES = ("x", "y_0", "y_1_12")
@@ -105,3 +106,10 @@ def test_vandermonde_determinant():
         laplace_expansion([[x, y]])
     with pytest.raises(InputError):
         laplace_expansion([])
+
+
+@pytest.mark.parametrize("domain", [QQ, GF(7)], ids=str)
+@pytest.mark.parametrize("terms", [{}, {(0, 0): 1}, {(255, 0): 1}, {(255, 256): 1, (300, 0): 2, (0, 0): 1}], ids=str)
+def test_exponents_of_any_size_are_listed(domain, terms):
+    found = exponent_table(domain.polynomials(("x", "y")).from_dict(terms))
+    assert found.shape == (len(terms), 2) and set(map(tuple, found.tolist())) == set(terms)

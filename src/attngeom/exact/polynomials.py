@@ -27,8 +27,12 @@ def exponent_table(f: FlintPolynomial) -> Array:
     >>> exponent_table(QQ.polynomials(("x", "y")).from_dict({(2, 1): 3, (0, 1): 1})).tolist()
     [[2, 1], [0, 1]]
     """
-    width = f.context().nvars()
-    return np.fromiter(chain.from_iterable(f.monoms()), np.int64, len(f) * width).reshape(-1, width)
+    width, monomials = f.context().nvars(), f.monoms()
+    try:
+        flat = np.frombuffer(b"".join(map(bytes, monomials)), np.uint8).astype(np.int64)
+    except ValueError:  # an exponent is no byte
+        flat = np.fromiter(chain.from_iterable(monomials), np.int64, len(monomials) * width)
+    return flat.reshape(-1, width)
 
 
 @dataclass(frozen=True)
