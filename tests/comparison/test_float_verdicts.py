@@ -326,3 +326,30 @@ def test_values_below_the_range_of_floats_are_not_carried_to_zero(name):
     one, two = (Weights.from_tensors(architecture, chosen, RR) for chosen in (small, zero))
     assert compare(one, two).same_function is not True
     assert compare(two, one).same_function is not True
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-100, 1e100])
+def test_columns_that_nothing_reads_do_not_set_the_units_of_outputs(size):
+    """V has a zero row: the column of O beside it is of no size, whatever its entries are."""
+    architecture = Architecture((1, 3), 1, kind="softmax", value_width=2, tokens=2)
+    O = size * np.array([[0.0, 1.0], [4.0, 2.0], [3.0, -3.0]])
+    one, two = (
+        Weights(architecture, RR, ((Head(np.eye(1), np.eye(1), size * np.array([[0.0], [1.0]]), o),),))
+        for o in (O, O * [[1.0, 1.0], [1.0, 1.004], [1.0, 1.0]])
+    )
+    turn = random_symmetry(architecture, RR, 0)
+    assert verdict(one, turn.apply(two)) is False
+    assert verdict(one, turn.apply(one)) is True
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-30])
+def test_hidden_coordinates_that_are_zero_do_not_set_the_units_of_the_next_layer(size):
+    architecture = Architecture((2, 2, 2), 1, kind="softmax", tokens=2)
+    first = [[1.0, 2.0]], [[2.0, 1.0]], [[1.0, 3.0], [0.0, 0.0]]
+
+    def network(factor):
+        return layers(architecture, first, ([[1.0, 1.0]], [[1.0, 2.0]], [[size, 1.0], [size * factor, 2.0]]))
+
+    turn = random_symmetry(architecture, RR, 0)
+    assert verdict(network(1.0), network(1.004)) is False
+    assert verdict(network(1.0), turn.apply(network(1.0))) is not False

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.exact.domains import RR, Array
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput, linear_factors, tensors_of, weights_of
-from attngeom.network.symmetry.factor import Slot
+from attngeom.network.symmetry.factor import Place, Slot
 
 SWEEPS, OUTPUT_SWEEPS = 6, 3
 RANGE = 900
@@ -51,16 +51,34 @@ class _Balance:
         factors = sorted(linear_factors(architecture), key=lambda factor: ORDER.index(type(factor)))
         self.elements = {factor: np.zeros(factor.size, dtype=np.int64) for factor in factors}
         self.sides = {factor: (factor.carried(self.sizes), factor.dual(self.sizes)) for factor in factors}
+        self.live = self._find_live()
         self.inputs = Between(-1, architecture.widths[0]).dual(self.sizes)
         self.outputs = Between(architecture.num_layers - 1, architecture.widths[-1]).carried(self.sizes)
+
+    def _find_live(self) -> dict[Place, Array]:
+        """The entries that the function can see: not those that meet nothing but zeros before or behind them."""
+        live = {place: np.isfinite(e) for place, e in self.sizes.items()}
+        needed = "QKVO" if self.given.architecture.rule.is_polynomial else "VO"
+        pairs = [sides for factor, sides in self.sides.items() if not isinstance(factor, Scale)]
+        count = -1
+        while count != (count := sum(int(mask.sum()) for mask in live.values())):
+            for sides in pairs:
+                ends = [np.any([slot.see(live[slot.place]).any(axis=1) for slot in side], axis=0) for side in sides]
+                for slot in (*sides[0], *sides[1]):
+                    slot.see(live[slot.place])[~(ends[0] & ends[1])] = False
+            for layer, head in {place[:2] for place in live}:
+                own = {place: mask for place, mask in live.items() if place[:2] == (layer, head)}
+                if not all(mask.any() for (*_, letter), mask in own.items() if letter in needed):
+                    for mask in own.values():
+                        mask[:] = False
+        return live
 
     def sweep(self) -> bool:
         """Balance what each factor carries against what is dual to it; whether anything moved."""
         moved = False
         for factor, total in self.elements.items():
             carried, dual = self.sides[factor]
-            outer = self.rows(carried) if isinstance(factor, Between) else self.largest(carried)
-            s = _middle(_largest(outer), _largest(self.largest(dual)))
+            s = _middle(self.size(carried), self.size(dual))
             if s.any():
                 self.move(carried, s)
                 self.move(dual, -s)
@@ -68,19 +86,16 @@ class _Balance:
                 moved = True
         return moved
 
-    def largest(self, slots: Iterable[Slot]) -> list[Array]:
-        """The largest exponent of each row of what the slots see, −∞ for zero rows."""
-        return [np.max(slot.see(self.sizes[slot.place]), axis=1, initial=-np.inf) for slot in slots]
+    def size(self, slots: Sequence[Slot]) -> Array:
+        """The largest exponent of each row of what the slots see, nan for zeros: of live entries, if there are any."""
+        seen = _largest(self.largest_live(slots))
+        every = _largest(np.max(slot.see(self.sizes[slot.place]), axis=1, initial=-np.inf) for slot in slots)
+        return np.asarray(np.where(np.isnan(seen), every, seen))
 
-    def rows(self, slots: Sequence[Slot]) -> list[Array]:
-        """The largest exponents of the output rows of each head; a head that is plainly zero has no size."""
-        names = "QKVO" if self.given.architecture.rule.is_polynomial else "VO"
-        found = []
-        for slot, e in zip(slots, self.largest(slots)):
-            layer, head, _ = slot.place
-            is_live = all(np.isfinite(self.sizes.get((layer, head, x), 0.0)).any() for x in names)
-            found.append(e if is_live else np.full_like(e, np.nan))
-        return found
+    def largest_live(self, slots: Iterable[Slot]) -> list[Array]:
+        """The largest exponent of a live entry of each row of what each slot sees, −∞ where there is none."""
+        sizes = [(slot.see(self.sizes[slot.place]), slot.see(self.live[slot.place])) for slot in slots]
+        return [np.max(e, axis=1, initial=-np.inf, where=live) for e, live in sizes]
 
     def move(self, slots: Iterable[Slot], s: Array) -> None:
         """Multiply the rows of what the slots see by 2^s."""
@@ -132,12 +147,12 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
                 break
     inputs = np.zeros(architecture.widths[0], dtype=np.int64)
     if not architecture.residual:
-        scores = [e for side in sides for e in side.largest(x for x in side.inputs if x.place[2] in "QK")]
+        scores = [e for side in sides for e in side.largest_live(x for x in side.inputs if x.place[2] in "QK")]
         inputs = _middle(_largest(scores))
         for side in sides:
             side.move(side.inputs, inputs)
         for _ in range(OUTPUT_SWEEPS):
-            units = _middle(_largest(e for side in sides for e in side.rows(side.outputs)))
+            units = _middle(_largest(e for side in sides for e in side.largest_live(side.outputs)))
             moved = bool(units.any())
             for side in sides:
                 side.move(side.outputs, units)
