@@ -91,6 +91,9 @@ def assign_points(left: Array, right: Array) -> Array:
     from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
     from scipy.spatial import cKDTree
 
+    # Distances of points near the end of the range of floats would be infinite.
+    largest = np.frexp(max(float(np.abs(x).max(initial=0.0)) for x in (left, right)))[1]
+    left, right = (np.ldexp(x, -int(largest)) for x in (left, right))
     nearest = cKDTree(right).query(left)[1]
     if len(np.unique(nearest)) == len(right):
         return np.asarray(nearest)
