@@ -212,7 +212,7 @@ def test_points_without_the_roots_of_a_piece_are_followed_by_others() -> None:
     """n(w) with eps = 0 where one unit is on: √|w|² is missing for half of the points mod p."""
     mlp = MLP(width=2, activation="relu", gated=False)
     block = TransformerBlock(attention=None, mlp=mlp, mlp_norms=Norms(input=RMS, output=EXACT))
-    proofs = [prove_block(block, 4, seed=seed) for seed in range(6)]
+    proofs = [prove_block(block, 4, seed=seed) for seed in range(4)]
     assert all(proof.agrees for proof in proofs) and len({proof.samples for proof in proofs}) > 2
 
 
