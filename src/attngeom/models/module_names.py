@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.models.families import decoders, mixtral
 
 VIT = {
     "attention.q_proj": "attention.attention.query",
@@ -20,14 +21,11 @@ VIT = {
 }
 
 
-DEEPSEEK = ("mlp.experts.", "gate_proj", "up_proj", "down_proj")
 EXPERTS = {
-    "deepseek_v2": DEEPSEEK,
-    "deepseek_v3": DEEPSEEK,
-    "qwen3_moe": DEEPSEEK,
-    "mixtral": ("block_sparse_moe.experts.", "w1", "w3", "w2"),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "qwen3_moe"), decoders.EXPERTS),
+    "mixtral": mixtral.EXPERTS,
 }
-"""Where checkpoints have the experts that are live in one tensor, and their gate, up and down."""
+"""Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
 
 
 def to_disk_names(state: Mapping[str, Any], model_type: Any) -> Mapping[str, Any]:
@@ -72,13 +70,18 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         return [("embed_out.weight", None)]
     if not isinstance(model_type, str) or model_type not in EXPERTS:
         return [(name, None)]
-    folder, gate, up, down = EXPERTS[model_type]
+    stored = EXPERTS[model_type]
     base, found, part = name.partition("mlp.experts.")
     if found and part in ("gate_up_proj", "down_proj"):
         count, rows = (int(size) for size in state[name].shape[:2])
-        halves = {gate: slice(rows // 2), up: slice(rows // 2, rows)} if part == "gate_up_proj" else {down: slice(rows)}
-        return [(f"{base}{folder}{e}.{row}.weight", (e, place)) for e in range(count) for row, place in halves.items()]
-    return [(name.replace(".mlp.gate.", ".block_sparse_moe.gate.") if model_type == "mixtral" else name, None)]
+        places = {stored.gate: slice(rows // 2), stored.up: slice(rows // 2, rows)}
+        places = places if part == "gate_up_proj" else {stored.down: slice(rows)}
+        return [
+            (f"{base}{stored.expert.format(e)}{row}.weight", (e, place))
+            for e in range(count)
+            for row, place in places.items()
+        ]
+    return [(name.replace(f"{decoders.EXPERTS.router}.", f"{stored.router}."), None)]
 
 
 def _vit_name(name: str) -> str:
