@@ -178,15 +178,15 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _discard_output() -> int:
+def _discard_output() -> None:
     """What is still to be written to stdout goes nowhere: at exit the interpreter would try, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return EXIT_CLOSED_PIPE
 
 
 def _report_system_error(error: OSError) -> int:
     if error.errno == errno.EPIPE:
-        return _discard_output()
+        _discard_output()
+        return EXIT_CLOSED_PIPE
     try:
         sys.stdout.flush()
     except OSError:
@@ -225,7 +225,8 @@ def run(arguments: list[str] | None = None) -> int:
         # In this mode typer exits by itself for two reasons: a completion was printed, or the pipe is closed.
         if COMPLETION in os.environ:
             raise
-        return _discard_output()
+        _discard_output()
+        return EXIT_CLOSED_PIPE
     except Interrupted as error:
         return _fail(f"interrupted; {error}", EXIT_INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
