@@ -20,6 +20,7 @@ witness was checked. ``certified``: proven, and the certificate was rechecked. `
 error probability. ``estimate``: floats. ``undecided``: cannot be told; ``reason`` says why.
 """
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
+"""From the strongest to the weakest."""
 BADGES: Mapping[Standing, str] = {
     "theorem": "#1b5e20",
     "proven": "#2e7d32",
@@ -35,6 +36,38 @@ CELL = "text-align:left;padding:.1em .6em .1em 0;vertical-align:top"
 def draw_entropy() -> int:
     """128 random bits of this run, for choices on which a verdict rests: no file can be made to fit them."""
     return randbits(128)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Why a claim is true, and how strongly: a conclusion is as strong as the weakest of its parts.
+
+    >>> minor, transcript = Proof("certified", "a minor"), Proof("probabilistic", "a transcript")
+    >>> Proof.from_parts("both bounds meet", minor, transcript).standing
+    'probabilistic'
+    """
+
+    standing: Standing
+    reason: str
+    parts: tuple[Proof, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parts and self.standing != weakest(*(part.standing for part in self.parts)):
+            raise ValueError(f"{self.standing} found; the weakest of the parts of a proof is required")
+
+    @classmethod
+    def from_parts(cls, reason: str, *parts: Proof) -> Proof:
+        """The conclusion from all these parts."""
+        return cls(weakest(*(part.standing for part in parts)), reason, parts)
+
+
+def weakest(*standings: Standing) -> Standing:
+    """The standing of what rests on claims of all these standings.
+
+    >>> weakest("theorem", "estimate", "proven")
+    'estimate'
+    """
+    return max(standings, key=STANDINGS.index)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from attngeom.atlas.tables import RowCondition, export, flatten, select, to_csv,
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
-from attngeom.verification.verdicts import Probable, Verdict
+from attngeom.results import Proof
+from attngeom.verification.verdicts import Verdict
 
 
 def make_fact(width, dimension, kind="lightning", evidence="proven"):
@@ -167,7 +168,8 @@ def test_answers_that_are_none_to_their_question_are_not_read(tmp_path, certifie
 
 def test_a_certificate_that_may_err_is_no_proof(tmp_path, certified, monkeypatch):
     """The evidence "proven" beside a transcript, which leaves a probability of error."""
-    monkeypatch.setattr("attngeom.atlas.recheck.verify", lambda _: Verdict.of(True, "a claim", Probable("likely")))
+    likely = Proof("probabilistic", "likely")
+    monkeypatch.setattr("attngeom.atlas.recheck.verify", lambda _: Verdict.of_proof("a claim", likely))
     with FactStore(tmp_path / "likely.db") as store:
         store.add(certified[1][:1])
         found = recheck(store)

@@ -21,8 +21,8 @@ def verify_command(
 ) -> int:
     """Recheck a certificate from scratch, with code that shares nothing with the search.
 
-    Exit code 0: it proves its claim, up to the error that a reason which begins with "probabilistic" states; 1: it does
-    not; 3: the recheck needs more than the budget, as the reason says.
+    Exit code 0: it proves its claim, up to the error that the reason states where the standing is "probabilistic";
+    1: it does not; 3: the recheck needs more than the budget, as the reason says.
     """
     with working("rechecking"):
         verdict = verify(certificate, budget)

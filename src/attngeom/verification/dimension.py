@@ -16,12 +16,12 @@ from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights, random_weights
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
 from attngeom.verification.jets import JetPoint, Samples, afford_jets, tensors_of
 from attngeom.verification.reading import in_words, read_integer, read_list, read_object, require, show
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import reached_widths, upper_bound
-from attngeom.verification.verdicts import Probable
 
 MAX_SAMPLES = 10**6
 MAX_SEED = 2**63 - 2
@@ -47,7 +47,7 @@ class DimensionClaim:
         words = in_words(self.architecture)
         return f"the functions of attention networks with {words} form a set of dimension {self.dimension}"
 
-    def check(self, witness: Mapping[str, Any]) -> str:
+    def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true: a theorem says so, or one bound gives at least the dimension, another at most.
 
         The first is a minor, or a transcript, which leaves a probability of error that its reason states.
@@ -64,17 +64,24 @@ class DimensionClaim:
             afford(value, MAX_DIMENSION, "rows and columns of a minor")
         found, method = upper_bound(architecture, parts["upper"])
         require(found == value, f"the upper bound is {found}, not {value}")
+        upper = Proof("certified", f"{method} give at most {value}")
         if has_transcript:
             # It takes its point from this module.
             from attngeom.verification.transcripts import check_transcript
 
-            reason = check_transcript(architecture, value, parts["lower"])
-            return Probable(f"{reason}; {method} give at most {value}")
-        rows, point = _read_point(architecture, parts["lower"], value)
-        field = point.field
-        rank = rank_mod_p(field.to_integers(point.gradients(rows)), field.p)
-        require(rank == value, f"the minor of size {value} has rank {rank} mod {field.p}")
-        return f"a {value}×{value} minor is nonzero mod {field.p}, and {method} give at most {value}"
+            lower = check_transcript(architecture, value, parts["lower"])
+            return Proof.from_parts(f"{lower.reason}; {upper.reason}", lower, upper)
+        lower = _check_minor(architecture, value, parts["lower"])
+        return Proof.from_parts(f"{lower.reason}, and {upper.reason}", lower, upper)
+
+
+def _check_minor(architecture: Architecture, value: int, record: Any) -> Proof:
+    """Why the Jacobian has at least this rank: a minor of this size is not zero mod p."""
+    rows, point = _read_point(architecture, record, value)
+    field = point.field
+    rank = rank_mod_p(field.to_integers(point.gradients(rows)), field.p)
+    require(rank == value, f"the minor of size {value} has rank {rank} mod {field.p}")
+    return Proof("certified", f"a {value}×{value} minor is nonzero mod {field.p}")
 
 
 def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import replacing
 from attngeom.layer.terms import collect_terms
+from attngeom.results import Proof
 from attngeom.streams import iterate_json, read_long_json
 from attngeom.verification.budget import MAX_BYTES, WRITERS, budget_times
 from attngeom.verification.dimension import DimensionClaim
@@ -24,7 +25,7 @@ from attngeom.verification.verdicts import Verdict
 class Checkable(Protocol):
     """A claim that was read: it says itself in words, and why a witness proves it."""
 
-    def check(self, witness: Mapping[str, Any]) -> str: ...
+    def check(self, witness: Mapping[str, Any]) -> Proof: ...
 
 
 READERS: dict[str, Callable[[Any], Checkable]] = {
@@ -58,9 +59,9 @@ def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Ve
         record = read_long_json(certificate, {"terms": collect_terms}, MAX_BYTES)
         return _verify(record, str(certificate))
     except SizeError as error:
-        return Verdict.of(None, "unread certificate", str(error))
+        return Verdict.without_proof(None, "unread certificate", str(error))
     except FormatError as error:
-        return Verdict.of(False, "unreadable certificate", str(error))
+        return Verdict.without_proof(False, "unreadable certificate", str(error))
 
 
 def _verify(content: Any, name: str = "certificate") -> Verdict:
@@ -70,15 +71,15 @@ def _verify(content: Any, name: str = "certificate") -> Verdict:
         kind = record.claim.get("kind")
         if not isinstance(kind, str) or kind not in READERS:
             reason = f"kind {show(kind)} found; one of {', '.join(READERS)} is required"
-            return Verdict.of(False, "unknown claim", reason)
+            return Verdict.without_proof(False, "unknown claim", reason)
         words = f"a claim of kind {kind}"
         claim = READERS[kind](record.claim)
         words = str(claim)
-        return Verdict.of(True, words, claim.check(record.witness))
+        return Verdict.of_proof(words, claim.check(record.witness))
     except SizeError as error:
-        return Verdict.of(None, words, str(error))
+        return Verdict.without_proof(None, words, str(error))
     except AttnGeomError as error:
-        return Verdict.of(False, words, str(error))
+        return Verdict.without_proof(False, words, str(error))
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:

@@ -12,13 +12,14 @@ from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import CubicField, CubicNumber
 from attngeom.exact.multisets import triples
 from attngeom.layer.coefficients import Coefficients
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_FIELD_PRODUCTS, MAX_PRODUCTS, afford, afford_elimination, height
 from attngeom.verification.reading import read_list, read_matrix, read_object, read_rational, require
 
 Matrix = list[list[Any]]
 
 
-def check_form(coefficients: Coefficients, verdict: str, attention: int | None, claimed: Any, witness: Any) -> str:
+def check_form(coefficients: Coefficients, verdict: str, attention: int | None, claimed: Any, witness: Any) -> Proof:
     """F_n = ν_n · xᵀBx for every row, ν and B not zero unless F is; then the verdict follows from the signature of B.
 
     A real A of rank a with symmetric part B has at most a positive and a negative squares, and such an A exists; a
@@ -56,7 +57,7 @@ def check_form(coefficients: Coefficients, verdict: str, attention: int | None, 
     else:
         require(size > 2 * bound, f"rank {size} is at most twice the attention width")
     require(claimed == expected, f"the rank is {expected}")
-    return f"every row is a linear form times one quadratic form of signature ({p}, {n})"
+    return Proof("certified", f"every row is a linear form times one quadratic form of signature ({p}, {n})")
 
 
 def signature(B: Matrix) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients, expand_matrices
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_MATRIX_PRODUCTS, MAX_SAMPLE_ENTRIES, afford, height
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.layer import check_violated, compare_row, exact_rank, read_coefficients, read_field
@@ -70,7 +71,7 @@ class HeadsClaim:
             f" {self.attention} and rank V ≤ {self.value}"
         )
 
-    def check(self, witness: Mapping[str, Any]) -> str:
+    def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true; Unproven, FormatError or SizeError if the witness does not show it."""
         require(self.coefficients.t >= 2, "claims about heads need two tokens")
         if self.verdict == "realizable":
@@ -85,7 +86,7 @@ class HeadsClaim:
         found = show(sorted(map(str, witness)))
         raise FormatError(f"witness with {found} found; violated, minor or commutant is required")
 
-    def _check_heads(self, heads: Any) -> str:
+    def _check_heads(self, heads: Any) -> Proof:
         """Expand every head over its field, add up, compare all coefficients; check the ranks."""
         c = self.coefficients
         if type(heads) is not list or len(heads) > self.heads:
@@ -106,9 +107,9 @@ class HeadsClaim:
                 total += rational
         for row in range(c.d_out):
             compare_row(c, row, single[row], cross[row])
-        return f"{len(heads)} heads within the ranks expand to all coefficients"
+        return Proof("certified", f"{len(heads)} heads within the ranks expand to all coefficients")
 
-    def _check_linear(self, violated: Any) -> str:
+    def _check_linear(self, violated: Any) -> Proof:
         """A linear relation of single heads holds for their sums."""
         family = violated.get("family") if isinstance(violated, Mapping) else None
         require(family in LINEAR, "only linear relations of single heads hold for sums of heads")
@@ -118,7 +119,7 @@ class HeadsClaim:
         """The table of quadrics (d_out, d, S) at target column 0 and context column 1."""
         return np.swapaxes(self.coefficients.cross[:, 0, 0], 1, 2)
 
-    def _check_minor(self, minor: Any) -> str:
+    def _check_minor(self, minor: Any) -> Proof:
         """A nonzero minor of a flattening, larger than H times the bound on the ranks."""
         minor = read_object(minor, ("side", "rows", "columns", "value"), "minor")
         c, side = self.coefficients, read_choice(minor["side"], ("output", "target"), "side")
@@ -135,9 +136,9 @@ class HeadsClaim:
         value = determinant([[table[row, other, s] for other, s in places] for row in rows])
         require(read_rational(minor["value"]) == value, f"the value is {str(value)[:80]}")
         require(value != 0, "the minor is zero, so nothing is refuted")
-        return f"a minor of size {size} of the flattening has the exact value {str(value)[:80]}"
+        return Proof("certified", f"a minor of size {size} of the flattening has the exact value {str(value)[:80]}")
 
-    def _check_commutant(self, record: Any) -> str:
+    def _check_commutant(self, record: Any) -> Proof:
         """The part of the table in some rows and columns is no direct sum of H real heads, as it would have to be."""
         keys = ("rows", "columns", "basis", "argument")
         record = read_object(record, keys, "commutant")
@@ -162,23 +163,28 @@ class HeadsClaim:
             rank = exact_rank(form, QQ)
             require(argument["count"] == rank and type(argument["count"]) is int, f"the trace form has rank {rank}")
             require(rank < self.heads, f"the trace form has rank {rank}, which allows {self.heads} heads")
-            return f"the commutant has a trace form of rank {rank}, so there are at most {rank} summands"
+            return Proof(
+                "certified", f"the commutant has a trace form of rank {rank}, so there are at most {rank} summands"
+            )
         if set(argument) == {"negative"}:
             return self._check_negative(argument["negative"], form)
         if set(argument) == {"idempotent", "violated"}:
             return self._check_summand(argument, C, basis)
         raise FormatError(f"argument with {show(sorted(map(str, argument)))} found; it is not known")
 
-    def _check_negative(self, vector: Any, form: Array) -> str:
+    def _check_negative(self, vector: Any, form: Array) -> Proof:
         """An element x of the commutant with tr(x²) < 0, where the trace form leaves room for H summands at most."""
         rank = exact_rank(form, QQ)
         require(rank == self.heads, f"the trace form has rank {rank}, not {self.heads}")
         x = read_array([vector], (1, len(form)), QQ, "element")
         value = QQ.matmul(x, QQ.matmul(form, x.T))[0, 0]
         require(value < 0, f"tr(x²) is {str(value)[:60]}, not negative")
-        return f"tr(x²) = {str(value)[:60]} < 0 for an element of the commutant, so the heads are not all real"
+        return Proof(
+            "certified",
+            f"tr(x²) = {str(value)[:60]} < 0 for an element of the commutant, so the heads are not all real",
+        )
 
-    def _check_summand(self, argument: Mapping[str, Any], C: Array, basis: Sequence[Pair]) -> str:
+    def _check_summand(self, argument: Mapping[str, Any], C: Array, basis: Sequence[Pair]) -> Proof:
         """An indecomposable summand that is no head of widths (a, v)."""
         n, m, S = C.shape
         ((X, Y),) = _read_pairs([argument["idempotent"]], n, m)
@@ -190,13 +196,15 @@ class HeadsClaim:
         sizes = int(np.trace(X).p), int(np.trace(Y).p)
         if argument["violated"] is None:
             require(sizes != (self.value, self.attention), "the summand has the widths of a head")
-            return f"an indecomposable summand has widths (v, a) = {sizes}, which no head of the claim has"
+            return Proof(
+                "certified", f"an indecomposable summand has widths (v, a) = {sizes}, which no head of the claim has"
+            )
         violated = argument["violated"]
         family = violated.get("family") if isinstance(violated, Mapping) else None
         require(family in DEFINITIONS and family not in LINEAR, "an equation of pairs of tokens is required")
         part = QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S)
-        words = check_violated(_coefficients(part, self.coefficients.d), self.attention, violated)
-        return f"for an indecomposable summand, {words}"
+        equation = check_violated(_coefficients(part, self.coefficients.d), self.attention, violated)
+        return Proof.from_parts(f"for an indecomposable summand, {equation.reason}", equation)
 
 
 def _coefficients(part: Array, d: int) -> Coefficients:

@@ -17,6 +17,7 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import infinitesimal_action, linear_factors
 from attngeom.network.weights import Weights, random_weights
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, afford_samples, draw_samples
 from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
@@ -46,7 +47,7 @@ class LawsClaim:
             " independent quantities, the moments of the symmetries, and functions of these alone"
         )
 
-    def check(self, witness: Mapping[str, Any]) -> str:
+    def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true: so many moments are independent, and the fields leave room for no other law."""
         architecture = self.architecture
         if architecture.kind not in KINDS:
@@ -63,9 +64,10 @@ class LawsClaim:
         products = weights.domain.matmul(moments, fields.T)
         require(not np.any(products), "a moment is not constant along a field; the weights do not have this symmetry")
         require(rank_mod_p(fields, p) == rank, f"the fields are dependent mod {p}")
-        return (
+        return Proof(
+            "certified",
             f"{len(gradients)} gradients and {len(brackets)} brackets are independent mod {p},"
-            f" and {self.count} moments annihilate them: together {architecture.num_parameters} dimensions"
+            f" and {self.count} moments annihilate them: together {architecture.num_parameters} dimensions",
         )
 
 

@@ -15,6 +15,7 @@ from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, count_entries, expand_matrices
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.terms import Terms
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_COEFFICIENTS, afford, afford_elimination, height
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.forms import check_form
@@ -63,7 +64,7 @@ class LayerClaim:
         size = f"d = {c.d}, d_out = {c.d_out}, t = {c.t}"
         return f"coefficients with {size} are {self.verdict} by one layer of {width}{rank}"
 
-    def check(self, witness: Mapping[str, Any]) -> str:
+    def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true; Unproven, FormatError or SizeError if the witness does not show it."""
         if "form" in witness:
             return check_form(self.coefficients, self.verdict, self.attention, self.rank, witness)
@@ -90,7 +91,7 @@ def read_coefficients(record: Any) -> Coefficients:
     return found
 
 
-def check_violated(coefficients: Coefficients, attention: int | None, violated: Any) -> str:
+def check_violated(coefficients: Coefficients, attention: int | None, violated: Any) -> Proof:
     """An equation of all layers has a nonzero value here: each definition accepts only data for which it is one.
 
     That it vanishes at random layers is checked besides, as a test of the definition.
@@ -112,10 +113,13 @@ def check_violated(coefficients: Coefficients, attention: int | None, violated: 
     for seed in range(POINTS):
         layer = random_layer(coefficients.d, coefficients.d_out, coefficients.t, width, seed)
         require(definition.evaluate(data, layer) == 0, "the invariant does not vanish on attention layers")
-    return f"the equation {family} of degree {degree} holds for all layers and has the exact value {str(value)[:80]}"
+    return Proof(
+        "certified",
+        f"the equation {family} of degree {degree} holds for all layers and has the exact value {str(value)[:80]}",
+    )
 
 
-def check_weights(coefficients: Coefficients, attention: int | None, claimed: Any, witness: Any, real: bool) -> str:
+def check_weights(coefficients: Coefficients, attention: int | None, claimed: Any, witness: Any, real: bool) -> Proof:
     """Expand every point and compare all coefficients; check rank A, and that weights are real or cannot be real."""
     witness = read_object(witness, ("field", "points"), "witness")
     d, d_out = coefficients.d, coefficients.d_out
@@ -137,9 +141,10 @@ def check_weights(coefficients: Coefficients, attention: int | None, claimed: An
             _check_no_real_weights(A, V, domain, coefficients.t)
     require(len(points) == 1 or points[0] != points[1], "the points must differ")
     if real:
-        return f"the weights over {witness['field']} expand to all coefficients, rank A = {claimed}"
-    return (
-        "the complex weights expand to all coefficients, and the fiber {(k qᵀ, h vᵀ), (v qᵀ, h kᵀ)} has no real point"
+        return Proof("certified", f"the weights over {witness['field']} expand to all coefficients, rank A = {claimed}")
+    return Proof(
+        "certified",
+        "the complex weights expand to all coefficients, and the fiber {(k qᵀ, h vᵀ), (v qᵀ, h kᵀ)} has no real point",
     )
 
 

@@ -18,6 +18,7 @@ from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
 from attngeom.verification.compositions import bounded_rank
 from attngeom.verification.learning_ranks import check_ranks
@@ -138,7 +139,7 @@ class LearningClaim:
             f" is {self.value}, of multiplicity {self.multiplicity}"
         )
 
-    def check(self, witness: Mapping[str, Any]) -> str:
+    def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true: the ranks are as stated, the hypotheses of the theorem hold, and it gives the pair."""
         name = read_choice(witness.get("theorem"), (*THEOREMS, *BY_RANKS), "theorem")
         extra = ("prime", "seed", "samples", "tokens") if name in BY_RANKS else ()
@@ -156,7 +157,7 @@ class LearningClaim:
             (value / 2, m) == (self.value, self.multiplicity),
             f"Theorem {name} gives λ = {value / 2}, m = {m}, not {self.value}, {self.multiplicity}",
         )
-        return f"{why}, and it gives λ = {self.value}, m = {m}"
+        return Proof("certified", f"{why}, and it gives λ = {self.value}, m = {m}")
 
     def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices]) -> tuple[Twice, str]:
         """Theorems B and R and the two bounds: ranks mod p at the point."""

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from attngeom.network.architecture import Architecture
+from attngeom.results import Proof
 from attngeom.verification.compositions import bounded_rank
 from attngeom.verification.reading import read_choice, read_object, require
 
@@ -130,7 +131,7 @@ THEOREMS: dict[str, Callable[[Architecture], int]] = {
 }
 
 
-def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[str, Any]) -> str:
+def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[str, Any]) -> Proof:
     """Why the dimension is what a theorem says: its hypotheses hold, and its value is this one."""
     cited = read_object(witness, ("theorem", "hypotheses"), "witness")
     name, words = read_choice(cited["theorem"], THEOREMS, "theorem"), cited["hypotheses"]
@@ -140,4 +141,4 @@ def check_theorem(architecture: Architecture, dimension: int, witness: Mapping[s
     )
     value = THEOREMS[name](architecture)
     require(value == dimension, f"the theorem {name} gives {value}, not {dimension}")
-    return f"the hypotheses of the theorem {name} hold, and it gives {value}"
+    return Proof("certified", f"the hypotheses of the theorem {name} hold, and it gives {value}")

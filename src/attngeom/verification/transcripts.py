@@ -21,10 +21,10 @@ from attngeom.errors import FormatError
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.hankel import hankel_rank
 from attngeom.network.architecture import Architecture
+from attngeom.results import Proof
 from attngeom.verification.budget import MAX_BLAS_PRODUCTS, MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.cleared_operator import ClearedOperator
 from attngeom.verification.reading import read_integer, read_object, require
-from attngeom.verification.verdicts import Probable
 
 KEYS: tuple[str, ...] = ("method", "prime", "seed", "tokens", "samples", "support", "free", "pivots")
 KEYS += ("left", "right", "step", "blocks", "sequence")
@@ -32,7 +32,7 @@ BITS = 120
 """A wrong transcript passes with probability at most 2^−120."""
 
 
-def check_transcript(architecture: Architecture, value: int, record: Any) -> Probable:
+def check_transcript(architecture: Architecture, value: int, record: Any) -> Proof:
     """Why the Jacobian has at least this rank; Unproven if the transcript does not show it."""
     record = read_object(record, KEYS, "lower")
     if record["method"] != "krylov":
@@ -52,9 +52,10 @@ def check_transcript(architecture: Architecture, value: int, record: Any) -> Pro
     rows = min(ceil(n / left) + 1, length)
     rank = operator.cleared + hankel_rank(sequence, rows, field)
     require(rank == value, f"the transcript proves rank {rank}, not {value}")
-    return Probable(
-        f"probabilistic: a block Hankel matrix mod {field.p} gives rank {rank}, and {checks} fresh random combinations,"
-        f" which miss a wrong sequence with probability at most {field.p}^-{checks}, found its sequence right"
+    return Proof(
+        "probabilistic",
+        f"a block Hankel matrix mod {field.p} gives rank {rank}, and {checks} fresh random combinations,"
+        f" which miss a wrong sequence with probability at most {field.p}^-{checks}, found its sequence right",
     )
 
 
