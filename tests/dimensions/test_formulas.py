@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, formula, formulas, upper_bound
-from attngeom.dimensions.formulas import deep_lightning, general_widths, layers_of_heads, one_layer, softmax_layer
-from attngeom.dimensions.theorems import free_network
+from attngeom.dimensions.formulas import deep_lightning, layers_of_heads, one_layer, softmax_layer
+from attngeom.dimensions.theorems import free_network, lightning_network
 from attngeom.network import Architecture
 from tests.effort import examples
 
@@ -48,21 +48,20 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("widths, attention, tokens, value", EXAMPLES)
-def test_general_widths_and_collapse(widths, attention, tokens, value):
+def test_lightning_networks_of_any_widths_and_ranks(widths, attention, tokens, value):
     architecture = Architecture(widths, attention, tokens)
-    assert general_widths(architecture).value == value
+    assert lightning_network(architecture).value == value
     answer = dimension(architecture, prove=True)
     assert (answer.dimension, answer.is_proven) == (value, True)
 
 
-def test_papers_formulas_agree_with_general_widths_on_their_hypotheses():
+def test_the_papers_formula_agrees_with_theorem_f_on_its_hypotheses():
     for d_0 in range(2, 5):
         for delta in range(2, d_0 + 1):
             for a in (2, 3, 5):
-                for kind, paper in (("lightning", deep_lightning), ("softmax", free_network)):
-                    architecture = Architecture((d_0, delta, delta, d_0 + 1), a, 3, kind)
-                    claim = paper(architecture)
-                    assert claim.applies and claim.value == general_widths(architecture).value
+                architecture = Architecture((d_0, delta, delta, d_0 + 1), a, 3)
+                claim = deep_lightning(architecture)
+                assert claim.applies and claim.value == lightning_network(architecture).value
 
 
 def test_hypotheses_are_reported_with_the_value():

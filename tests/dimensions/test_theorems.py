@@ -159,7 +159,7 @@ def test_certificates_of_theorems(number):
         assert verify(Certificate(claim, {**witness, "theorem": name}, {})).valid is False
     for words in (None, "t ≥ 2", [3]):
         assert verify(Certificate(claim, {**witness, "hypotheses": words}, {})).valid is False
-    flipped = {**claim["architecture"], "kind": "lightning", "tokens": 1}
+    flipped = {**claim["architecture"], "kind": "sigmoid", "tokens": 1}
     assert verify(Certificate({**claim, "architecture": flipped}, witness, {})).valid is False
 
 

@@ -49,14 +49,12 @@ class Canonicalization(Result):
 
     @cached_property
     def unseen(self) -> VirtualFiber | None:
-        """The fiber in (M, L) of a normalised network whose function does not see all of it; None if it does.
+        """The fiber in (M, L) of a network whose function does not determine it, up to scales; None if it does.
 
         Then weights of different orbits have the same function, and canonical forms tell more than the function.
         """
-        if not self.weights.architecture.rule.is_normalised:
-            return None
         fiber = virtual_fiber(self.weights)
-        return fiber if fiber is not None and fiber.free else None
+        return fiber if fiber is not None and (fiber.free or fiber.finite) else None
 
     def to_json(self) -> dict[str, Any]:
         record = {

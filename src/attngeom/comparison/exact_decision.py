@@ -11,10 +11,11 @@ import numpy as np
 
 from attngeom.comparison.evaluation import NEGLIGIBLE, function_over, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
+from attngeom.comparison.lightning_fibers import virtual_scales
 from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.separation import separate_balls, separate_consensus
-from attngeom.comparison.virtual import compare_virtual, virtual_scales
+from attngeom.comparison.virtual import compare_virtual
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ
 from attngeom.exact.primes import WORD_PRIME
@@ -39,7 +40,7 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
     hypotheses = failed(check_hypotheses(first))
     why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
     if virtual_scales(first, second) is not None:
-        reason = f"the virtual weights (M, L) are equal up to scales that satisfy [G] Eq 13; {why}"
+        reason = f"what the function shows of (M, L) is equal, up to scales that satisfy [G] Eq 13; {why}"
         return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses)
     mixings = layerwise_equality(first, second)
     if mixings is not None:

@@ -1,11 +1,9 @@
-"""Comparison through exact virtual weights (M, L): [G] Eq 13 for lightning, Theorems A and S for softmax, sigmoid."""
+"""Comparison through exact virtual weights (M, L): Theorems A and S for softmax and sigmoid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from flint import fmpq
 
 from attngeom.comparison.fiber_theorems import VirtualPair
 from attngeom.comparison.matching import ClearedNetwork
@@ -14,61 +12,7 @@ from attngeom.comparison.samples import Relation
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.network import Weights
 from attngeom.network.weights import VirtualWeights
-
-
-def virtual_scales(first: Weights, second: Weights) -> tuple[object, ...] | None:
-    """The scales (λ_1..λ_l, ρ) with M'_i = λ_i M_i, L' = ρ L and ρ Π λ_i^(3^(l-i)) = 1, or None.
-
-    If they exist the functions of two lightning networks are equal: [G] Eq 13, which needs no hypothesis. One token
-    sees the symmetric parts of the M_i only, so then these are compared. A zero factor on both sides makes both
-    functions zero and leaves all scales free: they are given as 1.
-
-    >>> from attngeom.exact import QQ
-    >>> from attngeom.network import Architecture, random_weights
-    >>> w = random_weights(Architecture((3, 2), 2), QQ, seed=0)
-    >>> virtual_scales(w, w)
-    (1, 1)
-    """
-    architecture, domain = first.architecture, first.domain
-    if not architecture.has_virtual_weights:
-        return None
-    one, two = (_factors(weights.virtual(), architecture.tokens) for weights in (first, second))
-    if any(map(domain.is_zero, one)) and any(map(domain.is_zero, two)):
-        return tuple(domain.one for _ in one)
-    if any(map(domain.is_zero, (*one, *two))):
-        return None
-    places = map(domain.pivot, one)
-    scales = [b.ravel()[place] / a.ravel()[place] for a, b, place in zip(one, two, places)]
-    if not all(scale and domain.equal(a * scale, b) for scale, a, b in zip(scales, one, two)):
-        return None
-    return tuple(scales) if _satisfy_equation(scales) else None
-
-
-def _satisfy_equation(scales: list[fmpq]) -> bool:
-    """Whether ρ Π λ_i^(3^(l-i)) = 1 for (λ_1..λ_l, ρ) ≠ 0: P_l = 1/ρ, where P_0 = 1 and P_i = P_{i-1}³ λ_i.
-
-    Rational cube roots are unique, so P_l leads back to P_0, and no large power is taken.
-
-    >>> _satisfy_equation([fmpq(2), fmpq(-1, 8), fmpq(1), fmpq(1)]), _satisfy_equation([fmpq(2), fmpq(1, 8), fmpq(1)])
-    (False, True)
-    """
-    *factors, last = scales
-    product = 1 / last
-    for factor in reversed(factors):
-        cube = product / factor
-        product = fmpq(abs(cube.p).root(3) * (1 if cube > 0 else -1), cube.q.root(3))
-        if product**3 != cube:
-            return False
-    return bool(product == 1)
-
-
-def _factors(virtual: VirtualWeights, tokens: int) -> list[Array]:
-    """M_1..M_l, or their symmetric parts if there is one token, and L."""
-    domain = virtual.domain
-    M = [domain.reduce(m + m.T) for m in virtual.M] if tokens == 1 else list(virtual.M)
-    return [*M, virtual.L]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from math import comb
 
 from attngeom.dimensions.effective import bounded_rank, cubic_dimension
 from attngeom.dimensions.statements import DimensionFormula
@@ -19,7 +18,6 @@ from attngeom.dimensions.theorems import (
     free_network,
     lightning_heads,
     lightning_network,
-    reached_ranks,
     softmax_bottleneck,
 )
 from attngeom.network.architecture import Architecture, LayerShape
@@ -92,29 +90,18 @@ def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
     return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", hypotheses, "softmax-network")
 
 
-def general_widths(architecture: Architecture) -> DimensionFormula | None:
-    """Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i) − l for all widths, one head, no skip connection.
+def sigmoid_network(architecture: Architecture) -> DimensionFormula | None:
+    """δ of Lemma B for sigmoid networks with one head that Theorem S does not cover: a mask, or one token.
 
-    r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), τ_l = r_l, τ_i = min(r_i, 2α_{i+1} + τ_{i+1}),
-    m_i = 2α_i r_{i-1} − α_i². Lightning without mask: after a layer with α_i = 1, or for one token, only symmetric
-    parts are visible: m_j = ρ r − ρ(ρ−1)/2, ρ = min(2α_j, r). Softmax: without − l and without this collapse;
-    sigmoid: without − l, and only one token shows symmetric parts alone.
+    One token shows symmetric parts alone.
 
-    >>> [general_widths(Architecture((4, 3, 5), 2, tokens=t)).value for t in (1, 2, 3)]
-    [32, 36, 36]
+    >>> [sigmoid_network(Architecture((4, 3, 5), 2, kind="sigmoid", tokens=t)).value for t in (1, 2)]
+    [34, 38]
     """
-    if architecture.kind not in KINDS:
+    if architecture.kind != "sigmoid":
         return None
-    rule = architecture.rule
-    total = count_virtual(architecture) - (architecture.num_layers if rule.has_scale else 0)
-    collapsed = architecture.tokens == 1 and not rule.is_normalised
-    for r, alpha in zip(*reached_ranks(architecture), strict=False):
-        if collapsed:
-            rho = min(2 * alpha, r)
-            total += rho * r - comb(rho, 2) - (2 * alpha * r - alpha**2)
-        collapsed = collapsed or (rule.is_polynomial and not architecture.causal and alpha == 1)
-    hypotheses = _plain(architecture) | {"t ≥ 2 if softmax": not rule.is_normalised or architecture.tokens >= 2}
-    return DimensionFormula(total, "ours: general widths", "computed", hypotheses)
+    value = count_virtual(architecture, 0 if architecture.tokens == 1 else None)
+    return DimensionFormula(value, "ours: sigmoid networks", "computed", _plain(architecture))
 
 
 def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
@@ -198,7 +185,7 @@ FORMULAS: tuple[Callable[[Architecture], DimensionFormula | None], ...] = (
     free_heads,
     softmax_bottleneck,
     lightning_heads,
-    general_widths,
+    sigmoid_network,
     layers_of_heads,
 )
 

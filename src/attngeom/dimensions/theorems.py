@@ -5,27 +5,38 @@ Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank 
 
 from __future__ import annotations
 
+from math import comb
+
 from attngeom.dimensions.effective import bounded_rank
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
 
 
-def count_virtual(architecture: Architecture) -> int:
+def count_virtual(architecture: Architecture, seen: int | None = None) -> int:
     """The dimension δ of the set of virtual weights (M_1..M_l, L) of one head (Lemma B).
 
     δ = Σ m_i + d_l r_{l-1} + Σ_{0<i<l} τ_i (r_{i-1} − r_i), m_i = 2α_i r_{i-1} − α_i², τ_l = r_l,
-    τ_i = min(r_i, 2α_{i+1} + τ_{i+1}).
+    τ_i = min(r_i, 2α_{i+1} + τ_{i+1}). If M_i is seen by its symmetric part for i > ``seen``, then m_i is the dimension
+    ρ r_{i-1} − ρ(ρ − 1)/2 of the symmetric matrices of rank at most ρ = min(2α_i, r_{i-1}).
 
-    >>> count_virtual(Architecture((3, 5, 3), 2))
-    25
+    >>> count_virtual(Architecture((3, 5, 3), 2)), count_virtual(Architecture((3, 5, 3), 2), seen=1)
+    (25, 23)
     """
     l = architecture.num_layers
     r, alpha = reached_ranks(architecture)
+    seen = l if seen is None else seen
     tau = [0] * l + [r[l]]
     for i in range(l - 1, 0, -1):
         tau[i] = min(r[i], 2 * alpha[i] + tau[i + 1])
     flags = sum(tau[i] * (r[i - 1] - r[i]) for i in range(1, l))
-    return architecture.widths[-1] * r[l - 1] + flags + sum(bounded_rank(r[i], r[i], x) for i, x in enumerate(alpha))
+    forms = [bounded_rank(r[i], r[i], alpha[i]) if i < seen else _symmetric(r[i], 2 * alpha[i]) for i in range(l)]
+    return architecture.widths[-1] * r[l - 1] + flags + sum(forms)
+
+
+def _symmetric(d: int, rank: int) -> int:
+    """The dimension of the symmetric d×d matrices of bounded rank."""
+    rank = min(rank, d)
+    return rank * d - comb(rank, 2)
 
 
 def reached_ranks(architecture: Architecture) -> tuple[list[int], list[int]]:
@@ -62,40 +73,52 @@ def _plain(architecture: Architecture) -> dict[str, bool]:
 
 def _single_head(architecture: Architecture) -> dict[str, bool]:
     free = all(layer.value_rank == min(layer.d_in, layer.d_out) for layer in architecture.layers)
-    return {"one head": architecture.heads == 1, "value maps of any rank": free, **_plain(architecture)}
+    return {
+        "one head": architecture.heads == 1,
+        "value maps of any rank": free,
+        "no skip connection": not architecture.residual,
+    }
 
 
 def free_network(architecture: Architecture) -> DimensionFormula | None:
     """δ of Lemma B for networks with one head, any depth and widths: softmax (Corollary C) and sigmoid (Theorem S).
 
-    For softmax it contains the dimension that [G] Conjecture 3.10 implies.
+    For softmax it contains the dimension that [G] Conjecture 3.10 implies; with a mask it is Theorem A'.
 
     >>> [free_network(Architecture((3, 5, 3), 2, kind=kind)).value for kind in ("softmax", "sigmoid")]
     [25, 25]
     """
-    sources = {"softmax": "Theorem A, Corollary C", "sigmoid": "Theorem S"}
+    causal = architecture.causal
+    sources = {"softmax": "Theorem A', Corollary C" if causal else "Theorem A, Corollary C", "sigmoid": "Theorem S"}
     if architecture.kind not in sources:
         return None
+    conditions = {**_single_head(architecture), "t ≥ 2": architecture.tokens >= 2}
+    if architecture.kind == "sigmoid":
+        conditions["no causal mask"] = not causal
     source, name = sources[architecture.kind], f"{architecture.kind}-network"
-    return DimensionFormula(count_virtual(architecture), source, "theorem", _single_head(architecture), name)
+    return DimensionFormula(count_virtual(architecture), source, "theorem", conditions, name)
 
 
 def lightning_network(architecture: Architecture) -> DimensionFormula | None:
-    """δ − l for lightning networks with one head and attention of rank at least two before the last layer (Theorem F).
+    """δ − l for lightning networks with one head, any depth and widths (Theorems F, F1, Fc, Corollary C).
 
-    >>> lightning_network(Architecture((3, 5, 3), 2)).value
-    23
+    Without a mask, what follows a layer of rank one (F1), and all of it for one token, is seen by symmetric parts.
+
+    >>> [lightning_network(Architecture((3, 5, 3), a)).value for a in (2, 1)]
+    [23, 19]
     """
     if not architecture.rule.is_polynomial:
         return None
-    r, alpha = reached_ranks(architecture)
-    conditions = {
-        **_single_head(architecture),
-        "min(a_i, r_{i-1}) ≥ 2 before the last layer": all(x >= 2 for x in alpha[:-1]),
-        "rank M_l · rank L ≥ 2": alpha[-1] * r[-1] >= 2,
-    }
-    value = count_virtual(architecture) - architecture.num_layers
-    return DimensionFormula(value, "Theorem F, Corollary C", "theorem", conditions, "lightning-network")
+    _, alpha = reached_ranks(architecture)
+    seen, source = architecture.num_layers, "Theorem F, Corollary C"
+    if architecture.tokens == 1:
+        seen, source = 0, "Theorem F (one token), Corollary C"
+    elif architecture.causal:
+        source = "Theorem Fc"
+    elif 1 in alpha[:-1]:
+        seen, source = alpha.index(1) + 1, "Theorem F1"
+    value = count_virtual(architecture, seen) - architecture.num_layers
+    return DimensionFormula(value, source, "theorem", _single_head(architecture), "lightning-network")
 
 
 def free_heads(architecture: Architecture) -> DimensionFormula | None:

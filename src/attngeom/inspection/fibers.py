@@ -9,7 +9,6 @@ from attngeom.inspection.hypotheses import (
     FIBER_THEOREMS,
     VirtualRanks,
     is_nonzero,
-    orbit_hypotheses,
     virtual_ranks,
     visible_layers,
 )
@@ -21,9 +20,10 @@ class VirtualFiber:
     """The fiber of a network with one head and no skip connection, in (M_1..M_l, L).
 
     ``determined`` and ``free`` list the matrices that the function fixes and those that it does not see; ``scales``
-    says that the former are fixed up to the scales of [G] Eq 13 (lightning). ``blind`` are the layers, counted from
-    1, after which the tokens are equal; ``first_blind`` is the first one before the last layer. ``is_known`` is False
-    if no theorem covers the point or floats do not tell; then the lists are empty and ``words`` says why.
+    says that the former are fixed up to the scales of [G] Eq 13 (lightning), ``finite`` that the others take finitely
+    many values, up to scales. ``blind`` are the layers, counted from 1, after which the tokens are equal;
+    ``first_blind`` is the first one before the last layer. ``is_known`` is False if no theorem covers the point or
+    floats do not tell; then the lists are empty and ``words`` says why.
     """
 
     theorem: str | None
@@ -34,6 +34,7 @@ class VirtualFiber:
     scales: bool = False
     blind: tuple[int, ...] = ()
     first_blind: int | None = None
+    finite: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +44,7 @@ class VirtualFiber:
             "determined": list(self.determined),
             "free": list(self.free),
             "up_to_scales": self.scales,
+            "finite": self.finite,
             "blind_layers": list(self.blind),
             "first_blind": self.first_blind,
         }
@@ -52,7 +54,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     """The fiber of the function in (M, L); None for several heads or a skip connection, which have no (M, L).
 
     Theorem A (softmax): L and M_1..M_j are determined, j the first blind index below l, and M_{j+1}..M_l are free.
-    Theorem A' (causal softmax), Theorem F (lightning), Theorem S (sigmoid): docs/theorems/comparison.md.
+    Theorem A' (causal softmax), Theorems F, F1, Fc (lightning), Theorem S (sigmoid): docs/theorems/comparison.md.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
@@ -132,21 +134,42 @@ def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFib
 
 
 def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
-    """Theorem F; one token: φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)), by unique factorization and digits in base 3."""
-    layers, one_token = architecture.num_layers, architecture.tokens == 1
-    theorem = "Theorem F (one token)" if one_token else "Theorem F"
-    if any(is_nonzero(rank) is False for rank in (ranks.L, *(ranks.symmetric if one_token else ranks.M))):
-        zero = "is skew-symmetric" if one_token else "= 0"
-        return VirtualFiber(
-            theorem if one_token else "[G] Eq 12", f"L = 0 or some M_i {zero}: the function is zero", True
-        )
+    """Theorems F, F1, Fc; one token: φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)), by unique factorization, digits in base 3."""
+    layers, one_token, causal = architecture.num_layers, architecture.tokens == 1, architecture.causal
+    zero = "L = 0 or some M_i {}: the function is zero"
+    M, L = [ranks.traits(i) for i in range(layers)], ranks.traits(None)
+    if L.is_nonzero is False or any(x.is_nonzero is False for x in M):
+        return VirtualFiber("[G] Eq 12", zero.format("= 0"), True)
     if layers == 1 and not one_token:
         return VirtualFiber(None, "one layer: see its stratum", False)
-    hypotheses = orbit_hypotheses(architecture.tokens, [ranks.traits(i) for i in range(layers)], ranks.traits(None))
-    if missing := [hypothesis.statement for hypothesis in hypotheses if not hypothesis.holds]:
-        return VirtualFiber(None, f"{theorem} does not apply: {'; '.join(missing)}", False)
-    words, determined = "the fiber is the orbit of (M, L) under the scales of [G] Eq 13", _names(1, layers)
-    if one_token:
-        words = "one token: L and the symmetric parts of the M_i are determined, up to the scales of [G] Eq 13"
-        determined = tuple(f"{name} + {name}ᵀ" for name in determined)
-    return VirtualFiber(theorem, words, True, ("L", *determined), (), True)
+    # Of M_i with i > whole the symmetric part is seen.
+    whole = 0 if one_token else layers
+    if not (one_token or causal):
+        whole = next((i for i, x in enumerate(M[:-1], start=1) if not x.has_rank_two), layers)
+    theorem = "Theorem F (one token)" if one_token else "Theorem Fc" if causal else "Theorem F1"
+    if whole < layers:
+        if whole and M[whole - 1].has_rank_two is None:
+            return VirtualFiber(None, f"floats do not tell whether rk M_{whole} = 1", False)
+        if any(x.is_not_skew is False for x in M[whole:]):
+            return VirtualFiber(theorem, zero.format("that is seen by its symmetric part is skew-symmetric"), True)
+    elif not causal:
+        theorem = "Theorem F"
+    needed = [f"M_{i} not skew-symmetric" for i, x in enumerate(M, start=1) if not x.is_not_skew]
+    needed += ["L ≠ 0"] * (not L.is_nonzero) + ["rk L ≥ 2 or rk L = 1, told by floats"] * (L.has_rank_two is None)
+    if needed:
+        return VirtualFiber(None, f"{theorem} does not apply: {'; '.join(needed)}", False)
+    scales, names, later = "up to the scales of [G] Eq 13", _names(1, layers)[:whole], _names(1, layers)[whole:]
+    seen, free = tuple(f"{name} + {name}ᵀ" for name in later), tuple(f"{name} − {name}ᵀ" for name in later)
+    why = "" if not later else "one token: " if one_token else f"rk M_{whole} = 1, so later M_i show symmetric parts: "
+    last = M[-1].has_rank_two
+    if L.has_rank_two or (whole == layers and not causal and last):
+        kept = ("L", *names, *seen)
+        words = f"{why}{_listed(kept)} are determined, {scales}"
+        if not later:
+            words = "the fiber is the orbit of (M, L) under the scales of [G] Eq 13"
+        return VirtualFiber(theorem, words, True, kept, free, True)
+    if last is None:
+        return VirtualFiber(None, f"floats do not tell whether rk M_{layers} = 1", False)
+    words = f"{why}L = h vᵀ, and the fiber is finite, {scales}"
+    kept = () if causal else names[:-1]
+    return VirtualFiber("Theorem F1" if theorem == "Theorem F" else theorem, words, True, kept, free, True, finite=True)

@@ -197,16 +197,19 @@ def _lightning(architecture: Architecture, ranks: VirtualRanks) -> list[Hypothes
     return [Hypothesis("[G] Theorem 3.2", "t ≥ 2", t >= 2), *_single_layer(M[0], L)]
 
 
-def orbit_hypotheses(tokens: int, M: list[Traits], L: Traits) -> list[Hypothesis]:
+def orbit_hypotheses(tokens: int, M: list[Traits], L: Traits, causal: bool = False) -> list[Hypothesis]:
     """Those under which the fiber of a lightning network in (M, L) is an orbit of the scales of [G] Eq 13."""
-    if tokens == 1:
-        theorem = "Theorem F (one token)"
-        found = [Hypothesis(theorem, "rk L ≥ 2", L.has_rank_two)]
-        return found + [Hypothesis(theorem, f"M_{i} not skew-symmetric", x.is_not_skew) for i, x in enumerate(M, 1)]
+    if tokens == 1 or (causal and len(M) > 1):
+        theorem = "Theorem F (one token)" if tokens == 1 else "Theorem Fc"
+        return [Hypothesis(theorem, "rk L ≥ 2", L.has_rank_two), *_no_skew(theorem, M)]
     if len(M) > 1:
         return _theorem_f(tokens, M, L)
     ranks = _either(M[0].has_rank_two, L.has_rank_two)
     return [*_single_layer(M[0], L), Hypothesis("[G] Theorem 3.2", "rk A · rk V ≥ 2", ranks)]
+
+
+def _no_skew(theorem: str, M: list[Traits]) -> list[Hypothesis]:
+    return [Hypothesis(theorem, f"M_{i} not skew-symmetric", x.is_not_skew) for i, x in enumerate(M, 1)]
 
 
 def _single_layer(A: Traits, V: Traits) -> list[Hypothesis]:

@@ -22,15 +22,22 @@ def _smallest(architecture: Architecture) -> list[int]:
     return list(accumulate(architecture.widths, min))
 
 
-def _flags(architecture: Architecture) -> int:
-    """The dimension of the pairs (M, L): flags, matrices over them, less the flags that share a pair (Lemma B)."""
+def _flags(architecture: Architecture, seen: int) -> int:
+    """The dimension of the pairs (M, L): flags, matrices over them, less the flags that share a pair (Lemma B).
+
+    Of M_i with i > ``seen`` the symmetric parts count.
+    """
     r, last = _smallest(architecture), architecture.num_layers
     alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
-    total = architecture.widths[-1] * r[last - 1] + sum(bounded_rank(r[i], r[i], alpha[i]) for i in range(last))
-    seen = r[last]
+    total = architecture.widths[-1] * r[last - 1]
+    for i, rank in enumerate(alpha):
+        # A symmetric matrix of rank ρ is a form on a quotient of dimension ρ, which is a point of a Grassmannian.
+        rho = min(2 * rank, r[i])
+        total += bounded_rank(r[i], r[i], rank) if i < seen else rho * (r[i] - rho) + rho * (rho + 1) // 2
+    unread = r[last]
     for i in range(last - 1, 0, -1):
-        seen = min(r[i], 2 * alpha[i] + seen)
-        total += seen * (r[i - 1] - r[i])
+        unread = min(r[i], 2 * alpha[i] + unread)
+        total += unread * (r[i - 1] - r[i])
     return total
 
 
@@ -44,22 +51,30 @@ def _heads(architecture: Architecture) -> int:
     return total
 
 
-def _network(architecture: Architecture, kind: str) -> int:
-    """The pairs (M, L) of a network of one head."""
+def _one_head(architecture: Architecture, kind: str) -> None:
+    """A network of one head is a pair (M, L)."""
     require(architecture.kind == kind, f"{kind} attention is required")
     free = all(x.value_width is None or x.value_width >= min(x.d_in, x.d_out) for x in architecture.layers)
     plain = architecture.heads == 1 and free and not architecture.residual
     require(plain, "one head with a free value map and no skip connection are required")
-    require(not architecture.causal and architecture.tokens >= 2, "two tokens and no mask are required")
-    return _flags(architecture)
+
+
+def _network(architecture: Architecture, kind: str) -> int:
+    """The pairs (M, L), each of which is a function of its own near generic ones."""
+    _one_head(architecture, kind)
+    require(architecture.tokens >= 2, "two tokens are required")
+    require(kind == "softmax" or not architecture.causal, "no mask is required")
+    return _flags(architecture, architecture.num_layers)
 
 
 def _lightning_network(architecture: Architecture) -> int:
-    flags, r = _network(architecture, "lightning"), _smallest(architecture)
-    alpha = [min(a, r[i]) for i, a in enumerate(architecture.attention)]
-    require(all(rank >= 2 for rank in alpha[:-1]), "attention of rank 2 or more before the last layer is required")
-    require(alpha[-1] * r[-1] >= 2, "rank M_l · rank L ≥ 2 is required")
-    return flags - architecture.num_layers
+    """The pairs up to one scale for each layer; symmetric parts for one token, and after rank one without a mask."""
+    _one_head(architecture, "lightning")
+    seen = architecture.num_layers
+    for i in range(architecture.num_layers - 1, -1, -1):
+        if min(architecture.attention[i], *architecture.widths[: i + 1]) == 1 and not architecture.causal:
+            seen = i + 1
+    return _flags(architecture, 0 if architecture.tokens == 1 else seen) - architecture.num_layers
 
 
 def _residual_softmax(architecture: Architecture) -> int:
