@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from attngeom.atlas.children import Crew
+from attngeom.atlas.identity import CodeIdentity, identify_code, read_identity
 from attngeom.errors import InputError
 
 MAX_WORKERS = 1024
@@ -32,25 +36,52 @@ def local_executor(workers: int) -> Iterator[tuple[Executor, Callable[[], int]]]
         executor.shutdown(wait=True)
 
 
+@dataclass(frozen=True)
+class Transport:
+    """Files for TLS between this process, the scheduler and the workers, by the names that Dask gives them."""
+
+    ca_file: Path
+    cert: Path
+    key: Path
+
+    @classmethod
+    def of(cls, ca_file: Path | None, cert: Path | None, key: Path | None) -> Transport | None:
+        """All three files, or none."""
+        given = {"--tls-ca-file": ca_file, "--tls-cert": cert, "--tls-key": key}
+        missing = [name for name, path in given.items() if path is None]
+        if ca_file is None or cert is None or key is None:
+            if len(missing) < len(given):
+                raise InputError(f"{missing[0]} is missing; TLS needs {', '.join(given)} together")
+            return None
+        for name, path in given.items():
+            if path is None or not path.is_file():
+                raise InputError(f"{name} {path} given; there is no such file, give one in PEM format")
+        return cls(ca_file, cert, key)
+
+
 @contextmanager
-def dask_executor(address: str) -> Iterator[tuple[Executor, Callable[[], int]]]:
+def dask_executor(
+    address: str, transport: Transport | None = None, tell: Callable[[str], None] | None = None
+) -> Iterator[tuple[Executor, Callable[[], int]]]:
     """An executor on the Dask cluster of a scheduler, and a count of its threads, which may change at any time.
 
-    The workers need attngeom installed, in the same version. Dask runs the batches of a worker that dies on others.
+    Every worker is asked which code it has before it is given work, see :mod:`attngeom.atlas.identity`. InputError if a
+    worker that is there has another one; a worker that comes later and has another one gets no work, and ``tell`` is
+    told. Dask runs the batches of a worker that dies on others.
     """
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError:
         raise InputError("--scheduler given; Dask is not installed; run pip install 'attngeom[cluster]'") from None
+    security = None
+    if transport is not None:
+        names = {"tls_ca_file": transport.ca_file, "tls_client_cert": transport.cert, "tls_client_key": transport.key}
+        security = Security(require_encryption=True, **{name: str(path) for name, path in names.items()})
     try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler at {address[:80]!r} ({error}); start one with `dask scheduler`") from None
-
-    def threads() -> int:
-        found = client.scheduler_info(n_workers=-1)["workers"]
-        return sum(worker["nthreads"] for worker in found.values())
-
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        words = " ".join(str(error).split())[:80]
+        raise InputError(f"no Dask scheduler at {address[:60]!r} ({words}); start one with `dask scheduler`") from None
     try:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -58,6 +89,65 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Callable[[], int]]]:
             raise InputError(
                 f"the scheduler at {address[:80]} has no workers; start some with `dask worker {address[:80]}`"
             ) from None
-        yield client.get_executor(pure=False), threads
+        workers = _CheckedWorkers(client)
+        if refused := workers.look():
+            name, why = refused[0]
+            raise InputError(f"worker {name[:40]} has {why}; install the same attngeom on every machine and restart it")
+
+        def threads() -> int:
+            for name, why in workers.look():
+                if tell is not None:
+                    tell(f"worker {name[:40]} gets no work: it has {why}")
+            return workers.threads
+
+        yield client.get_executor(pure=False, resources={workers.permit: 1}), threads
     finally:
         client.close()
+
+
+class _CheckedWorkers:
+    """The workers of a cluster that have the code of this process: each holds a permit, a resource that tasks need."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._is_good: dict[str, bool] = {}
+        self.permit = f"attngeom {identify_code().digest}"
+        self.threads = 0
+
+    def look(self) -> list[tuple[str, str]]:
+        """Ask workers that are new, and give those with the same code a permit; the others, and what they have."""
+        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        new = [name for name in found if name not in self._is_good]
+        refused = []
+        for name, reply in self._ask(new).items():
+            why = _difference(reply)
+            if why is not None:
+                refused.append((name, why))
+            self._is_good[name] = why is None
+        if good := [name for name in new if self._is_good.get(name)]:
+            self._client.run(_accept_permit, self.permit, workers=good, on_error="ignore")
+        self.threads = sum(worker["nthreads"] for name, worker in found.items() if self._is_good.get(name))
+        return refused
+
+    def _ask(self, names: list[str]) -> dict[str, Any]:
+        """What each worker says of its code, or the exception that it raised; one that went away is left out."""
+        if not names:
+            return {}
+        return dict(self._client.run(_describe_code, workers=names, on_error="return"))
+
+
+def _describe_code() -> dict[str, Any]:
+    """Runs on a worker, whose children have the files that are there now."""
+    return asdict(read_identity())
+
+
+def _difference(reply: Any) -> str | None:
+    """What a worker has that this process has not, from its own words."""
+    if isinstance(reply, BaseException):
+        return f"another attngeom, or none ({type(reply).__name__}: {str(reply)[:60]})"
+    return identify_code().difference(CodeIdentity(**reply))
+
+
+async def _accept_permit(permit: str, dask_worker: Any) -> None:
+    """Runs on a worker; there are more permits than tasks can need."""
+    await dask_worker.set_resources(**{permit: 1e9})

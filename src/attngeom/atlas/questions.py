@@ -88,13 +88,18 @@ def register(question: Question) -> None:
     _registry[question.name] = question
 
 
+def question_modules() -> tuple[str, ...]:
+    """The modules of further questions that the environment names."""
+    return tuple(name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip())
+
+
 @cache
-def _load(names: str) -> None:
-    for name in filter(None, names.split(",")):
+def _load(names: tuple[str, ...]) -> None:
+    for name in names:
         try:
-            importlib.import_module(name.strip())
+            importlib.import_module(name)
         except ImportError as error:
-            raise InputError(f"{VARIABLE}: module {name.strip()!r} cannot be imported ({error}); install it") from None
+            raise InputError(f"{VARIABLE}: module {name!r} cannot be imported ({error}); install it") from None
 
 
 def get_question(name: str) -> Question:
@@ -103,7 +108,7 @@ def get_question(name: str) -> Question:
     >>> get_question("ideal").name
     'ideal'
     """
-    _load(os.environ.get(VARIABLE, ""))
+    _load(question_modules())
     if name not in _registry and name in BUILT_IN:
         importlib.import_module(BUILT_IN[name])
     if name not in _registry:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attngeom.atlas.children import Budget, run_batch
+from attngeom.atlas.identity import identify_code
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
 from attngeom.atlas.store import FactStore
@@ -26,6 +27,8 @@ SECONDS_PER_WORKER = 0.01
 MAX_BATCH = 5000
 MAX_LOST = 10
 """Batches lost in a row after which something must be wrong with all workers: going on would only record failures."""
+POLL_SECONDS = 5.0
+"""How often workers are counted again while nothing is finished: new ones may have come."""
 PER_WORKER = 3
 """Batches in flight for each worker: one runs, the others wait, so that no worker is idle while results are stored."""
 
@@ -136,7 +139,7 @@ def run_sweep(
                 flying[executor.submit(run_batch, lines, limits.seconds, limits.megabytes)] = batch
             if not flying:
                 break
-            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+            for future in wait(flying, POLL_SECONDS, return_when=FIRST_COMPLETED).done:
                 batch = flying.pop(future)
                 outcomes = _outcomes(future, len(batch))
                 queue.learn(batch, outcomes)
@@ -163,7 +166,7 @@ def run_sweep(
 def _outcomes(future: Future[list[dict[str, Any]]], size: int) -> list[dict[str, Any]]:
     """What a batch returned; if its worker died again and again, failures that say so."""
     try:
-        return future.result()
+        return [_believed(outcome) for outcome in future.result()]
     except CancelledError:
         raise WorkersLost(
             "the workers or the scheduler went away; what was stored is kept: start them and run again"
@@ -173,6 +176,14 @@ def _outcomes(future: Future[list[dict[str, Any]]], size: int) -> list[dict[str,
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"[:500]
         return [{"reason": "lost", "detail": detail, "cpu_seconds": 0.0, "seconds": 0.0}] * size
+
+
+def _believed(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome of the code of this process; what other code answered, if files were changed, is a failure."""
+    if "reason" in outcome or outcome.get("code") == identify_code().digest:
+        return outcome
+    detail = f"answered by version {str(outcome.get('version'))[:40]} with other files than those of this process"
+    return {"reason": "lost", "detail": detail, **{key: outcome[key] for key in ("cpu_seconds", "seconds")}}
 
 
 def _store_batch(

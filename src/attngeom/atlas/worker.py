@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from attngeom.atlas.identity import identify_code
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, canonical_json
 from attngeom.errors import AttnGeomError
@@ -71,7 +72,7 @@ def answer(task: Task) -> dict[str, Any]:
         detail = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         outcome = {"reason": "error", "detail": detail[:MAX_DETAIL]}
     used = {"cpu_seconds": time.thread_time() - start, "seconds": time.monotonic() - wall_start}
-    return {**outcome, **used, "version": __version__}
+    return {**outcome, **used, "version": __version__, "code": identify_code().digest}
 
 
 def serve(replies: TextIO) -> None:
@@ -92,6 +93,7 @@ def serve(replies: TextIO) -> None:
             # What a question imports counts neither against its time nor against its memory.
             before = address_space()
             limit_resources(None, None, 0)
+            identify_code()
             with suppress(AttnGeomError):
                 get_question(request["load"])
             base = base + address_space() - before if base else address_space()

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
+from attngeom.atlas.executors import Transport
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, short_name
 from attngeom.atlas.summary import summary_tables
@@ -20,7 +21,7 @@ from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, file_option, flag
-from attngeom.cli.output import pairs, print_answer, progress, prose, table, working
+from attngeom.cli.output import notice, pairs, print_answer, progress, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 
@@ -42,6 +43,9 @@ def run_command(
     store: StorePath = Path("atlas.db"),
     workers: Annotated[int | None, typer.Option("--workers", help="Local processes; default: all cores.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler.")] = None,
+    tls_ca_file: Annotated[Path | None, typer.Option("--tls-ca-file", help="Who signs the cluster (PEM).")] = None,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Our certificate for the cluster (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
     retry_failed: Annotated[bool, flag("--retry-failed", "Try tasks again that failed before.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="Time budget of a task.")] = None,
     megabytes: Annotated[float | None, typer.Option("--megabytes", help="Memory budget of a task.")] = None,
@@ -55,6 +59,9 @@ def run_command(
     """Compute every fact of a sweep that the store lacks. Interrupt it at any time: the same command goes on."""
     if workers is not None and scheduler is not None:
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
+    transport = Transport.of(tls_ca_file, tls_cert, tls_key)
+    if transport is not None and not (scheduler or "").startswith("tls://"):
+        raise InputError("--tls-cert given; it is for a cluster, give its --scheduler tls://HOST:PORT")
     wanted = read_sweep(sweep)
     limits = Budget(
         wanted.budget.seconds if seconds is None else seconds,
@@ -66,7 +73,10 @@ def run_command(
         _print_plan(wanted, store, retry_failed, json)
         return 0
     place: AbstractContextManager[Any]
-    place = local_executor(workers or os.cpu_count() or 1) if scheduler is None else dask_executor(scheduler)
+    if scheduler is None:
+        place = local_executor(workers or os.cpu_count() or 1)
+    else:
+        place = dask_executor(scheduler, transport, notice)
     with FactStore(store) as opened:
         try:
             with progress() as bar, place as (executor, count):

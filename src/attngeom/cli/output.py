@@ -44,6 +44,11 @@ def print_answer(json: bool, record: Mapping[str, Any], *texts: object) -> None:
         print(*texts, sep="\n")
 
 
+def notice(text: object) -> None:
+    """One line on stderr that is no error: the work goes on."""
+    print(f"attngeom: {' '.join(str(text).split())}", file=sys.stderr)
+
+
 def prose(text: object) -> str:
     """Lines of readable output, broken between words on a terminal."""
     lines = str(text).splitlines()
