@@ -8,6 +8,7 @@ from attngeom.atlas.questions import BUILT_IN
 from attngeom.cli.app import COMMANDS
 from attngeom.explore.views import VIEWS
 from attngeom.papers import CLAIMS
+from attngeom.programs.frontends import FRONTENDS
 from tests.sources import SOURCE, import_statements
 
 LAYERS = [
@@ -15,7 +16,7 @@ LAYERS = [
     {"processes", "streams"},
     {"drawing"},
     {"exact"},
-    {"network"},
+    {"network", "programs"},
     {"layer"},
     {"verification"},
     {"dimensions", "heads", "models"},
@@ -96,6 +97,7 @@ LOADED_BY_NAME = {
     *(f"attngeom.explore.views.{name}" for name in VIEWS),
     *(f"attngeom.papers.{claim.run.name.split('.')[0]}" for claim in CLAIMS if hasattr(claim.run, "name")),
     *BUILT_IN.values(),
+    *(f"attngeom.programs.frontends.{name}" for name in FRONTENDS),
     *("attngeom.__main__", "attngeom.explore.worker"),  # processes of their own
 }
 """Modules that tables name and the package loads on demand."""

@@ -1,0 +1,509 @@
+"""What ufuncs and array functions of NumPy become in a program: two tables of rules, and a list of index work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from attngeom.errors import InputError
+
+Traced: TypeAlias = Any
+"""An array of :mod:`attngeom.programs.frontends.numpy_function`, which NumPy takes for one of its own."""
+Wrap = Callable[[Any], Traced]
+MAX_SOLVE = 64
+
+_INDEX_WORK = """
+reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims squeeze
+concatenate concat stack vstack hstack dstack column_stack block split array_split hsplit vsplit
+dsplit unstack broadcast_to broadcast_arrays tile repeat roll flip fliplr flipud rot90 tril triu
+diag diagonal diagflat pad take take_along_axis compress delete atleast_1d atleast_2d atleast_3d
+copy append
+"""
+INDEX_FUNCTIONS = frozenset(_INDEX_WORK.split())
+"""Functions of NumPy that move entries, put zeros or leave entries out: they are run on numbers."""
+
+
+def new(x: Traced, node: int, lost: Any = None, shift: Any = None) -> Traced:
+    return type(x)(x.builder, node, lost, shift)
+
+
+def exact_fraction(x: Traced) -> Fraction | None:
+    """The number that a constant array holds everywhere; None for data and for arrays of different numbers."""
+    values = x.builder.exact(x.node)
+    if values is None or len(set(values.ravel().tolist())) != 1:
+        return None
+    return Fraction(values.ravel()[0])
+
+
+def unary(name: str) -> Callable[[list[Traced]], Traced]:
+    """A function of each entry that the builder has under this name."""
+
+    def rule(operands: list[Traced]) -> Traced:
+        x = operands[0].plain()
+        return new(x, getattr(x.builder, name)(x.node))
+
+    return rule
+
+
+def formal(name: str) -> Callable[[list[Traced]], Traced]:
+    def rule(operands: list[Traced]) -> Traced:
+        x = operands[0].plain()
+        return new(x, x.builder.formal(name, x.node))
+
+    return rule
+
+
+def add_rule(n: int) -> Callable[[list[Traced]], Traced]:
+    """a + n b; entries that are −∞ stay so, and a maximum that is subtracted from its scores is remembered only."""
+
+    def rule(operands: list[Traced]) -> Traced:
+        a, b = operands
+        builder = a.builder
+        if n < 0 and b.shift is not None and b.shift[2] == "maximum" and b.shift[0] == a.node:
+            return new(a, a.node, a.lost, (b.shift[0], b.shift[1], "subtracted"))
+        if b.lost is not None and n < 0:
+            raise InputError("−∞ subtracted while tracing; masks are added, or set with np.where(mask, x, -np.inf)")
+        a = a.plain() if a.shift is not None else a
+        b = b.plain() if b.shift is not None else b
+        node = builder.add(a.node, b.node, 1, n)
+        lost = None
+        for x in (a, b):
+            if x.lost is not None:
+                flags = np.broadcast_to(x.lost, builder.shape(node))
+                lost = flags if lost is None else lost | flags
+        return new(a, node, lost)
+
+    return rule
+
+
+def multiply_rule(operands: list[Traced]) -> Traced:
+    a, b = operands
+    if a.lost is not None or b.lost is not None:
+        masked, factor = (a, b) if a.lost is not None else (b, a)
+        scale = exact_fraction(factor)
+        if scale is not None and scale > 0 and factor.size == 1:
+            return new(a, a.builder.multiply(a.node, b.node), masked.lost, masked.shift)
+    if a.shift is not None and a.shift[2] == "divided" and b.shift is None:
+        return new(a, a.builder.multiply(a.node, b.node), None, a.shift)
+    if b.shift is not None and b.shift[2] == "divided" and a.shift is None:
+        return new(a, a.builder.multiply(a.node, b.node), None, b.shift)
+    a, b = a.plain(), b.plain()
+    return new(a, a.builder.multiply(a.node, b.node))
+
+
+def divide_rule(operands: list[Traced]) -> Traced:
+    a, b = operands
+    if a.shift is not None and a.shift == b.shift and a.shift[2] == "divided":
+        return new(a, a.builder.divide(a.node, b.node))
+    if b.lost is None and b.shift is None and exact_fraction(b):
+        return multiply_rule([a, new(b, b.builder.inverse(b.node))])
+    a, b = a.plain(), b.plain()
+    return new(a, a.builder.divide(a.node, b.node))
+
+
+def exp_rule(operands: list[Traced]) -> Traced:
+    """exp; of −∞ it is 0, and of scores minus their maximum it is exp(scores), divided by what will cancel."""
+    x = operands[0]
+    node = x.builder.exp(x.node)
+    if x.lost is not None:
+        numbers = np.where(x.lost, 0, x.builder.numbers([node])[0])
+        node = x.builder.move([node], numbers)
+    if x.shift is None:
+        return new(x, node)
+    if x.shift[2] != "subtracted":
+        return exp_rule([x.plain()])
+    return new(x, node, None, (x.shift[0], x.shift[1], "divided"))
+
+
+def power_rule(operands: list[Traced]) -> Traced:
+    x, exponent = operands[0].plain(), exact_fraction(operands[1])
+    if exponent is None:
+        raise InputError("np.power with an exponent that is data met; write np.exp(a * np.log(x))")
+    return new(x, x.builder.power(x.node, exponent))
+
+
+def compare_rule(a_sign: int) -> Callable[[list[Traced]], Traced]:
+    """a > b (sign 1) or a < b as a pattern of 0 and 1; ≥ is the same up to a set without inner points."""
+
+    def rule(operands: list[Traced]) -> Traced:
+        a, b = (x.plain() for x in operands)
+        return new(a, a.builder.positive(a.builder.add(a.node, b.node, a_sign, -a_sign)))
+
+    return rule
+
+
+def extreme_rule(sign: int) -> Callable[[list[Traced]], Traced]:
+    def rule(operands: list[Traced]) -> Traced:
+        a, b = (x.plain() for x in operands)
+        builder = a.builder
+        left, right = (builder.scale(x.node, sign) for x in (a, b))
+        return new(a, builder.scale(builder.maximum(left, right), sign))
+
+    return rule
+
+
+def absolute_rule(operands: list[Traced]) -> Traced:
+    x = operands[0].plain()
+    b = x.builder
+    return new(x, b.multiply(b.add(b.positive(x.node), b.constant(1), 2, -1), x.node))
+
+
+def sign_rule(operands: list[Traced]) -> Traced:
+    x = operands[0].plain()
+    return new(x, x.builder.add(x.builder.positive(x.node), x.builder.constant(1), 2, -1))
+
+
+def derived(function: Callable[[Any], Any]) -> Callable[[list[Traced]], Traced]:
+    """A function that is written with others."""
+    return lambda operands: function(operands[0].plain())
+
+
+def softplus(a: Any, b: Any) -> Any:
+    """log(exp a + exp b)."""
+    return np.log(np.exp(a) + np.exp(b))
+
+
+def matmul(operands: list[Traced]) -> Traced:
+    a, b = (x.plain() for x in operands)
+    builder = a.builder
+    if not a.ndim or not b.ndim:
+        raise InputError("np.matmul of a number met while tracing; arrays with axes are required")
+    left, right = a.node, b.node
+    if a.ndim == 1:
+        left = builder.reshape(left, (1, *a.shape))
+    if b.ndim == 1:
+        right = builder.reshape(right, (*b.shape, 1))
+    x, y = builder.shape(left), builder.shape(right)
+    if x[-1] != y[-2]:
+        raise InputError(f"np.matmul of shapes {a.shape} and {b.shape} met; inner sizes must agree")
+    try:
+        batch = np.broadcast_shapes(x[:-2], y[:-2])
+    except ValueError:
+        raise InputError(f"np.matmul of shapes {a.shape} and {b.shape} met; they do not fit") from None
+    letters = "abcdefghijklmnopqrstu"[: len(batch)]
+    words, operands_, sizes = [], [], dict(zip(letters, batch))
+    for node, shape, tail in ((left, x, "XY"), (right, y, "YZ")):
+        axes = letters[len(batch) - len(shape) + 2 :]
+        kept = "".join(l for l, n in zip(axes, shape[:-2]) if n == sizes[l])
+        words.append(kept + tail)
+        operands_.append(builder.reshape(node, [*(sizes[l] for l in kept), *shape[-2:]]))
+    node = builder.contract(f"{words[0]},{words[1]}->{letters}XZ", *operands_)
+    result = list(builder.shape(node))
+    if a.ndim == 1:
+        del result[-2]
+    if b.ndim == 1:
+        del result[-1]
+    return new(a, builder.reshape(node, result))
+
+
+UFUNCS: dict[str, Callable[[list[Traced]], Traced]] = {
+    "add": add_rule(1),
+    "subtract": add_rule(-1),
+    "multiply": multiply_rule,
+    "divide": divide_rule,
+    "true_divide": divide_rule,
+    "negative": derived(lambda x: new(x, x.builder.scale(x.node, -1))),
+    "positive": lambda operands: operands[0],
+    "conjugate": lambda operands: operands[0],
+    "square": derived(lambda x: new(x, x.builder.multiply(x.node, x.node))),
+    "power": power_rule,
+    "float_power": power_rule,
+    "reciprocal": unary("inverse"),
+    "sqrt": unary("root"),
+    "exp": exp_rule,
+    "exp2": derived(lambda x: np.exp(x * float(np.log(2)))),
+    "expm1": derived(lambda x: np.exp(x) - 1),
+    "log": formal("log"),
+    "log1p": derived(lambda x: np.log(1 + x)),
+    "log2": derived(lambda x: np.log(x) / float(np.log(2))),
+    "log10": derived(lambda x: np.log(x) / float(np.log(10))),
+    "logaddexp": lambda operands: softplus(*(x.plain() for x in operands)),
+    "sin": formal("sin"),
+    "cos": formal("cos"),
+    "tanh": unary("tanh"),
+    "sinh": derived(lambda x: (np.exp(x) - np.exp(-x)) / 2),
+    "cosh": derived(lambda x: (np.exp(x) + np.exp(-x)) / 2),
+    "expit": unary("sigmoid"),
+    "ndtr": formal("gauss"),
+    "erf": derived(lambda x: 2 * new(x, x.builder.formal("gauss", (x * float(np.sqrt(2))).node)) - 1),
+    "absolute": absolute_rule,
+    "fabs": absolute_rule,
+    "sign": sign_rule,
+    "maximum": extreme_rule(1),
+    "fmax": extreme_rule(1),
+    "minimum": extreme_rule(-1),
+    "fmin": extreme_rule(-1),
+    "greater": compare_rule(1),
+    "less": compare_rule(-1),
+    "greater_equal": compare_rule(1),
+    "less_equal": compare_rule(-1),
+    "matmul": matmul,
+}
+"""Ufuncs by name, those of scipy.special too."""
+
+
+def axes_of(x: Traced, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    for n in given:
+        if not -x.ndim <= n < x.ndim:
+            raise InputError(f"axis {n} of an array of shape {x.shape} met; it does not exist")
+    return tuple(n % x.ndim for n in given)
+
+
+def sum_function(
+    wrap: Wrap, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+) -> Any:
+    x = wrap(a)
+    axes, shift = axes_of(x, axis), x.shift
+    if shift is not None and not (shift[2] == "divided" and set(axes) <= set(shift[1])):
+        x, shift = x.plain(), None
+    if x.lost is not None:
+        x = x.plain()
+    return new(x, x.builder.sum(x.node, axes, bool(keepdims)), None, shift)
+
+
+def mean_function(
+    wrap: Wrap, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+) -> Any:
+    x = wrap(a).plain()
+    return new(x, x.builder.mean(x.node, axes_of(x, axis), bool(keepdims)))
+
+
+def variance_function(
+    wrap: Wrap, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = False
+) -> Any:
+    x = wrap(a).plain()
+    axes, builder = axes_of(x, axis), x.builder
+    count = int(np.prod([x.shape[k] for k in axes]))
+    if count <= ddof:
+        raise InputError(f"np.var of {count} numbers with ddof = {ddof} met; more numbers are required")
+    centred = builder.subtract(x.node, builder.mean(x.node, axes, keepdims=True))
+    total = builder.sum(builder.multiply(centred, centred), axes, bool(keepdims))
+    return new(x, builder.multiply(total, builder.constant(np.array(Fraction(1, count - ddof), dtype=object))))
+
+
+def maximum_over(x: Traced, axes: tuple[int, ...], keepdims: bool) -> Traced:
+    """The largest entry over some axes, by comparisons."""
+    moved = np.moveaxis(x, axes, range(len(axes)))
+    rest = moved.shape[len(axes) :]
+    flat = moved.reshape((-1, *rest))
+    largest = flat[0]
+    for k in range(1, len(flat)):
+        largest = np.maximum(largest, flat[k])
+    shape = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims else list(rest)
+    return largest.reshape(shape)
+
+
+def max_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """The maximum; where it keeps the axes it may be one that a softmax subtracts, and waits for that."""
+    x = wrap(a)
+    axes = axes_of(x, axis)
+    if keepdims and x.shift is None:
+        place = x.move(lambda numbers: numbers.min(axis=axes, keepdims=True))
+        return type(x)(x.builder, place.node, None, (x.node, axes, "maximum"))
+    return maximum_over(x.plain(), axes, bool(keepdims))
+
+
+def min_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    x = -1 * wrap(a).plain()
+    return -1 * maximum_over(x, axes_of(x, axis), bool(keepdims))
+
+
+def prod_function(wrap: Wrap, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = wrap(a).plain()
+    axes = axes_of(x, axis)
+    moved = np.moveaxis(x, axes, range(len(axes)))
+    flat = moved.reshape((-1, *moved.shape[len(axes) :]))
+    result = flat[0]
+    for k in range(1, len(flat)):
+        result = result * flat[k]
+    return result
+
+
+def cumsum_function(wrap: Wrap, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = wrap(a).plain()
+    if axis is None:
+        x, axis = x.ravel(), 0
+    n = x.shape[axis]
+    moved = np.moveaxis(x, axis, -1)
+    return np.moveaxis(moved @ np.triu(np.ones((n, n))), -1, axis)
+
+
+def where_function(wrap: Wrap, condition: Any, *choices: Any) -> Any:
+    """np.where: with a fixed condition entries are picked, with a pattern of data they are mixed."""
+    if len(choices) != 2:
+        raise InputError("np.where with one argument met while tracing; give both choices")
+    a, b = map(wrap, choices)
+    if isinstance(condition, type(a)):
+        a, b = a.plain(), b.plain()
+        return b + condition * (a - b)
+    flags = np.asarray(condition).astype(bool)
+    shape = np.broadcast_shapes(flags.shape, a.shape, b.shape)
+    parts: list[Traced] = [np.broadcast_to(part, shape) for part in (a, b)]
+    x, y = parts
+    first, second = x.builder.numbers([x.node, y.node])
+    lost = [np.zeros(shape, bool) if part.lost is None else part.lost for part in (x, y)]
+    node = a.builder.move([x.node, y.node], np.where(flags, first, second))
+    return new(a, node, np.where(flags, *lost))
+
+
+def einsum_function(wrap: Wrap, subscripts: str, *operands: Any, **options: Any) -> Any:
+    arrays = [wrap(x).plain() for x in operands]
+    builder = arrays[0].builder
+    terms, arrow, out = subscripts.replace(" ", "").partition("->")
+    words = terms.split(",")
+    if "..." in subscripts:
+        spare = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in subscripts]
+        longest = max(x.ndim - len(w.replace("...", "")) for w, x in zip(words, arrays) if "..." in w)
+        fill = "".join(spare[:longest])
+        counts = [x.ndim - len(w.replace("...", "")) for w, x in zip(words, arrays)]
+        words = [w.replace("...", fill[longest - n :] if n else "") for w, n in zip(words, counts)]
+        free = "".join(words)
+        out = (
+            out.replace("...", fill)
+            if arrow
+            else fill + "".join(sorted(x for x in set(free) - set(fill) if free.count(x) == 1))
+        )
+        arrow = "->"
+    return new(arrays[0], builder.contract(",".join(words) + arrow + out, *(x.node for x in arrays)))
+
+
+def tensordot_function(wrap: Wrap, a: Any, b: Any, axes: Any = 2) -> Any:
+    x, y = wrap(a).plain(), wrap(b).plain()
+    if isinstance(axes, int):
+        left, right = list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    else:
+        left, right = ([part] if isinstance(part, int) else list(part) for part in axes)
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    first = letters[: x.ndim]
+    second = list(letters[x.ndim : x.ndim + y.ndim])
+    for m, n in zip(left, right):
+        second[n] = first[m % x.ndim]
+    summed = {first[m % x.ndim] for m in left}
+    out = "".join(l for l in (*first, *second) if l not in summed)
+    return new(x, x.builder.contract(f"{first},{''.join(second)}->{out}", x.node, y.node))
+
+
+def dot_function(wrap: Wrap, a: Any, b: Any, out: Any = None) -> Any:
+    x, y = wrap(a).plain(), wrap(b).plain()
+    if not x.ndim or not y.ndim:
+        return x * y
+    return tensordot_function(wrap, x, y, ([-1 % x.ndim], [(-2 if y.ndim > 1 else -1) % y.ndim]))
+
+
+def outer_function(wrap: Wrap, a: Any, b: Any, out: Any = None) -> Any:
+    return tensordot_function(wrap, wrap(a).ravel(), wrap(b).ravel(), 0)
+
+
+def inner_function(wrap: Wrap, a: Any, b: Any) -> Any:
+    return tensordot_function(wrap, a, b, ([-1 % wrap(a).ndim], [-1 % wrap(b).ndim]))
+
+
+def norm_function(wrap: Wrap, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2, "fro") or (ord == 2 and axis is None and wrap(x).ndim > 1):
+        raise InputError(f"np.linalg.norm with ord = {ord} met; the Euclidean norm is known")
+    a = wrap(x).plain()
+    return np.sqrt(sum_function(wrap, a * a, axis, keepdims=keepdims))
+
+
+def clip_function(wrap: Wrap, a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    x = wrap(a).plain()
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def trace_function(wrap: Wrap, a: Any, *args: Any, **options: Any) -> Any:
+    return einsum_function(wrap, "ii...->...", a)
+
+
+def like_function(value: int) -> Callable[..., Any]:
+    return lambda wrap, a, *args, **options: np.full(wrap(a).shape, float(value))
+
+
+def sort_function(wrap: Wrap, a: Any, axis: Any = -1, **options: Any) -> Any:
+    """np.sort, by the pattern of the order, which is constant on a region."""
+    x = wrap(a).plain()
+    moved = np.moveaxis(x, axis, -1)
+    places = new(x, x.builder.order(moved.node))
+    return np.moveaxis(np.flip(np.einsum("...ki,...i->...k", places, moved), -1), -1, axis)
+
+
+def solve_function(wrap: Wrap, a: Any, b: Any) -> Any:
+    """The solution of a unit triangular system (I + N) x = b: Π (I + (−N)^(2^k)) b; others are refused."""
+    x, y = wrap(a).plain(), wrap(b).plain()
+    n = x.shape[-1]
+    lower = np.tril(np.ones((n, n)), -1)
+    if n > MAX_SOLVE:
+        raise InputError(f"np.linalg.solve of size {n} met; at most {MAX_SOLVE} is unrolled")
+    eye = np.broadcast_to(np.eye(n), x.shape)
+    for mask in (lower, lower.T):
+        if (x * np.broadcast_to(mask, x.shape) + eye).node == x.node or _is_unit_triangular(x, mask):
+            power, result = -1 * (x * np.broadcast_to(mask, x.shape)), y
+            size = 1
+            while size < n:
+                result = result + power @ result
+                power, size = power @ power, 2 * size
+            return result
+    raise InputError("np.linalg.solve of a matrix that is not unit triangular met; write the elimination out")
+
+
+def _is_unit_triangular(x: Traced, mask: Any) -> bool:
+    """Whether all entries outside of the mask are those of the identity, by the gather that made the matrix."""
+    node = x.builder.nodes[x.node]
+    if node.operation != "add" or node.data["coefficients"] not in ((1, 1), (1, -1)):
+        return False
+    for eye, other in (node.inputs, node.inputs[::-1]):
+        values, part = x.builder.exact(eye), x.builder.nodes[other]
+        n = x.shape[-1]
+        if values is None or not np.array_equal(values, np.broadcast_to(np.eye(n, dtype=object), x.shape)):
+            continue
+        if part.operation == "gather":
+            places = part.data["index"].reshape(x.shape)
+            return bool(np.all(places[..., np.asarray(mask) == 0] < 0))
+    return False
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": sum_function,
+    "mean": mean_function,
+    "average": lambda wrap, a, axis=None: mean_function(wrap, a, axis),
+    "var": variance_function,
+    "std": lambda wrap, a, axis=None, **options: np.sqrt(variance_function(wrap, a, axis, **options)),
+    "max": max_function,
+    "amax": max_function,
+    "min": min_function,
+    "amin": min_function,
+    "prod": prod_function,
+    "cumsum": cumsum_function,
+    "where": where_function,
+    "einsum": einsum_function,
+    "tensordot": tensordot_function,
+    "dot": dot_function,
+    "vdot": lambda wrap, a, b: dot_function(wrap, wrap(a).ravel(), wrap(b).ravel()),
+    "inner": inner_function,
+    "outer": outer_function,
+    "kron": lambda wrap, a, b: np.einsum("ij,kl->ikjl", wrap(a), wrap(b)).reshape(
+        wrap(a).shape[0] * wrap(b).shape[0], -1
+    ),
+    "trace": trace_function,
+    "norm": norm_function,
+    "clip": clip_function,
+    "sort": sort_function,
+    "solve": solve_function,
+    "zeros_like": like_function(0),
+    "ones_like": like_function(1),
+    "shape": lambda wrap, a: wrap(a).shape,
+    "ndim": lambda wrap, a: wrap(a).ndim,
+    "size": lambda wrap, a, axis=None: wrap(a).size if axis is None else wrap(a).shape[axis],
+    "multi_dot": lambda wrap, arrays: reduce(lambda a, b: a @ b, map(wrap, arrays)),
+    "nan_to_num": lambda wrap, a, **options: wrap(a),
+    "result_type": lambda wrap, *arrays: np.dtype(np.float64),
+}
+"""Array functions by name: wrap makes a traced array of an argument."""

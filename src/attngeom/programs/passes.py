@@ -1,0 +1,116 @@
+"""Run a program at a point, push changes of the weights through it, pull cotangents of the output back to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.programs.operations import OPERATIONS, Point, Trace
+from attngeom.programs.program import Program
+
+Traces = list[Trace | None]
+
+
+def run(program: Program, point: Point, needed: Callable[[int], bool] | None = None) -> Traces:
+    """What every node computes at a point; nodes that are not needed are left out.
+
+    >>> from attngeom.programs import Builder
+    >>> from attngeom.programs.arithmetic import RealArithmetic
+    >>> b = Builder()
+    >>> program = b.build(b.multiply(b.parameter("w", (2,)), b.input("x", (2,))))
+    >>> traces = run(program, Point(RealArithmetic(), {"w": np.array([[2.0, 3.0]]), "x": np.array([[5.0, 7.0]])}))
+    >>> value(program, traces).tolist(), pull(program, traces, np.array([[1.0, 1.0]]))["w"].tolist()
+    ([[10.0, 21.0]], [[5.0, 7.0]])
+    """
+    traces: Traces = []
+    for place, node in enumerate(program.nodes):
+        if needed is not None and not needed(place):
+            traces.append(None)
+            continue
+        values = [_result(traces, source) for source in node.inputs]
+        traces.append(OPERATIONS[node.operation].run(node, values, point, place))
+    return traces
+
+
+def _result(traces: Traces, place: int) -> Array:
+    trace = traces[place]
+    assert trace is not None
+    return trace.result
+
+
+def value(program: Program, traces: Traces) -> Array:
+    """The output, with its leading axis."""
+    return _result(traces, program.output)
+
+
+def push(program: Program, traces: Traces, changes: Mapping[str, Array]) -> list[Array | None]:
+    """The change of every node when the weights change so; None is zero."""
+    moved: list[Array | None] = []
+    for node, trace in zip(program.nodes, traces):
+        if trace is None:
+            moved.append(None)
+        elif node.operation == "parameter":
+            moved.append(changes.get(node.data["name"]))
+        else:
+            moved.append(OPERATIONS[node.operation].push(trace, [moved[source] for source in node.inputs]))
+    return moved
+
+
+def pull(program: Program, traces: Traces, cotangent: Array) -> dict[str, Array]:
+    """For each sample the gradient of ⟨cotangent, output⟩ with respect to every weight: one row of the Jacobian."""
+    depends = program.depends_on_weights
+    back: list[Array | None] = [None] * len(program.nodes)
+    back[program.output] = cotangent
+    rows = {}
+    for place in range(program.output, -1, -1):
+        arrived, trace, node = back[place], traces[place], program.nodes[place]
+        if arrived is None or trace is None or not depends[place]:
+            continue
+        back[place] = None
+        if node.operation == "parameter":
+            rows[node.data["name"]] = arrived
+            continue
+        for source, part in zip(node.inputs, OPERATIONS[node.operation].pull(trace, arrived)):
+            if part is None or not depends[source]:
+                continue
+            before = back[source]
+            back[source] = part if before is None else trace.domain.reduce(before + part)
+    lead = len(cotangent)
+    for name, shape in program.parameters.items():
+        if name not in rows:
+            rows[name] = np.zeros((1, *shape))
+        rows[name] = np.broadcast_to(rows[name], (lead, *shape))
+    return rows
+
+
+def needed_entries(program: Program) -> list[Array]:
+    """For each node which of its entries the output rests on, as flags of its shape."""
+    flags = [np.zeros(node.shape, dtype=bool) for node in program.nodes]
+    flags[program.output][...] = True
+    for place in range(program.output, -1, -1):
+        node, own = program.nodes[place], flags[place]
+        if not own.any():
+            continue
+        if node.operation == "gather":
+            sizes = [program.nodes[source].size for source in node.inputs]
+            used = np.zeros(sum(sizes) + 1, dtype=bool)
+            used[node.data["index"].reshape(node.shape)[own]] = True
+            for source, part in zip(node.inputs, np.split(used[:-1], np.cumsum(sizes)[:-1])):
+                flags[source] |= part.reshape(flags[source].shape)
+        elif node.operation == "contract":
+            terms, out = node.data["subscripts"].split("->")
+            for word, source in zip(terms.split(","), node.inputs):
+                rest = tuple(k for k, letter in enumerate(out) if letter not in word)
+                reached = own.any(axis=rest) if rest else own
+                order = [letter for letter in out if letter in word]
+                axes = [order.index(letter) for letter in word if letter in order]
+                shape = [n if letter in order else 1 for letter, n in zip(word, program.nodes[source].shape)]
+                flags[source] |= np.transpose(reached, axes).reshape(shape)
+        elif node.operation == "pattern" and node.data["kind"] == "order":
+            flags[node.inputs[0]] |= np.asarray(own.any(axis=(-1, -2)))[..., None]
+        else:
+            for source in node.inputs:
+                flags[source] |= own
+    return flags

@@ -1,0 +1,242 @@
+"""Named points of a program: weights, samples and cotangents mod p, and the real point that a region is read off.
+
+Labels of the stream of :mod:`attngeom.programs.stream`: ``wk/NAME`` are weights and ``xk.r/NAME`` the r-th inputs at
+level k of the chain of primes, ``cr`` is the r-th linear form on the outputs; ``rs/NAME`` the real weights of region s
+and ``rx.r/NAME`` the r-th real inputs, integers mod 4097 that become (n − 2048)/1024.
+
+A *sample* is a tuple of indices r, one for each level: levels are drawn independently, because every homomorphism of
+the arguments of exponentials will do, and so a level whose roots are missing is drawn again without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from attngeom.errors import SingularError
+from attngeom.exact.arrays import Array
+from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
+from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
+from attngeom.programs.passes import Traces, needed_entries, pull, run, value
+from attngeom.programs.program import Program
+from attngeom.programs.stream import read_residues
+
+MARGIN = 1e-6
+"""Signs and orders are taken from floats that are farther than this from zero, relative to their size."""
+REAL_STEPS, REAL_MIDDLE, REAL_SCALE = 4097, 2048, 1024
+BATCH_ENTRIES = 4 * 10**6
+"""Entries of all nodes of a batch of samples, so that memory stays bounded."""
+MAX_TRIES = 2**16
+"""Inputs of one level that are drawn in vain for one sample before the search for roots is given up."""
+
+Sample = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NamedPoint:
+    """Everything random about one evaluation of a program, by its name; ``region`` numbers the real weights.
+
+    >>> from attngeom.programs import Builder
+    >>> b = Builder()
+    >>> program = b.build(b.contract("i,i->", b.parameter("w", (2,)), b.input("x", (2,))))
+    >>> point = NamedPoint(program, "attngeom/0")
+    >>> point.draw(2), point.rows(point.draw(2)).shape
+    ([(0,), (1,)], (2, 2))
+    """
+
+    program: Program
+    name: str
+    region: int = 0
+
+    @property
+    def prime(self) -> int:
+        return CHAIN[0]
+
+    @cached_property
+    def levels(self) -> int:
+        """How many levels of the chain below the first one are needed: how deep exponentials are nested."""
+        return min(max(self.program.exponents.values(), default=0), len(CHAIN) - 1)
+
+    @cached_property
+    def batch(self) -> int:
+        """How many samples are evaluated at once."""
+        size = sum(node.size for node in self.program.nodes) + self.program.num_parameters
+        return max(1, min(256, BATCH_ENTRIES // max(size, 1)))
+
+    def weights(self, level: int = 0) -> dict[str, Array]:
+        """The weights at a level of the chain, with a leading axis of length 1."""
+        domain = ModularArithmetic(level, self.name)
+        return {
+            name: domain.balanced(read_residues(self.name, f"w{level}/{name}", prod(shape), domain.p)).reshape(
+                1, *shape
+            )
+            for name, shape in self.program.parameters.items()
+        }
+
+    def inputs(self, indices: Iterable[int], level: int = 0) -> dict[str, Array]:
+        """Some inputs at a level of the chain."""
+        domain, indices = ModularArithmetic(level, self.name), list(indices)
+        return {
+            name: domain.balanced(
+                np.stack([read_residues(self.name, f"x{level}.{r}/{name}", prod(shape), domain.p) for r in indices])
+            ).reshape(len(indices), *shape)
+            for name, shape in self.program.inputs.items()
+        }
+
+    def forms(self, samples: Sequence[Sample]) -> Array:
+        """A random linear form on the outputs for each sample."""
+        shape = self.program.nodes[self.program.output].shape
+        forms = [read_residues(self.name, f"c{sample[0]}", prod(shape), CHAIN[0]) for sample in samples]
+        return ModularArithmetic(0, self.name).balanced(np.stack(forms)).reshape(len(samples), *shape)
+
+    def real(self, indices: Iterable[int]) -> Traces:
+        """The program in floats at the real point of the region."""
+        tensors = {
+            name: self._real(f"r{self.region}/{name}", shape)[None] for name, shape in self.program.parameters.items()
+        }
+        for name, shape in self.program.inputs.items():
+            tensors[name] = np.stack([self._real(f"rx.{r}/{name}", shape) for r in indices])
+        return run(self.program, Point(RealArithmetic(), tensors))
+
+    def _real(self, label: str, shape: tuple[int, ...]) -> Array:
+        steps = read_residues(self.name, label, prod(shape), REAL_STEPS)
+        return ((steps - REAL_MIDDLE) / REAL_SCALE).reshape(shape)
+
+    @cached_property
+    def pattern_places(self) -> list[int]:
+        return list(self.program.places("pattern"))
+
+    def patterns(self, samples: Sequence[Sample]) -> tuple[dict[int, Array], Array]:
+        """The patterns of the region at some samples, and which samples keep a margin."""
+        clear = np.ones(len(samples), dtype=bool)
+        if not self.pattern_places:
+            return {}, clear
+        traces, patterns = self.real(sample[0] for sample in samples), {}
+        for place in self.pattern_places:
+            trace = traces[place]
+            assert trace is not None
+            kind, x = trace.node.data["kind"], trace.values[0]
+            patterns[place] = evaluate_pattern(kind, x)
+            margin = pattern_margin(kind, x)
+            clear &= np.broadcast_to(np.isfinite(margin) & (margin > MARGIN), clear.shape)
+        return patterns, clear
+
+    def evaluate(self, samples: Sequence[Sample], lowest: int = 0) -> tuple[Traces, Array]:
+        """The program mod p at some samples, and which of them lie in the region with a margin.
+
+        Arguments of exponentials are evaluated one level down the chain first, as far as they are nested.
+        """
+        program, depth = self.program, self.program.exponents
+        patterns, clear = self.patterns(samples)
+        below: dict[int, Array] = {}
+        traces: Traces = []
+        for level in range(self.levels, lowest - 1, -1):
+            tensors = self.weights(level) | self.inputs((sample[level] for sample in samples), level)
+            point = Point(ModularArithmetic(level, self.name), tensors, below, patterns)
+            traces = run(program, point, lambda place, level=level: depth[place] >= level)  # type: ignore[misc]
+            below = {}
+            for place, node in enumerate(program.nodes):
+                if node.operation == "formal" and node.data["name"] in ("exp", "gauss"):
+                    argument = traces[node.inputs[0]]
+                    if argument is not None:
+                        below[place] = argument.result
+        return traces, clear
+
+    @cached_property
+    def _needed(self) -> list[Array]:
+        return needed_entries(self.program)
+
+    def _existing(self, samples: Sequence[Sample], level: int) -> Array:
+        """Which samples exist at this level: at level 0 some output does, below it everything that outputs need."""
+        traces, clear = self.evaluate(samples, level)
+        if level == 0:
+            return clear & ~self._missing(traces, len(samples)).all(axis=1)
+        for trace, flags in zip(traces, self._needed):
+            if trace is not None and trace.node.operation in ("root", "inverse", "formal"):
+                clear = clear & ~np.isnan(trace.result[:, flags]).any(axis=1)
+        return clear
+
+    @cached_property
+    def _can_fail(self) -> bool:
+        return any(node.operation in ("root", "inverse", "pattern", "formal") for node in self.program.nodes)
+
+    def draw(self, count: int, start: int = 0) -> list[Sample]:
+        """So many samples at which the program exists, level by level from the innermost exponentials outwards.
+
+        SingularError if the roots that are needed do not exist at any of many samples: draw other weights.
+        """
+        if not self._can_fail:
+            return [(r,) * (self.levels + 1) for r in range(start, start + count)]
+        partial: list[Sample] = [()] * count
+        for level in range(self.levels, -1, -1):
+            kept: list[Sample] = []
+            index = start
+            filler = (0,) * level
+            while len(kept) < count:
+                room = (
+                    self.batch if not kept else min(self.batch, max(16, 2 * (count - len(kept)) * index // len(kept)))
+                )
+                rest = [partial[(len(kept) + k) % count] for k in range(room)]
+                tries = [(*filler, index + k, *tail) for k, tail in enumerate(rest)]
+                index += room
+                good = self._existing([self._padded(sample) for sample in tries], level)
+                kept += [sample[level:] for sample, ok in zip(tries, good) if ok]
+                if index - start > MAX_TRIES * (1 + len(kept)):
+                    raise SingularError("no roots at this point; another one is required")
+            partial = kept[:count]
+        return partial
+
+    def _padded(self, sample: Sample) -> Sample:
+        return sample + (0,) * (self.levels + 1 - len(sample))
+
+    def _missing(self, traces: Traces, lead: int) -> Array:
+        """For each sample and each output whether it does not exist."""
+        output = value(self.program, traces)
+        flat = np.isnan(output).reshape(len(output), -1)
+        return np.broadcast_to(flat, (lead, flat.shape[1]))
+
+    def rows(self, samples: Sequence[Sample]) -> Array:
+        """One row of the Jacobian for each sample: the gradient of a random linear form on the outputs that exist.
+
+        Rows of samples without an output are NaN.
+        """
+        rows = np.empty((len(samples), self.program.num_parameters))
+        for start in range(0, len(samples), self.batch):
+            part = samples[start : start + self.batch]
+            traces, clear = self.evaluate(part)
+            missing = self._missing(traces, len(part))
+            forms = self.forms(part)
+            forms = np.where(missing.reshape(forms.shape), 0.0, forms)
+            gradients = self._gradients(traces, forms)
+            gradients[~clear | missing.all(axis=1)] = np.nan
+            rows[start : start + len(part)] = gradients
+        return rows
+
+    def _gradients(self, traces: Traces, forms: Array) -> Array:
+        """The gradients of linear forms on the outputs that exist.
+
+        No such output rests on a number that does not exist, so that zeros may stand in the place of those.
+        """
+        for trace in traces:
+            if trace is not None:
+                trace.values = [np.nan_to_num(x) if np.isnan(x).any() else x for x in trace.values]
+                if trace.slope is not None and np.isnan(trace.slope).any():
+                    trace.slope = np.nan_to_num(trace.slope)
+        return self.program.join(pull(self.program, traces, forms), len(forms))
+
+    def all_rows(self, sample: Sample) -> Array:
+        """The gradients of all outputs at one sample; those of outputs that do not exist are NaN."""
+        traces, clear = self.evaluate([sample])
+        output, missing = value(self.program, traces)[0], self._missing(traces, 1)[0]
+        count = output.size
+        rows = []
+        for start in range(0, count, self.batch):
+            forms = np.eye(count)[start : start + self.batch].reshape(-1, *output.shape)
+            rows.append(self._gradients(traces, forms))
+        full = np.concatenate(rows)
+        full[missing | ~clear[0]] = np.nan
+        return full

@@ -1,0 +1,157 @@
+"""The NumPy front door: what is written in NumPy is traced, compared with itself, or refused in one line."""
+
+import numpy as np
+import pytest
+from scipy.special import erf, expit
+
+from attngeom.errors import AttnGeomError, InputError, SizeError
+from attngeom.programs import trace
+from tests.programs.modules import MODULES
+
+W = {"a": (2, 3), "b": (3,), "c": ()}
+
+FUNCTIONS = {
+    "index work": lambda w, x: np.concatenate([w["a"][:, ::-1].T, np.roll(np.tril(x @ x.T), 1, axis=0)], axis=1),
+    "stack and split": lambda w, x: np.stack(np.split(w["a"] @ x.T, 3, axis=1)).squeeze(-1),
+    "broadcasting": lambda w, x: w["a"][:, None, :] * x[None] - w["b"] / (2 + w["c"] ** 2),
+    "einsum": lambda w, x: np.einsum("ij,kj,k->i", w["a"], x, w["b"]) + np.einsum("...i,ji", w["b"], w["a"]),
+    "diagonals": lambda w, x: np.einsum("ii->i", x @ x.T) * w["b"] + np.trace(x) + np.diag(np.outer(w["b"], w["b"])),
+    "tensordot": lambda w, x: np.tensordot(w["a"], x, axes=([1], [1])) + np.dot(w["a"], x) + np.inner(w["a"], x),
+    "variance": lambda w, x: w["a"].var(axis=1) + np.std(x, axis=0, ddof=1)[:2] + x.mean() * w["c"],
+    "cumulative sums": lambda w, x: np.cumsum(w["a"] @ x, axis=1).prod(axis=0),
+    "maxima": lambda w, x: np.max(x * w["b"], axis=1) + np.min(x, axis=0) + np.maximum(w["b"], 0.1),
+    "orders": lambda w, x: np.sort(x @ w["b"]) + np.clip(w["b"], -0.5, 0.5) + np.abs(w["b"]) * np.sign(x[0]),
+    "comparisons": lambda w, x: (x > 0) * w["b"] + np.where(x < w["b"], x, 0.5 * w["b"]),
+    "functions": lambda w, x: np.tanh(w["b"]) + expit(x) * erf(w["b"]) + np.log1p(x * x) + np.sin(x) * np.cos(w["b"]),
+    "powers": lambda w, x: w["b"] ** 3 + (x * x + 1) ** -1.5 + np.sqrt(2 + w["b"] ** 2) + np.reciprocal(3 + x * x),
+    "masked softmax": lambda w, x: masked(w["c"] * x @ x.T, np.tri(3, dtype=bool)) @ x,
+    "added mask": lambda w, x: added(w["c"] * x @ x.T, np.where(np.tri(3), 0.0, -np.inf)) @ x,
+    "maximum without softmax": lambda w, x: np.exp(w["b"] - (w["b"] * x).max(axis=0, keepdims=True)),
+    "exponential without a sum": lambda w, x: np.exp(x - x.max(axis=1, keepdims=True)) * w["b"],
+    "several outputs": lambda w, x: (w["a"] @ x, x.sum(0) * w["b"]),
+    "unit triangular solve": lambda w, x: np.linalg.solve(np.eye(3) + np.tril(x @ x.T, -1), w["a"].T),
+    "norms": lambda w, x: x / np.linalg.norm(x, axis=1, keepdims=True) @ w["b"],
+    "matmul with batches": lambda w, x: np.stack([w["a"], 2 * w["a"]]) @ x[None] @ w["b"],
+}
+
+
+def masked(s, mask):
+    s = np.where(mask, s, -np.inf)
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def added(s, mask):
+    e = np.exp(s + mask)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_numpy_can_say_is_traced(name):
+    """Tracing compares program and function at random points, and raises where they differ."""
+    program = trace(FUNCTIONS[name], (3, 3), weights=W)
+    assert program.num_parameters == 10
+    assert sum(node.operation == "pattern" for node in program.nodes) == 0 or name not in (
+        "masked softmax",
+        "added mask",
+    )
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_modules_are_traced(module):
+    assert trace(module.network, *module.inputs, weights=module.weights).num_parameters == module.parameters
+
+
+def test_equal_nodes_are_one_and_tied_weights_are_one_tensor():
+    program = trace(lambda w, x: (w["b"] * x) + (w["b"] * x), (3,), weights={"b": 3})
+    assert [node.operation for node in program.nodes] == ["parameter", "input", "contract", "add"]
+
+
+def test_nested_weights_have_dotted_names():
+    weights = {"layers": [{"V": (2, 3)}, {"V": np.ones((2, 2))}]}
+    program = trace(lambda w, x: w["layers"][1]["V"] @ w["layers"][0]["V"] @ x, 3, weights=weights)
+    assert program.parameters == {"layers.0.V": (2, 3), "layers.1.V": (2, 2)}
+
+
+def test_integer_inputs_are_constants():
+    program = trace(lambda w, ids: w["t"][ids], np.array([2, 0]), weights={"t": (3, 2)})
+    assert program.inputs == {} and program.outputs == 4
+
+
+def branch(w, x):
+    return w["b"] * x if x.sum() > 0 else w["b"]
+
+
+def write(w, x):
+    out = np.zeros(3)
+    out[0] = w["b"][0] * x[0]
+    return out
+
+
+def write_back(w, x):
+    w["b"][0] = 1.0
+    return w["b"] * x
+
+
+class Sneaky:
+    """A network whose result depends on how often it was called."""
+
+    calls = 0
+
+    def __call__(self, w, x):
+        self.calls += 1
+        return w["b"] * x * self.calls
+
+
+REFUSED = {
+    "a branch": (branch, "branch on data"),
+    "a write into a plain array": (write, "np.stack"),
+    "a write in place": (write_back, "write in place"),
+    "an unknown function": (lambda w, x: np.fft.fft(w["b"] * x), "np.fft"),
+    "an unknown ufunc": (lambda w, x: np.arctan(w["b"] * x), "np.arctan"),
+    "an index from data": (lambda w, x: w["b"][np.argsort(x)], "np.argsort"),
+    "a number from data": (lambda w, x: w["b"] * float(x[0]), "number made from data"),
+    "NaN": (lambda w, x: w["b"] * x * np.nan, "NaN"),
+    "infinity": (lambda w, x: w["b"] * x + np.inf, "infinite"),
+    "complex numbers": (lambda w, x: w["b"] * x * 1j, "complex"),
+    "an ignored input": (lambda w, x: w["b"] * 2, "ignores its input"),
+    "ignored weights": (lambda w, x: x * 2, "depends on no weight"),
+    "nothing": (lambda w, x: None, "returns nothing"),
+    "an error of its own": (lambda w, x: w["nonsense"] * x, "KeyError"),
+    "shapes that do not fit": (lambda w, x: np.ones((2, 2)) @ (w["b"] * x), "do not|agree|fit"),
+    "masks outside of a softmax": (lambda w, x: np.where([True, False, True], w["b"] * x, -np.inf), "−∞"),
+    "a result of chance": (Sneaky(), "differs from the network"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_networks_are_refused_in_one_line(name):
+    network, words = REFUSED[name]
+    with pytest.raises(AttnGeomError, match=words) as caught:
+        trace(network, (3,), weights={"b": 3})
+    assert len(str(caught.value)) <= 230 and "\n" not in str(caught.value)
+
+
+def test_the_line_of_the_network_is_named():
+    with pytest.raises(InputError, match=r"test_numpy.py, line \d+"):
+        trace(branch, (3,), weights={"b": 3})
+
+
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        (None, InputError),
+        ({}, InputError),
+        ({"b": (0,)}, InputError),
+        ({"b": (10**9,)}, SizeError),
+        ({"b": "x"}, InputError),
+    ],
+)
+def test_bad_weights_are_refused(weights, error):
+    with pytest.raises(error):
+        trace(lambda w, x: w["b"] * x, (3,), weights=weights)
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(InputError, match="a function"):
+        trace(3, (3,), weights={"b": 3})
