@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 FILES = sorted(set(re.findall(r"`((?:src|tests|docs)/[\w/.-]+\.(?:py|md))`", PAGE)))
 HOLDS = {
-    "src/attngeom/network/attention/sigmoid.py": ("def weights", "def push", "def bend", "def draw"),
+    "src/attngeom/network/attention/sigmoid.py": ("def weights", "def push", "def bend", "def formal_weights"),
     "src/attngeom/comparison/fiber_theorems.py": ("VirtualPair",),
     "src/attngeom/inspection/hypotheses.py": ("FIBER_THEOREMS",),
     "src/attngeom/verification/dimension.py": ("KINDS",),

@@ -26,6 +26,7 @@ LAYERS = [
     {"equations", "recovery"},
     {"certification", "learning"},
     {"interop"},
+    {"proofs"},
     {"atlas", "papers"},
     {"demo"},
     {"explore"},

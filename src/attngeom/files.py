@@ -178,8 +178,8 @@ def read_json(path: str | Path) -> Any:
     return parse_json(read_bytes(path), str(path))
 
 
-def check_header(record: Any, kind: str, name: str) -> dict[str, Any]:
-    """A JSON object with ``"format": "attngeom/<kind>"`` and version 1.
+def check_header(record: Any, kind: str, name: str, newest: int = 1) -> dict[str, Any]:
+    """A JSON object with ``"format": "attngeom/<kind>"`` and a version from 1 to the newest.
 
     >>> check_header({"format": "attngeom/weights", "version": 1}, "weights", "w.json")["version"]
     1
@@ -188,8 +188,10 @@ def check_header(record: Any, kind: str, name: str) -> dict[str, Any]:
         raise FormatError(f"{name}: a JSON {type(record).__name__} found; an object is required")
     if record.get("format") != f"attngeom/{kind}":
         raise FormatError(f"{name}: format {str(record.get('format'))[:40]!r} found; 'attngeom/{kind}' is required")
-    if record.get("version") != 1 or isinstance(record.get("version"), bool):
-        raise FormatError(f"{name}: version {str(record.get('version'))[:40]!r} found; version 1 is read")
+    version = record.get("version")
+    if type(version) is not int or not 1 <= version <= newest:
+        known = "version 1 is read" if newest == 1 else f"versions 1 to {newest} are read"
+        raise FormatError(f"{name}: version {str(version)[:40]!r} found; {known}")
     return record
 
 

@@ -32,7 +32,7 @@ def test_certify_then_verify(verdict: str, tmp_path: Path, capsys: pytest.Captur
     assert run(["verify", str(out), "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)
     assert checked["valid"] is True
-    assert set(checked) == {"valid", "claim", "reason"}
+    assert set(checked) == {"valid", "claim", "standing", "reason"}
     assert run(["certify", str(path)]) == code
     assert verdict in capsys.readouterr().out
 

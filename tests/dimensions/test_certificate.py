@@ -11,6 +11,7 @@ from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 from attngeom.verification import Certificate, verify
+from attngeom.verification.reading import describe_claimed
 from attngeom.verification.upper_bound import count_upper_bound
 from tests.effort import examples
 
@@ -81,7 +82,7 @@ def test_reasons_name_the_proof(record):
         (("claim", "dimension"), 10**9),
         (("witness", "lower"), None),
         (("witness", "lower", "prime"), 8388592),
-        (("witness", "lower", "seed"), -1),
+        (("witness", "lower", "point"), "a b"),
         (("witness", "lower", "tokens"), 4),
         (("witness", "lower", "samples"), 3),
         (("witness", "lower", "samples"), 10**9),
@@ -91,7 +92,7 @@ def test_reasons_name_the_proof(record):
         (("witness", "lower", "rows"), [0] * 18),
         (("witness", "lower", "columns"), "all"),
         (("witness", "upper", "method"), "trust"),
-        (("witness", "upper"), {"method": "symmetries", "prime": 4, "seed": 0}),
+        (("witness", "upper"), {"method": "symmetries", "prime": 4, "point": "attngeom/0"}),
     ],
 )
 def test_altered_certificates_are_refused(record, path, value):
@@ -114,7 +115,7 @@ def test_dependent_columns_are_refused():
 
 def test_certificates_that_would_take_too_long_are_refused(record):
     """A huge width makes one row of the minor expensive: refused before anything is drawn."""
-    huge = change(record, "claim", "architecture", value=Architecture((4, 4), 4, 10**6).to_json())
+    huge = change(record, "claim", "architecture", value=describe_claimed(Architecture((4, 4), 4, 10**6)))
     huge["claim"]["dimension"], huge["witness"]["upper"] = 31, {"method": "count"}
     huge["witness"]["lower"] |= {"tokens": 10**6, "samples": 40}
     found = verdict(huge)

@@ -63,13 +63,16 @@ def alter_dimension(record: Record, rng: random.Random) -> None:
         lower["prime"] = rng.choice([2, 3, 5, 7, 8388593, 2147483629])
         upper.setdefault("prime", 3)
     elif action == 7:
-        key = rng.choice(["seed", "tokens", "samples"])
-        lower[key] = max(1, lower[key] + rng.choice([-1, 1, 7]))
+        key = rng.choice(["point", "tokens", "samples"])
+        if key == "point":
+            lower[key] = f"attngeom/{rng.randrange(99)}"
+        else:
+            lower[key] = max(1, lower[key] + rng.choice([-1, 1, 7]))
     else:
         record["witness"]["upper"] = rng.choice(
             [
                 {"method": "count"},
-                *({"method": "symmetries", "prime": p, "seed": rng.randrange(9)} for p in (2, 3, 65521)),
+                *({"method": "symmetries", "prime": p, "point": str(rng.randrange(9))} for p in (2, 3, 65521)),
             ]
         )
     if action in (1, 2, 3, 4, 5) and rng.random() < 0.7:

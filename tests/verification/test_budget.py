@@ -20,13 +20,13 @@ LOWER |= {"rows": [0, 1], "columns": [0, 1]}
 
 def dimension_certificate(architecture: Any, lower: Any, upper: Any, value: int = 2) -> Certificate:
     claim = {"kind": "dimension", "architecture": {**SMALL, **architecture}, "dimension": value}
-    return Certificate(claim, {"lower": {**LOWER, **lower}, "upper": upper}, {})
+    return Certificate(claim, {"lower": {**LOWER, **lower}, "upper": upper}, {}, version=1)
 
 
 def layer_certificate(sizes: Any, witness: Any, verdict: str = "realizable", rank: int | None = 0) -> Certificate:
     coefficients = {"format": "attngeom/coefficients", "version": 1, "d": 1, "d_out": 1, "t": 1, "terms": [], **sizes}
     claim = {"kind": "layer", "verdict": verdict, "attention": 1, "rank": rank, "coefficients": coefficients}
-    return Certificate(claim, witness, {})
+    return Certificate(claim, witness, {}, version=1)
 
 
 def zeros(rows: int, columns: int) -> list[list[str]]:
@@ -53,14 +53,14 @@ def commutant_certificate(size: int) -> Certificate:
     pairs = [{"X": unit(place, size), "Y": unit(place, size)} for place in range(size**2)]
     places = list(range(size))
     witness = {"rows": places, "columns": places, "basis": pairs, "argument": {"count": 1}}
-    return Certificate({"kind": "heads", "verdict": "not_realizable", **sizes}, {"commutant": witness}, {})
+    return Certificate({"kind": "heads", "verdict": "not_realizable", **sizes}, {"commutant": witness}, {}, version=1)
 
 
 def laws_certificate(heads: int) -> Certificate:
     point = {"prime": 8388593, "seed": 0, "tokens": 2, "samples": 2 * heads}
     point |= {"gradients": list(range(heads)), "brackets": [[i, i + 1] for i in range(heads)]}
     claim = {"kind": "laws", "architecture": {**SMALL, **HEADS, "heads": heads}, "count": 2 * heads}
-    return Certificate(claim, point, {})
+    return Certificate(claim, point, {}, version=1)
 
 
 def learning_certificate(layers: int) -> Certificate:
@@ -69,7 +69,7 @@ def learning_certificate(layers: int) -> Certificate:
     claim = {"kind": "learning-coefficient", "architecture": architecture, "tensors": tensors}
     ranks = [[1, 1, 1, None, None, 1]] * layers
     witness = {"theorem": "B", "ranks": ranks, "prime": 8388593, "seed": 0, "samples": 3000, "tokens": 2}
-    return Certificate({**claim, "lambda": "1", "multiplicity": 1}, witness, {})
+    return Certificate({**claim, "lambda": "1", "multiplicity": 1}, witness, {}, version=1)
 
 
 EXPENSIVE = {
@@ -147,7 +147,7 @@ def test_a_learning_coefficient_of_many_digits_is_refused() -> None:
     """Python does not write integers of more than 4300 digits, and no theorem gives such a number."""
     certificate = learning_certificate(1)
     claim = {**certificate.claim, "lambda": "7" * 5000}
-    found = verify(Certificate(claim, certificate.witness, {}))
+    found = verify(Certificate(claim, certificate.witness, {}, version=1))
     assert found.valid is False and "64 bits" in found.reason
 
 

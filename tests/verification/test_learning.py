@@ -17,6 +17,7 @@ from attngeom.learning.pairs import Pair
 from attngeom.network import Architecture, Weights
 from attngeom.verification import Certificate, verify
 from attngeom.verification.learning import BY_RANKS, THEOREMS, product_pair
+from attngeom.verification.reading import describe_claimed
 from tests.effort import repeat
 from tests.learning.cases import POINTS, Point, aligned, head, network
 
@@ -74,7 +75,7 @@ def test_no_theorem_proves_another_value() -> None:
     for point in TINY:
         record = record_of(point.weights)
         for theorem in (*THEOREMS, *BY_RANKS):
-            extra = {"prime": 8388593, "seed": 0, "samples": 24, "tokens": 2} if theorem in BY_RANKS else {}
+            extra = {"prime": 8388593, "point": "attngeom/0", "samples": 24, "tokens": 2} if theorem in BY_RANKS else {}
             witness = {"theorem": theorem, "ranks": record["witness"]["ranks"], **extra}
             for value, m in ((point.value, point.multiplicity), (point.value + 1, 1)):
                 claim = {**record["claim"], "lambda": str(value), "multiplicity": m}
@@ -88,7 +89,7 @@ def test_the_aligned_point_has_no_regular_value() -> None:
     """(3, 1) is true beside the aligned point and false at it, whatever theorem is named."""
     record = record_of(aligned(2, 2, 1, (1, 1)))
     for theorem in ("A1.2", "B", "R", "bounds"):
-        extra = {"prime": 8388593, "seed": 0, "samples": 24, "tokens": 2} if theorem in BY_RANKS else {}
+        extra = {"prime": 8388593, "point": "attngeom/0", "samples": 24, "tokens": 2} if theorem in BY_RANKS else {}
         witness = {"theorem": theorem, "ranks": record["witness"]["ranks"], **extra}
         assert judge({"claim": {**record["claim"], "lambda": "3"}, "witness": witness}) is False
 
@@ -112,7 +113,7 @@ def test_altered_weights_and_samples() -> None:
         elif kind == 3:
             claim["architecture"]["tokens"] = rng.choice([1, 2, 5])
         elif "prime" in witness:
-            witness[rng.choice(["prime", "seed", "samples", "tokens"])] = rng.choice([1, 2, 3, 101])
+            witness[rng.choice(["prime", "point", "samples", "tokens"])] = rng.choice([1, 2, 3, 101, "a"])
         try:
             weights = Weights.from_tensors(Architecture.from_json(claim["architecture"]), claim["tensors"], QQ)
         except InputError:
@@ -136,12 +137,12 @@ BIG = {"kind": "learning-coefficient", "lambda": "1", "multiplicity": 1}
         (
             {"widths": [30, 30, 30], "attention": [30]},
             "1",
-            {"theorem": "B", "prime": 8388593, "seed": 0, "samples": 10**5, "tokens": 3},
+            {"theorem": "B", "prime": 8388593, "point": "attngeom/0", "samples": 10**5, "tokens": 3},
         ),
         (
             {"widths": [2, 2], "attention": [1], "tokens": 10**9},
             "1",
-            {"theorem": "B", "prime": 8388593, "seed": 0, "samples": 10, "tokens": 10**9},
+            {"theorem": "B", "prime": 8388593, "point": "attngeom/0", "samples": 10, "tokens": 10**9},
         ),
     ],
 )
@@ -150,7 +151,7 @@ def test_sizes_that_would_hang_are_undecided(architecture: Any, entry: str | Non
     if entry is not None:
         shapes = Architecture.from_json(architecture).tensor_shapes()
         tensors = {name: [[entry] * columns] * rows for name, (rows, columns) in shapes}
-    claim = {**BIG, "architecture": architecture, "tensors": tensors}
+    claim = {**BIG, "architecture": describe_claimed(Architecture.from_json(architecture)), "tensors": tensors}
     begun = time.process_time()
     if witness["theorem"] == "B":
         heads = len(architecture["widths"]) - 1

@@ -12,9 +12,11 @@ from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.search import INSTANT, Request, find_lower_bound
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
+from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
 from attngeom.network.symmetry import count_generators
+from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 
 MAX_SYMMETRY_ENTRIES = 2 * 10**7
@@ -35,13 +37,13 @@ def certify_dimension(answer: Dimension) -> Certificate:
 
     Witness of a theorem: its name and its hypotheses.
 
-    Witness, lower bound: weights are drawn from ``seed`` over GF(prime) and set to zero outside the corner blocks of
-    the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); inputs, cotangents and formal
-    attention are drawn from ``seed`` + 1, with ``tokens`` tokens; ``rows`` are samples and ``columns`` entries of
-    the weight vector whose minor is not zero. Small proofs by schur or balls are replaced by a minor, larger ones and
-    large minors by the transcript of a matrix-free proof with the same seed, see
-    :class:`attngeom.dimensions.lower.bound.Transcript`: its recheck needs a few hundredths of the products and leaves
-    a probability of error below 2^−120. Upper bound: the infinitesimal symmetries at weights drawn from a seed, or the
+    Witness, lower bound: weights, inputs, cotangents and formal attention with ``tokens`` tokens are those of a named
+    ``point`` over GF(prime), see :mod:`attngeom.exact.points`; the weights are set to zero outside the corner blocks
+    of the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); ``rows`` are samples and
+    ``columns`` entries of the weight vector whose minor is not zero. Small proofs by schur or balls are replaced by a
+    minor, larger ones and large minors by the transcript of a matrix-free proof, whose point a NumPy seed determines,
+    see :class:`attngeom.dimensions.lower.bound.Transcript`: its recheck needs a few hundredths of the products and
+    leaves a probability of error below 2^−120. Upper bound: the infinitesimal symmetries at a named point, or the
     count of parameters of the effective network.
 
     >>> from attngeom.dimensions import dimension
@@ -50,7 +52,7 @@ def certify_dimension(answer: Dimension) -> Certificate:
     6
     """
     witness = answer.lower
-    claim = {"kind": "dimension", "architecture": answer.architecture.to_json(), "dimension": answer.dimension}
+    claim = {"kind": "dimension", "architecture": describe_claimed(answer.architecture), "dimension": answer.dimension}
     if answer.standing == "theorem" and answer.formula is not None and answer.formula.theorem is not None:
         cited = {"theorem": answer.formula.theorem, "hypotheses": list(answer.formula.hypotheses)}
         return Certificate(claim, cited, {"seed": answer.seed, "primes": []})
@@ -73,7 +75,8 @@ def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:
         if found.value != answer.dimension:
             raise InputError(f"no proof by {method} reaches dimension {answer.dimension}; use another seed")
     support = [[x.d_in, x.d_out, x.attention, x.value_width] for x in effective_layers(architecture)]
-    point = {name: getattr(found, name) for name in ("prime", "seed", "tokens", "samples")} | {"support": support}
+    place = "seed" if found.point is None else "point"
+    point = {name: getattr(found, name) for name in ("prime", place, "tokens", "samples")} | {"support": support}
     if found.transcript is not None:
         return {"method": "krylov"} | point | found.transcript.to_json()
     return point | {"rows": list(found.minor_rows), "columns": list(found.minor_columns)}
@@ -84,5 +87,5 @@ def _upper_witness(answer: Dimension) -> dict[str, Any]:
     architecture = answer.architecture
     size = sum(count_generators(architecture).values()) * architecture.num_parameters
     if size <= MAX_SYMMETRY_ENTRIES and symmetry_upper_bound(architecture, answer.seed) == answer.dimension:
-        return {"method": "symmetries", "prime": WORD_PRIME, "seed": answer.seed}
+        return {"method": "symmetries", "prime": WORD_PRIME, "point": name_point(answer.seed)}
     return {"method": "count"}

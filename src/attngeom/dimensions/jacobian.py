@@ -7,13 +7,19 @@ polynomial are formal mod p: their weights are drawn as the algebraically indepe
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.dimensions.slices import SlicedNetwork
+from attngeom.dimensions.slices import SlicedNetwork, named_slice
+from attngeom.errors import SingularError
 from attngeom.exact.domains import Array
+from attngeom.exact.points import name_point, residues
+from attngeom.network.architecture import Architecture
+from attngeom.network.attention.rule import swap
 from attngeom.network.tangent import MAX_CHUNK
+from attngeom.network.weights import Head
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +54,56 @@ def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -
         return Samples(X, C, None)
     rule, attention = architecture.rule.formal, []
     for heads in network.layers:
-        # Tokens beyond ``tokens`` are copies of the last one: with symmetric exponentials that is visible.
-        copies = architecture.tokens - tokens + 1 if heads[0].Q.shape[1] == 1 else None
+        copies = count_copies(architecture, heads[0], tokens)
         attention.append(tuple(rule.draw((count, tokens, tokens), copies, domain, rng) for _ in heads))
     return Samples(X, C, tuple(attention))
+
+
+def named_samples(network: SlicedNetwork, count: int, tokens: int, name: str) -> Samples:
+    """The samples of a named point: ``Xr`` (d_0×t), ``Cr`` (d_l×t) and formal attention from ``Pr.l.h`` (t×t).
+
+    SingularError where a sum of symmetric exponentials vanishes mod p: another name is needed.
+    """
+    architecture, domain = network.architecture, network.domain
+    p = domain.characteristic
+
+    def draw(label: str, rows: int, end: str = "") -> Array:
+        shape = (rows, tokens)
+        return domain.convert(np.stack([residues(name, f"{label}{r}{end}", shape, p) for r in range(count)]))
+
+    X, C = (
+        swap(draw(label, width)) for label, width in (("X", architecture.widths[0]), ("C", architecture.widths[-1]))
+    )
+    if architecture.rule.is_polynomial:
+        return Samples(X, C, None)
+    rule, attention = architecture.rule.formal, []
+    for index, heads in enumerate(network.layers):
+        copies = count_copies(architecture, heads[0], tokens)
+        drawn = [rule.formal_weights(draw("P", tokens, f".{index}.{h}"), copies, domain) for h in range(len(heads))]
+        found = tuple(P for P in drawn if P is not None)
+        if len(found) < len(drawn):
+            raise SingularError(f"a sum of exponentials vanishes mod {p} at the point {name}; another name is required")
+        attention.append(found)
+    return Samples(X, C, tuple(attention))
+
+
+def draw_named(
+    architecture: Architecture, p: int, count: int, tokens: int, seed: int
+) -> tuple[SlicedNetwork, Samples, str]:
+    """The first point of a seed at which no sum of exponentials vanishes: weights, samples, name."""
+    names = (name_point(seed) + "'" * tries for tries in itertools.count())
+    while True:
+        name = next(names)
+        network = named_slice(architecture, p, name)
+        try:
+            return network, named_samples(network, count, tokens, name), name
+        except SingularError:
+            continue
+
+
+def count_copies(architecture: Architecture, head: Head, tokens: int) -> int | None:
+    """Tokens beyond ``tokens`` are copies of the last one: with symmetric exponentials that is visible."""
+    return architecture.tokens - tokens + 1 if head.Q.shape[1] == 1 else None
 
 
 def sampled_jacobian(network: SlicedNetwork, samples: Samples) -> Array:

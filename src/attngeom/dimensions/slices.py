@@ -11,7 +11,7 @@ from attngeom.dimensions.effective import effective_layers
 from attngeom.exact.domains import GF, Array, BalancedField, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.layer import Formal, Passes
-from attngeom.network.weights import Head, Weights, random_weights
+from attngeom.network.weights import Head, Weights, named_weights, random_weights
 
 
 @dataclass(frozen=True)
@@ -132,3 +132,12 @@ def random_slice(architecture: Architecture, p: int, seed: int) -> SlicedNetwork
     6
     """
     return slice_weights(random_weights(architecture, GF(p), seed), BalancedField(p))
+
+
+def named_slice(architecture: Architecture, p: int, name: str) -> SlicedNetwork:
+    """The weights of a named point mod p, cut to the effective sizes.
+
+    >>> named_slice(Architecture((2, 2), 1), 8388593, "attngeom/0").num_columns
+    6
+    """
+    return slice_weights(named_weights(architecture, GF(p), name), BalancedField(p))

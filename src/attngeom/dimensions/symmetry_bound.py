@@ -6,10 +6,11 @@ from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES
 from attngeom.errors import SizeError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators, infinitesimal_action
-from attngeom.network.weights import Weights, random_weights
+from attngeom.network.weights import Weights, named_weights
 
 
 def _check_size(architecture: Architecture) -> None:
@@ -21,7 +22,7 @@ def _check_size(architecture: Architecture) -> None:
 
 
 def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
-    """Parameters minus the rank mod p of the infinitesimal symmetries at one random point: a proven upper bound.
+    """Parameters minus the rank mod p of the infinitesimal symmetries at one named point: a proven upper bound.
 
     Their generic rank over Q is at least the rank mod p at a point. Weaker than
     :func:`attngeom.dimensions.counts.upper_bound`, but with other means.
@@ -30,7 +31,7 @@ def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
     23
     """
     _check_size(architecture)
-    weights = random_weights(architecture, GF(WORD_PRIME), seed)
+    weights = named_weights(architecture, GF(WORD_PRIME), name_point(seed))
     return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights), WORD_PRIME)
 
 

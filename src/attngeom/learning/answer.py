@@ -21,6 +21,7 @@ from attngeom.learning.single import single_layer
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
+from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 
 
@@ -52,7 +53,7 @@ class LearningCoefficient(Result):
             return None
         claim = {
             "kind": "learning-coefficient",
-            "architecture": weights.architecture.to_json(),
+            "architecture": describe_claimed(weights.architecture),
             "tensors": {name: matrix_to_json(array, QQ) for name, array in weights.tensors()},
             "lambda": str(self.pair.value),
             "multiplicity": self.pair.multiplicity,

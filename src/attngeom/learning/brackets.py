@@ -12,16 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
-from attngeom.dimensions.jacobian import Samples, random_samples
+from attngeom.dimensions.jacobian import Samples, draw_named
 from attngeom.dimensions.lower.bound import SPARE_ROWS, sample_tokens
-from attngeom.dimensions.slices import random_slice
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.network.architecture import Architecture
 from attngeom.network.curvature import hessian_products
 from attngeom.network.tangent import passes
-from attngeom.network.weights import Weights, random_weights
+from attngeom.network.weights import Weights, named_weights
 
 MAX_HUBS = 6
 """Functions whose brackets with all others are formed before the search gives up."""
@@ -33,13 +32,14 @@ Pair = tuple[int, int]
 class BracketRank:
     """A proven lower bound for the rank of the Lie algebra at generic weights, with independent fields as witness.
 
-    Weights are drawn mod ``prime`` from ``seed``, samples (inputs, cotangents, formal attention) from ``seed`` + 1.
+    Weights and samples (inputs, cotangents, formal attention) are those of a named ``point`` mod ``prime``.
     ``gradients`` are samples n, ``brackets`` pairs (m, n) of them: their values at the weights are independent.
     """
 
     value: int
     prime: int
     seed: int
+    point: str
     tokens: int
     samples: int
     gradients: tuple[int, ...]
@@ -58,10 +58,10 @@ def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int 
     20
     """
     field, tokens = BalancedField(p), sample_tokens(architecture)
-    point = random_weights(architecture, field, seed)
     count = min(upper_bound(architecture).value, target) + SPARE_ROWS
     # The smaller network knows which layers have inputs of width one, where formal attention is symmetric.
-    samples = random_samples(random_slice(architecture, p, seed), count, tokens, seed + 1)
+    _, samples, name = draw_named(architecture, p, count, tokens, seed)
+    point = named_weights(architecture, field, name)
     gradients = gradient_rows(point, samples)
     rows, labels = [gradients], [(n, n) for n in range(count)]
     found = Elimination(gradients.copy(), p, keep_upper=False).run()
@@ -78,6 +78,7 @@ def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int 
         found.rank,
         p,
         seed,
+        name,
         tokens,
         count,
         tuple(m for m, n in chosen if m == n),

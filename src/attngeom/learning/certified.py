@@ -13,12 +13,14 @@ import numpy as np
 from attngeom.dimensions.counts import upper_bound
 from attngeom.errors import DomainError, SizeError
 from attngeom.exact.balls import certify_rank
-from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain
+from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.points import name_point, residues
 from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
 from attngeom.learning.pairs import HALF, Pair, PairFinding
+from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 
 MAX_ENTRIES = 10**7
@@ -63,7 +65,7 @@ def by_ranks(
         return PairFinding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
     pair = theta.pair.less(found.action)
     numbers = f"rank {found.jacobian} + {found.action} of {theta.dimension}"
-    witness = {"prime": found.prime, "seed": seed, "samples": found.rows, "tokens": found.tokens}
+    witness = {"prime": found.prime, "point": name_point(seed), "samples": found.rows, "tokens": found.tokens}
     if found.jacobian + found.action >= theta.dimension:
         reason = f"{numbers}: the function determines the products up to symmetries, to first order"
         return PairFinding("B", reason, pair, is_clear=found.is_clear, witness=witness)
@@ -75,7 +77,7 @@ def _by_bounds(
     pair: Pair,
     found: Ranks,
     numbers: str,
-    witness: dict[str, int | None],
+    witness: dict[str, int | str | None],
     seed: int,
     inputs: Array | None,
 ) -> PairFinding:
@@ -134,7 +136,10 @@ def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
     """Ranks modulo a prime that divides no denominator: lower bounds for the ranks over Q."""
 
     def at(p: int) -> tuple[Enlarged, tuple[Array, Array]]:
-        return Enlarged(theta.weights.to(GF(p)), theta.forms), _draw(theta, rows, GF(p), seed, inputs)
+        reduced, field = Enlarged(theta.weights.to(GF(p)), theta.forms), GF(p)
+        return reduced, _draw(theta, rows, field, seed, inputs) if inputs is not None else _named(
+            theta, rows, field, seed
+        )
 
     p, (reduced, (X, C)) = modulo_some_prime(at, BLAS_PRIME)
     return Ranks(GF(p).rank(reduced.jacobian(X, C)), GF(p).rank(reduced.action()), p, len(X), X.shape[1])
@@ -175,6 +180,23 @@ def _scaled_rank(matrix: Array) -> Rank:
     return measured_rank(matrix[kept] / norms[kept], RR)
 
 
+def _named(theta: Enlarged, rows: int, field: PrimeField, seed: int) -> tuple[Array, Array]:
+    """Inputs X and cotangents C of a named point, with tokens in rows."""
+    architecture, name = theta.weights.architecture, name_point(seed)
+    tokens, ends = count_tokens(architecture), (architecture.widths[0], architecture.widths[-1])
+    X, C = (
+        np.stack([residues(name, f"{label}{r}", (width, tokens), field.p).T for r in range(rows)])
+        for label, width in zip("XC", ends)
+    )
+    return X, C
+
+
+def count_tokens(architecture: Architecture) -> int:
+    """Tokens of a sample: further ones may be zero or hidden, unless attention is normalised over all of them."""
+    free = architecture.rule.is_polynomial or architecture.causal
+    return min(architecture.tokens, MAX_TOKENS) if free else architecture.tokens
+
+
 def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array | None) -> tuple[Array, Array]:
     """Inputs X and cotangents C with tokens in rows: random ones from the seed, or every output at given inputs."""
     architecture = theta.weights.architecture
@@ -184,8 +206,7 @@ def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array |
         X = np.repeat(np.swapaxes(domain.convert(inputs), 1, 2), t * d_out, axis=0)
         return X, np.tile(domain.eye(t * d_out).reshape(t * d_out, t, d_out), (N, 1, 1))
     rng = np.random.default_rng(seed)
-    free = architecture.rule.is_polynomial or architecture.causal
-    tokens = min(architecture.tokens, MAX_TOKENS) if free else architecture.tokens
+    tokens = count_tokens(architecture)
     X = domain.random((rows, tokens, architecture.widths[0]), rng)
     C = domain.random((rows, tokens, d_out), rng)
     if domain.rounds:

@@ -23,6 +23,7 @@ from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.factor import LinearFactor, Slot
 from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
+from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 
 INSTANT = 600
@@ -276,10 +277,10 @@ def _prime(architecture: Architecture) -> int:
 
 def _certify(architecture: Architecture, count: int, rank: BracketRank) -> Certificate:
     """What :mod:`attngeom.verification.laws` rechecks: a point mod p and independent fields there."""
-    claim = {"kind": "laws", "architecture": architecture.to_json(), "count": count}
+    claim = {"kind": "laws", "architecture": describe_claimed(architecture), "count": count}
     witness = {
         "prime": rank.prime,
-        "seed": rank.seed,
+        "point": rank.point,
         "tokens": rank.tokens,
         "samples": rank.samples,
         "gradients": list(rank.gradients),

@@ -52,7 +52,7 @@ class Pair:
 class PairFinding:
     """The pair (λ, m) with the theorem that gives it; or no pair, the reason and proven bounds for λ.
 
-    ``witness`` is what a recheck needs beside the weights: the prime and seed of ranks mod p, or nothing.
+    ``witness`` is what a recheck needs beside the weights: the prime and point of ranks mod p, or nothing.
     """
 
     theorem: str

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import Array, Domain, FiniteField
+from attngeom.exact.points import residues
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention import Attention, Lightning
 from attngeom.network.balance import factor_attention
@@ -188,6 +189,23 @@ def random_weights(architecture: Architecture, domain: Domain, seed: int) -> Wei
         array = domain.random(shape, rng)
         tensors[name] = array if array.dtype != np.float64 else array / np.sqrt(shape[1])
     return Weights.from_tensors(architecture, tensors, domain)
+
+
+def named_weights(architecture: Architecture, field: FiniteField, name: str) -> Weights:
+    """The weights of a named point over GF(p): tensor Q of head h in layer l has the label ``l.h.Q``.
+
+    >>> from attngeom.exact import GF
+    >>> named_weights(Architecture((2, 2), 1), GF(1000003), "attngeom/0").vector()[:2].tolist()
+    [410790, 16830]
+    """
+    architecture.check_storable()
+    tensors = {}
+    for index, layer in enumerate(architecture.layers):
+        for head in range(architecture.heads):
+            for letter, shape in layer.tensor_shapes.items():
+                drawn = residues(name, f"{index}.{head}.{letter}", shape, field.p)
+                tensors[architecture.tensor_name(index, head, letter)] = field.convert(drawn)
+    return Weights.from_tensors(architecture, tensors, field)
 
 
 def weights_from_matrices(

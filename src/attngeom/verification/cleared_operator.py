@@ -15,18 +15,16 @@ import numpy as np
 
 from attngeom.exact.domains import GF, Array, BalancedField
 from attngeom.network.architecture import Architecture
-from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.dimension import (
     MAX_SAMPLES,
-    MAX_SEED,
     corners,
-    draw_samples,
     read_places,
     read_support,
     restrict,
 )
 from attngeom.verification.jets import JetPoint, MovedMatrix, Pass, tensors_of
+from attngeom.verification.points import MAX_SEED, SeededPlace
 from attngeom.verification.reading import read_integer, read_list, require
 
 
@@ -89,8 +87,9 @@ class ClearedOperator:
         each = 2 * max(max(x.d_in, x.attention, x.value_width or 0) for x in architecture.layers) + self.tokens
         entries += self.samples * self.tokens * each * architecture.num_layers * architecture.heads
         afford(entries, 2 * MAX_SAMPLE_ENTRIES, "numbers of activations")
-        weights = restrict(random_weights(architecture, integers, seed), self.support)
-        drawn = draw_samples(architecture, self.support, self.samples, self.tokens, integers, seed + 1)
+        place = SeededPlace(seed)
+        weights = restrict(place.weights(architecture, integers), self.support)
+        drawn = place.samples(architecture, self.support, self.samples, self.tokens, integers)
         return JetPoint(architecture, tensors_of(weights), integers.p, drawn)
 
     def _runs(self, vectors: Array) -> Iterator[Pass]:

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import comb
 
-import numpy as np
-
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network.architecture import Architecture, LayerShape
-from attngeom.network.forward import forward
-from attngeom.network.weights import random_weights
 from attngeom.verification.budget import MAX_CUTS, afford
+from attngeom.verification.jets import JetPoint, tensors_of
+from attngeom.verification.points import NamedPlace
 
 MAX_PARAMETERS = 10**6
 """Larger parts are not evaluated: their group is not subtracted."""
@@ -120,6 +118,8 @@ def _part(architecture: Architecture, part: Sequence[Piece], start: int) -> Arch
 def outputs_span(architecture: Architecture) -> bool:
     """Whether the outputs of a network span, at one point mod p: then they do for generic weights."""
     field, width = GF(WORD_PRIME), architecture.widths[-1]
-    X = field.random((width, architecture.widths[0], architecture.tokens), np.random.default_rng(2))
-    outputs = forward(random_weights(architecture, field, seed=3), X)
+    place = NamedPlace("attngeom/span")
+    samples = place.samples(architecture, None, width, architecture.tokens, field)
+    jets = JetPoint(architecture, tensors_of(place.weights(architecture, field)), field.p, samples)
+    outputs = jets.field.to_integers(jets.outputs())
     return rank_mod_p(outputs.transpose(1, 0, 2).reshape(width, -1), field.p) == width

@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import FormatError, SizeError
-from attngeom.exact.domains import GF, Array, PrimeField
+from attngeom.errors import FormatError
+from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
-from attngeom.network.weights import Weights, random_weights
+from attngeom.network.weights import Weights
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
-from attngeom.verification.jets import JetPoint, Samples, afford_jets, tensors_of
-from attngeom.verification.reading import in_words, read_integer, read_list, read_object, require, show
+from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, afford
+from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
+from attngeom.verification.points import afford_samples, place_key, read_place
+from attngeom.verification.reading import in_words, read_choice, read_integer, read_list, read_object, require, show
+from attngeom.verification.symmetries import symmetry_upper_bound
 from attngeom.verification.theorems import check_theorem
-from attngeom.verification.upper_bound import reached_widths, upper_bound
+from attngeom.verification.upper_bound import count_upper_bound
 
 MAX_SAMPLES = 10**6
-MAX_SEED = 2**63 - 2
 KINDS = ("lightning", "softmax", "sigmoid")
 
 
@@ -84,6 +85,15 @@ def _check_minor(architecture: Architecture, value: int, record: Any) -> Proof:
     return Proof("certified", f"a {value}×{value} minor is nonzero mod {field.p}")
 
 
+def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
+    """The upper bound that a witness names, recomputed, and what it rests on in words."""
+    method = record.get("method") if isinstance(record, Mapping) else None
+    if read_choice(method, ("symmetries", "count"), "upper bound by") == "count":
+        read_object(record, ("method",), "upper")
+        return count_upper_bound(architecture), "the counted parameters"
+    return symmetry_upper_bound(architecture, record), "the infinitesimal symmetries"
+
+
 def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
     """A list of so many different indices below a bound."""
     found = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
@@ -94,10 +104,10 @@ def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
 
 def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[list[int], JetPoint]:
     """The samples that are rows, and the point at which the columns of the minor are the weights that vary."""
-    keys = ("prime", "seed", "tokens", "samples", "support", "rows", "columns")
+    keys = ("prime", place_key(record), "tokens", "samples", "support", "rows", "columns")
     lower = read_object(record, keys, "lower")
     field = GF(read_integer(lower["prime"], 2, 2**31 - 1, "prime"))
-    seed = read_integer(lower["seed"], 0, MAX_SEED, "seed")
+    place = read_place(lower)
     tokens = read_integer(lower["tokens"], 1, architecture.tokens, "tokens")
     samples = read_integer(lower["samples"], size, MAX_SAMPLES, "samples")
     afford_samples(architecture, samples, tokens)
@@ -105,8 +115,8 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     support = read_support(architecture, lower["support"])
     rows = read_places(lower["rows"], size, samples, "rows")
     columns = read_places(lower["columns"], size, architecture.num_parameters, "columns")
-    weights = restrict(random_weights(architecture, field, seed), support)
-    drawn = draw_samples(architecture, support, samples, tokens, field, seed + 1)
+    weights = restrict(place.weights(architecture, field), support)
+    drawn = place.samples(architecture, support, samples, tokens, field)
     # A temperature divides A, which may be any matrix of its rank: it changes nothing.
     return rows, JetPoint(architecture, tensors_of(weights), field.p, drawn, columns)
 
@@ -141,89 +151,3 @@ def restrict(weights: Weights, support: list[list[Any]]) -> Weights:
         tensors[name] = np.zeros_like(tensors[name])
         tensors[name][:rows, :columns] = block
     return Weights.from_tensors(weights.architecture, tensors, weights.domain)
-
-
-def afford_samples(architecture: Architecture, samples: int, tokens: int) -> None:
-    """Bound the memory of what :func:`draw_samples` draws."""
-    entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
-    if not architecture.rule.is_polynomial:
-        entries += samples * tokens**2 * architecture.num_layers * architecture.heads
-    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
-
-
-def draw_samples(
-    architecture: Architecture, support: list[list[Any]], samples: int, tokens: int, field: PrimeField, seed: int
-) -> Samples:
-    """Random inputs, cotangents and formal attention of all heads, None if it is polynomial."""
-    rng = np.random.default_rng(seed)
-    inputs = field.random((samples, tokens, architecture.widths[0]), rng)
-    cotangents = field.random((samples, tokens, architecture.widths[-1]), rng)
-    if architecture.rule.is_polynomial:
-        return inputs, cotangents, None
-    return inputs, cotangents, _draw_attention(architecture, support, samples, tokens, field, rng)
-
-
-def _draw_attention(
-    architecture: Architecture,
-    support: list[list[Any]],
-    samples: int,
-    tokens: int,
-    field: PrimeField,
-    rng: np.random.Generator,
-) -> list[list[Array]]:
-    """Formal attention: random columns that sum to 1, or from symmetric exponentials where inputs span one dimension.
-
-    Exponentials of scores are algebraically independent if the inputs of the layer span two dimensions; for one
-    dimension the scores are symmetric, and only symmetric exponentials are points that occur. Sigmoid: random entries,
-    symmetric if the scores are. A temperature divides A, which may be any matrix of its rank: it changes nothing.
-    """
-    p = field.p
-    drawn = []
-    for reached, sizes in zip(reached_widths(architecture), support):
-        if reached == 1 and sizes[0] != 1:
-            raise FormatError("a layer whose inputs span one dimension has a larger support")
-        heads = []
-        for _ in range(architecture.heads):
-            if architecture.kind == "sigmoid":
-                E = field.random((samples, tokens, tokens), rng)
-                upper = np.triu(E)
-                symmetric = upper + np.swapaxes(np.triu(E, 1), -1, -2)
-                heads.append(upper if architecture.causal else symmetric if sizes[0] == 1 else E)
-                continue
-            if sizes[0] == 1:
-                heads.append(_draw_exponentials(architecture, samples, tokens, field, rng))
-                continue
-            E = field.random((samples, tokens, tokens), rng)
-            E = np.triu(E) if architecture.causal else E
-            for i in range(tokens):
-                E[:, i, i] = (1 - E[:, :, i].sum(axis=1) + E[:, i, i]) % p
-            heads.append(E)
-        drawn.append(heads)
-    return drawn
-
-
-def _draw_exponentials(
-    architecture: Architecture, samples: int, tokens: int, field: PrimeField, rng: np.random.Generator
-) -> Array:
-    """Random exponentials of scores, symmetric without a mask, divided by their sums; drawn until no sum vanishes.
-
-    The last token stands for all that are left out.
-    """
-    p = field.p
-    copies = architecture.tokens - tokens + 1
-    if copies % p == 0:
-        raise FormatError(f"{copies} copies of a token have no weight mod {p}; another prime is required")
-    # All sums are nonzero with probability about exp(−samples·tokens / p).
-    least = -(-samples * tokens // MAX_SUMS_PER_RESIDUE)
-    if p < least:
-        raise SizeError(f"{samples * tokens:,} random sums that are nonzero mod {p} take too many draws: p ≥ {least:,}")
-    while True:
-        E = field.random((samples, tokens, tokens), rng)
-        E = np.triu(E)
-        if not architecture.causal:
-            E = E + np.swapaxes(np.triu(E, 1), -1, -2)
-            E[:, -1, :] = E[:, -1, :] * copies % p
-        sums = E.sum(axis=1) % p
-        if np.all(sums):
-            inverses = np.array([pow(int(x), -1, p) for x in sums.ravel()], dtype=np.int64)
-            return E * inverses.reshape(samples, 1, tokens) % p

@@ -52,12 +52,16 @@ def verify(certificate: Certificate | Mapping[str, Any] | str | Path, budget: fl
         return _verify_any(certificate)
 
 
+def read_certificate(path: str | Path) -> Certificate:
+    """The certificate of a file; FormatError or SizeError if it cannot be read, InputError if it is missing."""
+    return Certificate.from_json(read_long_json(path, {"terms": collect_terms}, MAX_BYTES), str(path))
+
+
 def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:
     if not isinstance(certificate, (str, Path)):
         return _verify(certificate)
     try:
-        record = read_long_json(certificate, {"terms": collect_terms}, MAX_BYTES)
-        return _verify(record, str(certificate))
+        return _verify(read_certificate(certificate))
     except SizeError as error:
         return Verdict.without_proof(None, "unread certificate", str(error))
     except FormatError as error:
@@ -68,6 +72,7 @@ def _verify(content: Any, name: str = "certificate") -> Verdict:
     words = "unreadable certificate"
     try:
         record = content if isinstance(content, Certificate) else Certificate.from_json(content, name)
+        record.check_version()
         kind = record.claim.get("kind")
         if not isinstance(kind, str) or kind not in READERS:
             reason = f"kind {show(kind)} found; one of {', '.join(READERS)} is required"

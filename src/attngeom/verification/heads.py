@@ -16,10 +16,11 @@ from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
-from attngeom.layer.coefficients import Coefficients, expand_matrices
+from attngeom.layer.coefficients import Coefficients
 from attngeom.results import Proof
 from attngeom.verification.budget import MAX_MATRIX_PRODUCTS, MAX_SAMPLE_ENTRIES, afford, height
 from attngeom.verification.definitions import DEFINITIONS
+from attngeom.verification.expansion import expand_row
 from attngeom.verification.layer import check_violated, compare_row, exact_rank, read_coefficients, read_field
 from attngeom.verification.maps import determinant
 from attngeom.verification.reading import (
@@ -101,10 +102,11 @@ class HeadsClaim:
             for name, matrix, bound in (("A", A, self.attention), ("V", V, self.value)):
                 size = exact_rank(matrix, domain)
                 require(size <= bound, f"{name} has rank {size}, above {bound}")
-            for total, part in zip((single, cross), expand_matrices(A, V, domain)):
-                rational, *rest = domain.parts(part)
-                require(all(QQ.is_zero(x) for x in rest), "the coefficients of a head are not rational")
-                total += rational
+            for row in range(c.d_out):
+                for total, part in zip((single, cross), expand_row(A, V[row], domain)):
+                    rational, *rest = domain.parts(part)
+                    require(all(QQ.is_zero(x) for x in rest), "the coefficients of a head are not rational")
+                    total[row] += rational
         for row in range(c.d_out):
             compare_row(c, row, single[row], cross[row])
         return Proof("certified", f"{len(heads)} heads within the ranks expand to all coefficients")

@@ -87,6 +87,21 @@ class JetPoint:
         """The Hessian of ⟨C, φ(X)⟩ for one sample, times a direction in all weights."""
         return np.asarray(self._differentiate([sample], direction)[1, 0])
 
+    def push(self, directions: Array, samples: Sequence[int]) -> Array:
+        """The derivatives of the outputs along directions (q, N) in all weights: shape (q, samples, d_l, t)."""
+        start, tensors = 0, []
+        directions = self.field.from_residues(directions)
+        for tensor in (tensor for layer in self.heads for head in layer for tensor in head):
+            stop = start + tensor.size
+            tensors.append(MovedMatrix(tensor, directions[:, start:stop].reshape(-1, 1, *tensor.shape)))
+            start = stop
+        return np.asarray(self.run(iter(tensors), list(samples), 1, len(directions)).output.parts[0, 1:])
+
+    def outputs(self) -> Array:
+        """The outputs at all samples, (N, d_l, t)."""
+        tensors = (MovedMatrix(tensor, None) for layer in self.heads for head in layer for tensor in head)
+        return np.asarray(self.run(tensors, list(range(len(self.inputs))), 1, 0).output.parts[0, 0])
+
     def _differentiate(self, samples: list[int], direction: Array | None) -> Array:
         """For each sample the coefficients of all η_i and, if there is a direction, of all ε η_i."""
         orders, size = 1 if direction is None else 2, len(self.columns)

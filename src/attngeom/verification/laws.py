@@ -15,14 +15,15 @@ from attngeom.errors import FormatError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry import infinitesimal_action, linear_factors
-from attngeom.network.weights import Weights, random_weights
+from attngeom.network.weights import Weights
 from attngeom.results import Proof
 from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
-from attngeom.verification.dimension import KINDS, MAX_SAMPLES, MAX_SEED, afford_samples, draw_samples
+from attngeom.verification.dimension import KINDS, MAX_SAMPLES
 from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
+from attngeom.verification.points import afford_samples, place_key, read_place
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
-from attngeom.verification.upper_bound import reached_widths
+from attngeom.verification.spans import reached_widths
+from attngeom.verification.symmetries import count_fields, list_rules
 
 MAX_PARAMETERS = 4000
 
@@ -76,10 +77,10 @@ Pairs = list[tuple[int, int]]
 
 def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetPoint, list[int], Pairs]:
     """Weights mod p, samples, and which gradients and brackets are independent there."""
-    keys = ("prime", "seed", "tokens", "samples", "gradients", "brackets")
+    keys = ("prime", place_key(witness), "tokens", "samples", "gradients", "brackets")
     record = read_object(witness, keys, "witness")
     field = GF(read_integer(record["prime"], 3, 2**31 - 1, "prime"))
-    seed = read_integer(record["seed"], 0, MAX_SEED, "seed")
+    place = read_place(record)
     tokens = read_integer(record["tokens"], 1, architecture.tokens, "tokens")
     samples = read_integer(record["samples"], 1, MAX_SAMPLES, "samples")
     lists = record["gradients"], record["brackets"]
@@ -88,14 +89,14 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
     gradients = [read_index(n, samples) for n in lists[0]]
     brackets = [(read_index(m, samples), read_index(n, samples)) for m, n in lists[1]]
     afford_samples(architecture, samples, tokens)
-    generators, parameters = sum(factor.count for factor in linear_factors(architecture)), architecture.num_parameters
-    afford(generators * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
+    parameters = architecture.num_parameters
+    afford(count_fields(architecture) * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
     afford_jets(architecture, 2 * parameters, len(gradients) + 4 * len(brackets), tokens, "the fields")
     if any(x % field.p == 0 for x in architecture.temperature.as_integer_ratio()):
         raise FormatError(f"temperature {architecture.temperature} cannot be used mod {field.p}")
-    weights = random_weights(architecture, field, seed)
+    weights = place.weights(architecture, field)
     spans = [[width] for width in reached_widths(architecture)[:-1]]
-    drawn = draw_samples(architecture, spans, samples, tokens, field, seed + 1)
+    drawn = place.samples(architecture, spans, samples, tokens, field)
     every = range(architecture.num_parameters)
     jets = JetPoint(architecture, tensors_of(weights), field.p, drawn, every, architecture.temperature)
     return weights, jets, gradients, brackets
@@ -103,12 +104,10 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
 
 def _symmetric_directions(weights: Weights) -> Array:
     """ξw for symmetric generators ξ: the differentials of the moments, which the symmetries make constant."""
-    p = weights.domain.characteristic
-    rows, start, found = infinitesimal_action(weights), 0, []
-    for factor in linear_factors(weights.architecture):
-        block = rows[start : start + factor.count].reshape(factor.size, factor.size, -1)
-        found += [(block[i, j] + block[j, i]) % p for i in range(factor.size) for j in range(i + 1)]
-        start += factor.count
+    p, heads, found = weights.domain.characteristic, tensors_of(weights), []
+    for rule in list_rules(weights.architecture):
+        block = rule.fields(heads, p)
+        found += [(block[i, j] + block[j, i]) % p for i in range(rule.size) for j in range(i + 1)]
     return np.array(found)
 
 

@@ -12,12 +12,13 @@ from flint import fmpq
 
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
-from attngeom.layer.coefficients import Coefficients, count_entries, expand_matrices
+from attngeom.layer.coefficients import Coefficients, count_entries
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.terms import Terms
 from attngeom.results import Proof
 from attngeom.verification.budget import MAX_COEFFICIENTS, afford, afford_elimination, height
 from attngeom.verification.definitions import DEFINITIONS
+from attngeom.verification.expansion import expand_row
 from attngeom.verification.forms import check_form
 from attngeom.verification.maps import accessor_of, random_layer
 from attngeom.verification.reading import (
@@ -133,7 +134,7 @@ def check_weights(coefficients: Coefficients, attention: int | None, claimed: An
         A, V = read_array(point["A"], (d, d), domain, "A"), read_array(point["V"], (d_out, d), domain, "V")
         # One output row at a time keeps memory below that of the claim.
         for row in range(d_out):
-            compare_row(coefficients, row, *expand_matrices(A, V[row : row + 1], domain))
+            compare_row(coefficients, row, *expand_row(A, V[row], domain))
         size = exact_rank(A, domain)
         require(type(claimed) is int and size == claimed, f"A has rank {size}, not {show(claimed)}")
         require(attention is None or size <= attention, f"A has rank {size}, above the attention width {attention}")

@@ -22,6 +22,7 @@ from attngeom.results import Proof
 from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
 from attngeom.verification.compositions import bounded_rank
 from attngeom.verification.learning_ranks import check_ranks
+from attngeom.verification.points import place_key
 from attngeom.verification.reading import (
     in_words,
     read_array,
@@ -142,7 +143,7 @@ class LearningClaim:
     def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true: the ranks are as stated, the hypotheses of the theorem hold, and it gives the pair."""
         name = read_choice(witness.get("theorem"), (*THEOREMS, *BY_RANKS), "theorem")
-        extra = ("prime", "seed", "samples", "tokens") if name in BY_RANKS else ()
+        extra = ("prime", place_key(witness), "samples", "tokens") if name in BY_RANKS else ()
         read_object(witness, ("theorem", "ranks", *extra), "witness")
         _afford_ranks(self.weights)
         heads = [_matrices(head) for layer in self.weights.layers for head in layer]

@@ -18,6 +18,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
 from attngeom.verification.jets import JetPoint, afford_jets
+from attngeom.verification.points import read_place
 from attngeom.verification.reading import read_integer, require
 from attngeom.verification.upper_bound import count_upper_bound
 
@@ -90,7 +91,7 @@ def check_ranks(
     """The ranks that Theorem B (they add up to dim Θ), R (the largest rank) or the two bounds need."""
     architecture, depth = weights.architecture, len(weights.layers)
     field = GF(read_integer(witness["prime"], 2, 2**31 - 1, "prime"))
-    seed = read_integer(witness["seed"], 0, 2**63 - 1, "seed")
+    place = read_place(witness)
     samples = read_integer(witness["samples"], 1, MAX_SAMPLES, "samples")
     tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
     given = [(index, head) for index, layer in enumerate(weights.layers) for head in layer]
@@ -102,9 +103,7 @@ def check_ranks(
     tensors = [head.tensors(in_theta, field) for head in heads]
     columns = np.flatnonzero(np.concatenate([np.full(x.size, varies) for head in tensors for x, varies in head]))
     layers = [[[x for x, _ in own] for head, own in zip(heads, tensors) if head.layer == i] for i in range(depth)]
-    rng = np.random.default_rng(seed)
-    X = field.random((samples, tokens, architecture.widths[0]), rng)
-    C = field.random((samples, tokens, architecture.widths[-1]), rng)
+    X, C = place.inputs(architecture, samples, tokens, field)
     jets = JetPoint(architecture, layers, field.p, (X, C, None), columns.tolist())
     jacobian = rank_mod_p(jets.field.to_integers(jets.gradients(range(samples))), field.p)
     action = rank_mod_p(_action(architecture, heads, field), field.p)

@@ -64,13 +64,22 @@ def read_list(value: Any, length: int, what: str) -> list[Any]:
     return value
 
 
+def describe_claimed(architecture: Architecture) -> dict[str, Any]:
+    """Every field of the architecture of a claim, also those with their usual values.
+
+    >>> describe_claimed(Architecture((2, 1), 1))["temperature"]
+    '1'
+    """
+    return {**architecture.to_json(), "temperature": str(architecture.temperature)}
+
+
 def in_words(architecture: Architecture) -> str:
     """Every field of an architecture by name, also those with their usual values: nothing of a claim is left unsaid.
 
     >>> in_words(Architecture((2, 1), 1))[:42]
     'widths [2, 1], attention [1], tokens 3, ki'
     """
-    return ", ".join(f"{name} {json.dumps(value)}" for name, value in architecture.to_json().items())
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in describe_claimed(architecture).items())
 
 
 def read_integer(value: Any, least: int, most: int, name: str) -> int:

@@ -9,17 +9,23 @@ from typing import Any
 
 from attngeom.errors import FormatError
 from attngeom.files import check_header
+from attngeom.network.architecture import Architecture
 from attngeom.streams import as_plain, iterate_json
+from attngeom.verification.reading import describe_claimed
 from attngeom.version import __version__
+
+NEWEST = 2
 
 
 @dataclass(frozen=True)
 class Certificate:
     """A claim, the witness that proves it and where it came from, all JSON values (or long arrays of them).
 
-    ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "dimension", "laws" (what
-    gradient flow conserves) or "learning-coefficient". The file carries a digest of its content, so that accidental
-    damage is seen even where the mathematics would survive it.
+    ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "heads", "dimension",
+    "laws" (what gradient flow conserves) or "learning-coefficient". Version 2 has named points
+    (:mod:`attngeom.exact.points`) where version 1 has NumPy seeds, and says every field of an architecture; both are
+    read. The file carries a digest of its content, so that accidental damage is seen even where the mathematics would
+    survive it.
 
     >>> record = Certificate({"kind": "dimension", "dimension": 3}, {}, {"seed": 0}).to_json()
     >>> Certificate.from_json(record).to_json() == record
@@ -29,12 +35,14 @@ class Certificate:
     claim: Mapping[str, Any]
     witness: Mapping[str, Any]
     provenance: Mapping[str, Any]
+    version: int = NEWEST
 
     @property
     def digest(self) -> str:
         """SHA-256 of the claim, witness and provenance, independent of the order of keys and of white space."""
         digest = hashlib.sha256()
-        for piece in iterate_json(vars(self), canonical=True):
+        content = {"claim": self.claim, "witness": self.witness, "provenance": self.provenance}
+        for piece in iterate_json(content, canonical=True):
             digest.update(piece.encode())
         return digest.hexdigest()
 
@@ -48,7 +56,7 @@ class Certificate:
         sealed = Certificate(self.claim, self.witness, provenance)
         return {
             "format": "attngeom/certificate",
-            "version": 1,
+            "version": self.version,
             "claim": dict(self.claim),
             "witness": dict(self.witness),
             "provenance": {**provenance, "sha256": sealed.digest},
@@ -57,7 +65,7 @@ class Certificate:
     @classmethod
     def from_json(cls, record: Any, name: str = "certificate") -> Certificate:
         """Read the JSON object of the file format; FormatError unless it is complete and matches its digest."""
-        check_header(record, "certificate", name)
+        check_header(record, "certificate", name, NEWEST)
         expected = {"format", "version", "claim", "witness", "provenance"}
         if set(record) != expected:
             odd = sorted(set(record) ^ expected)[0]
@@ -65,7 +73,29 @@ class Certificate:
         claim, witness, provenance = record["claim"], record["witness"], record["provenance"]
         if not all(isinstance(part, dict) for part in (claim, witness, provenance)):
             raise FormatError(f"{name}: claim, witness and provenance must be JSON objects")
-        found = cls(claim, witness, {key: value for key, value in provenance.items() if key != "sha256"})
+        rest = {key: value for key, value in provenance.items() if key != "sha256"}
+        found = cls(claim, witness, rest, record["version"])
         if provenance.get("sha256") != found.digest:
             raise FormatError(f"{name}: the digest does not match the content; the file was altered or damaged")
         return found
+
+    def check_version(self) -> None:
+        """Version 2 says every field of an architecture, and names points; only a transcript has a NumPy seed."""
+        if self.version == 1:
+            if "point" in _keys(self.witness):
+                raise FormatError("a named point in a certificate of version 1 found; version 2 has them")
+            return
+        given = self.claim.get("architecture")
+        if isinstance(given, Mapping):
+            said = describe_claimed(Architecture.from_json(given))
+            odd = next((str(key) for key in {**said, **given} if key not in given or said.get(key) != given[key]), None)
+            if odd is not None:
+                raise FormatError(f"architecture key {odd[:40]!r} is missing or not written out; {given!r:.80} found")
+        if "seed" in _keys(self.witness):
+            raise FormatError("a seed in a certificate of version 2 found; named points are required")
+
+
+def _keys(witness: Mapping[str, Any]) -> set[str]:
+    """The keys of a witness and of its two bounds, those of transcripts left out."""
+    parts = [witness, *(witness.get(bound) for bound in ("lower", "upper"))]
+    return {key for part in parts if isinstance(part, Mapping) and part.get("method") != "krylov" for key in part}

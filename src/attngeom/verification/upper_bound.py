@@ -1,4 +1,4 @@
-"""Upper bounds for a dimension, recomputed: the infinitesimal symmetries at a point, or a count of parameters.
+"""Upper bounds for a dimension by a count of parameters, recomputed.
 
 Written independently of :mod:`attngeom.dimensions`. The set of functions of a layer is parametrized by its heads' pairs
 (A_h, V_h) of matrices of bounded rank, so its dimension is at most Σ_h (dim A + dim V), minus the directions along
@@ -7,50 +7,17 @@ which the map stays the same; the network is parametrized by its layers modulo l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import comb
-from typing import Any
 
-from attngeom.exact.domains import GF
-from attngeom.exact.modular import rank_mod_p
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry import count_generators, infinitesimal_action
-from attngeom.network.weights import random_weights
-from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
 from attngeom.verification.compositions import Piece, bound_composition, bounded_rank, outputs_span
-from attngeom.verification.reading import read_choice, read_integer, read_object
-
-
-def _cubics(d: int, parallel: bool) -> int:
-    """Cubics of one output row: quadratic in one token and linear in another, or of a single token."""
-    return comb(d + 2, 3) if parallel else d * comb(d + 1, 2)
+from attngeom.verification.spans import count_cubics, reached_widths
 
 
 def _symmetric_rank(d: int, rank: int) -> int:
     """The dimension of the symmetric d×d matrices of rank at most ``rank``."""
     rank = min(rank, d)
     return rank * d - comb(rank, 2)
-
-
-def reached_widths(architecture: Architecture) -> list[int]:
-    """How many dimensions the inputs of each layer, and the outputs of the last one, can span.
-
-    >>> reached_widths(Architecture((2, 5, 3), 2))
-    [2, 2, 2]
-    """
-    spans = [architecture.widths[0]]
-    for layer in architecture.layers:
-        d = spans[-1]
-        if architecture.residual:
-            spans.append(layer.d_out)
-            continue
-        reach = d if layer.value_width is None else layer.heads * min(layer.value_width, d)
-        if architecture.rule.is_polynomial:
-            reach = min(reach, _cubics(d, architecture.tokens == 1))
-        elif architecture.tokens == 1 and architecture.rule.is_normalised:
-            reach = min(reach, d)
-        spans.append(min(layer.d_out, reach))
-    return spans
 
 
 def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
@@ -61,21 +28,6 @@ def _read_widths(architecture: Architecture, spans: list[int]) -> list[int]:
         values = min(layer.d_out if layer.value_width is None else layer.value_width, widths[i], widths[i + 1])
         widths[i] = min(widths[i], layer.heads * (2 * min(layer.attention, widths[i]) + values))
     return [*widths[:-1], architecture.widths[-1]]
-
-
-def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
-    """The upper bound that a witness names, recomputed, and what it rests on in words."""
-    method = record.get("method") if isinstance(record, Mapping) else None
-    if read_choice(method, ("symmetries", "count"), "upper bound by") == "count":
-        read_object(record, ("method",), "upper")
-        return count_upper_bound(architecture), "the counted parameters"
-    read_object(record, ("method", "prime", "seed"), "upper")
-    field = GF(read_integer(record["prime"], 2, 2**31 - 1, "prime"))
-    seed = read_integer(record["seed"], 0, 2**63 - 1, "seed")
-    entries = sum(count_generators(architecture).values()) * architecture.num_parameters
-    afford(entries, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
-    vectors = infinitesimal_action(random_weights(architecture, field, seed))
-    return architecture.num_parameters - rank_mod_p(vectors, field.p), "the infinitesimal symmetries"
 
 
 def count_upper_bound(architecture: Architecture) -> int:
@@ -186,7 +138,7 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
         if not hidden or (H <= 3 and not parallel):
             stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, lost_V, parallel))
     read = min(d, H * (2 * alpha + nu))
-    cubics = _cubics(read, parallel)
+    cubics = count_cubics(read, parallel)
     reach = min(d_out, H * nu, cubics)
     squares = d * (d + 1) // 2
     flattened = bounded_rank(squares, d * d_out, H * nu * alpha), bounded_rank(d, d_out * squares, H * alpha)

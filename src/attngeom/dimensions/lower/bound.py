@@ -47,8 +47,9 @@ MAX_DENSE_BYTES = 4 * 10**9
 class LowerBound(Result):
     """A proven lower bound for the dimension: the rank of a Jacobian at one point, which the seed determines.
 
-    ``minor_rows`` (samples) and ``minor_columns`` (weights) hold a nonzero minor of that size; only the methods minor
-    and balls give them; ``transcript`` is what krylov gives. ``tokens`` counts distinct tokens of a sample.
+    ``point`` is the name of that point (:mod:`attngeom.exact.points`) where the method is minor. ``minor_rows``
+    (samples) and ``minor_columns`` (weights) hold a nonzero minor of that size; only the methods minor and balls give
+    them; ``transcript`` is what krylov gives. ``tokens`` counts distinct tokens of a sample.
     """
 
     value: int
@@ -56,6 +57,7 @@ class LowerBound(Result):
     prime: int | None
     tokens: int
     samples: int
+    point: str | None = None
     minor_rows: tuple[int, ...] = ()
     minor_columns: tuple[int, ...] = ()
     transcript: Transcript | None = None

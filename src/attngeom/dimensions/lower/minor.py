@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from attngeom.dimensions.effective import effective_widths
-from attngeom.dimensions.jacobian import random_samples, sampled_jacobian
+from attngeom.dimensions.jacobian import draw_named, sampled_jacobian
 from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, TOKENS, LowerBound, sample_tokens
-from attngeom.dimensions.slices import random_slice
+from attngeom.dimensions.slices import count_columns
 from attngeom.errors import SizeError
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
@@ -22,7 +22,7 @@ from attngeom.results import Result
 def minor_lower_bound(
     architecture: Architecture, rows: int, seed: int = 0, p: int = BLAS_PRIME, tokens: int | None = None
 ) -> LowerBound:
-    """The rank mod p of the gauge-sliced Jacobian at one random point: at most the dimension, for every p and seed.
+    """The rank mod p of the gauge-sliced Jacobian at one named point: at most the dimension, for every p and seed.
 
     ``rows`` random samples are used; the rank cannot exceed that, and reaches the dimension with high probability if
     there are at least that many. Attention that is not polynomial is formal, see :mod:`attngeom.dimensions.jacobian`.
@@ -31,12 +31,11 @@ def minor_lower_bound(
     7
     """
     tokens = tokens or sample_tokens(architecture)
-    network = random_slice(architecture, p, seed)
-    if 8 * rows * network.num_columns > MAX_DENSE_BYTES:
-        raise SizeError(
-            f"a {rows:,}×{network.num_columns:,} Jacobian was asked for; use the krylov method for this size"
-        )
-    matrix = sampled_jacobian(network, random_samples(network, rows, tokens, seed + 1))
+    size = count_columns(architecture)
+    if 8 * rows * size > MAX_DENSE_BYTES:
+        raise SizeError(f"a {rows:,}×{size:,} Jacobian was asked for; use the krylov method for this size")
+    network, samples, point = draw_named(architecture, p, rows, tokens, seed)
+    matrix = sampled_jacobian(network, samples)
     elimination = Elimination(matrix, p, keep_upper=False).run()
     chosen = np.sort(elimination.order[: elimination.rank])
     columns = network.columns[elimination.columns]
@@ -47,6 +46,7 @@ def minor_lower_bound(
         method="minor",
         prime=p,
         seed=seed,
+        point=point,
         tokens=tokens,
         samples=rows,
         minor_rows=tuple(chosen.tolist()),

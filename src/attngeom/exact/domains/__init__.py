@@ -7,7 +7,7 @@ from attngeom.exact.domains.cubic import CubicField, CubicNumber
 from attngeom.exact.domains.domain import Domain
 from attngeom.exact.domains.floats import RR, Floats
 from attngeom.exact.domains.polynomials import PolynomialDomain
-from attngeom.exact.domains.prime import GF, PrimeField
+from attngeom.exact.domains.prime import GF, FiniteField, PrimeField
 from attngeom.exact.domains.quadratic import Quadratic, QuadraticField
 from attngeom.exact.domains.rationals import QQ, Rationals
 from attngeom.exact.numbers import as_fmpq
@@ -23,6 +23,7 @@ __all__ = [
     "CubicField",
     "CubicNumber",
     "Domain",
+    "FiniteField",
     "Floats",
     "PolynomialDomain",
     "PrimeField",

@@ -71,7 +71,14 @@ class Attention(ABC):
         return domain.matmul(swap(P), v)
 
     def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
-        """Random formal weights of shape (..., t, t) over a finite field, for kinds that are not polynomial.
+        """Random formal weights of shape (..., t, t) over a finite field, for kinds that are not polynomial."""
+        while True:
+            P = self.formal_weights(domain.random(shape, rng), copies, domain)
+            if P is not None:
+                return P
+
+    def formal_weights(self, E: Array, copies: int | None, domain: Domain) -> Array | None:
+        """Formal weights from free elements E (..., t, t) of a finite field; None if a sum of them vanishes.
 
         ``copies`` is None if the scores are independent. A number says that inputs of effective width one make them
         symmetric, S_ji = S_ij, and how many tokens the last one stands for.

@@ -50,15 +50,14 @@ class Sigmoid(Attention):
         if (term := up_to_sign(seen, V, domain)) is not None:
             yield term
 
-    def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
-        """Random entries, symmetric if the scores are; weights of tokens that are left out are specialised to 0.
+    def formal_weights(self, E: Array, copies: int | None, domain: Domain) -> Array | None:
+        """E itself, symmetric if the scores are; weights of tokens that are left out are specialised to 0.
 
         >>> from attngeom.exact import GF
         >>> P = Sigmoid().draw((3, 3), 1, GF(7), np.random.default_rng(0))
         >>> bool(np.all(P == P.T))
         True
         """
-        P = domain.random(shape, rng)
         if self.causal:
-            return np.triu(P)
-        return P if copies is None else np.triu(P) + swap(np.triu(P, 1))
+            return np.triu(E)
+        return E if copies is None else np.triu(E) + swap(np.triu(E, 1))

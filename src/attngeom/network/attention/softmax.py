@@ -64,31 +64,30 @@ class Softmax(Attention):
         if tokens == 2 and (term := up_to_sign(A, V, domain)) is not None:
             yield term
 
-    def draw(self, shape: tuple[int, ...], copies: int | None, domain: Domain, rng: np.random.Generator) -> Array:
-        """Random E with each diagonal entry replaced by 1 − the rest of its column.
+    def formal_weights(self, E: Array, copies: int | None, domain: Domain) -> Array | None:
+        """E with each diagonal entry replaced by 1 − the rest of its column.
 
         Symmetric scores: P is the upper triangle of E made symmetric, its last row multiplied by the number of copies
-        of the last token (unless causal), divided by the column sums; drawn again should one of these vanish.
+        of the last token (unless causal), divided by the column sums, unless one of these vanishes.
 
         >>> from attngeom.exact import GF
         >>> P = Softmax(causal=True).draw((2, 2), None, GF(7), np.random.default_rng(0))
         >>> P[0, 0].item(), P[1, 0].item()
         (1, 0)
         """
-        diagonal = np.arange(shape[-1])
-        while True:
-            E = domain.random(shape, rng)
-            if self.causal:
-                E = np.triu(E)
-            elif copies is not None:
-                E = np.triu(E) + swap(np.triu(E, 1))
-                E[..., -1, :] = domain.times(E[..., -1, :], domain.convert(np.full(1, copies)))
-            if copies is None:
-                E[..., diagonal, diagonal] = 0
-                E[..., diagonal, diagonal] = domain.reduce(1 - E.sum(axis=-2))
-                return E
-            sums = domain.reduce(E.sum(axis=-2))
-            if np.all(sums):
-                inverses = domain.invert(sums)[..., None, :]
-                shares: Array = domain.times(E, inverses)
-                return shares
+        diagonal = np.arange(E.shape[-1])
+        if self.causal:
+            E = np.triu(E)
+        elif copies is not None:
+            E = np.triu(E) + swap(np.triu(E, 1))
+            E[..., -1, :] = domain.times(E[..., -1, :], domain.convert(np.full(1, copies)))
+        if copies is None:
+            E[..., diagonal, diagonal] = 0
+            E[..., diagonal, diagonal] = domain.reduce(1 - E.sum(axis=-2))
+            return E
+        sums = domain.reduce(E.sum(axis=-2))
+        if not np.all(sums):
+            return None
+        inverses = domain.invert(sums)[..., None, :]
+        shares: Array = domain.times(E, inverses)
+        return shares
