@@ -1,6 +1,8 @@
 """Uniqueness of heads: Theorem H against the commutant mod p, witnesses that are checked again, degenerate layers."""
 
 import json
+from collections import Counter, defaultdict
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,11 +10,11 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.heads import heads_unique
-from attngeom.heads.factors import reduce_heads
+from attngeom.heads.factors import factor, reduce_heads
 from attngeom.heads.homs import find_homs
 from attngeom.heads.pencil import commutant, compress
 from attngeom.layer.coefficients import layer_table, quadric_table
-from attngeom.network import Architecture, forward, random_weights
+from attngeom.network import Architecture, Weights, forward, random_weights
 from tests.heads.cases import change, head, layer
 
 
@@ -98,7 +100,27 @@ DEGENERATE = {
         ),
         "not_unique",
     ),
-    "sigmoid": (layer(kind="sigmoid"), "undecided"),
+    "sigmoid": (layer(kind="sigmoid"), "unique"),
+    "sigmoid, one token": (layer(kind="sigmoid", tokens=1), "unique"),
+    "sigmoid, equal A": (
+        change(layer(kind="sigmoid"), {"1.K": head(SHARED, 0, "K"), "1.Q": head(SHARED, 0, "Q")}), "not_unique"
+    ),
+    "softmax, two tokens, A = 0": (
+        change(layer(kind="softmax", tokens=2), {"1.K": head(SHARED, 1, "K") * 0}), "unique"
+    ),
+    "softmax, two tokens, opposite A": (
+        change(layer(kind="softmax", tokens=2), {"1.K": head(SHARED, 0, "K"), "1.Q": -head(SHARED, 0, "Q")}), "unique"
+    ),
+    "softmax, two tokens, opposite A and equal V": (
+        change(
+            layer(kind="softmax", tokens=2),
+            {**{f"1.{x}": head(SHARED, 0, x) for x in "KVO"}, "1.Q": -head(SHARED, 0, "Q")},
+        ),
+        "not_unique",
+    ),
+    "softmax, two tokens, A = 0 and V of any rank": (
+        change(layer(kind="softmax", tokens=2, value=4), {"1.K": head(SHARED, 1, "K") * 0}), "not_unique"
+    ),
 }  # fmt: skip
 
 
@@ -126,3 +148,46 @@ def test_deep_networks_are_refused():
 def test_huge_entries_are_exact():
     weights = change(SHARED, {"0.K": head(SHARED, 0, "K") * 10**400})
     assert heads_unique(weights).verdict == "unique"
+
+
+VECTORS = [(0, 1), (1, 0), (1, 1), (1, -1)]
+SMALL = [
+    (scale, tuple(factor * x * y for x in o for y in w))
+    for scale in (-2, -1, 0, 1, 2)
+    for o in VECTORS
+    for w in [*VECTORS, (1, 2)]
+    for factor in (-2, -1, 1, 2)
+]
+"""Heads with A = scale · E, E of rank one, and V of rank one."""
+
+
+def shown(*heads):
+    """Σ V, and the sums of ±V over the heads with A = ±E, ±2E: what two tokens show of softmax heads."""
+    signs = [[1, (a == 1) - (a == -1), (a == 2) - (a == -2)] for a, _ in heads]
+    return tuple(sum(sign[n] * V[i] for sign, (_, V) in zip(signs, heads)) for n in range(3) for i in range(4))
+
+
+@cache
+def groups():
+    """All pairs of small heads by their function."""
+    found = defaultdict(set)
+    for i, one in enumerate(SMALL):
+        for two in SMALL[: i + 1]:
+            found[shown(one, two)].add(frozenset(Counter((one, two)).items()))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+def test_unique_heads_are_alone_among_all_small_ones(kind):
+    architecture = Architecture((2, 2), 1, tokens=2, kind=kind, heads=2, value_width=1)
+    verdicts = {"unique": 0, "not_unique": 0}
+    for i, j in np.random.default_rng(5).integers(0, len(SMALL), size=(300, 2)):
+        tensors = {}
+        for h, (a, V) in enumerate((SMALL[i], SMALL[j])):
+            O, W, _ = factor(QQ.convert(np.reshape(V, (2, 2))), QQ)
+            tensors |= {f"layers.0.heads.{h}.{x}": y for x, y in zip("KQVO", ([[1, 0]], [[a, 0]], W, O))}
+        found = heads_unique(Weights.from_tensors(architecture, tensors, QQ))
+        verdicts[found.verdict] += 1
+        if found.verdict == "unique":
+            assert len(groups()[shown(SMALL[i], SMALL[j])]) == 1, (SMALL[i], SMALL[j])
+    assert min(verdicts.values()) > 40

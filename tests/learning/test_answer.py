@@ -79,12 +79,15 @@ SOFT: list[tuple[str, Weights]] = [
     ("D", network((2, 2), 1, {}, kind="softmax", heads=2, tokens=2)),
     ("D", network((2, 2), 1, {}, ((0, 0),), kind="softmax", heads=2, tokens=3)),
     ("D", network((2, 2), 1, {}, kind="softmax", heads=2, tokens=3, causal=True)),
+    ("D", network((2, 2), 1, {(0, 0): (0, 1, 0)}, kind="softmax", heads=2, tokens=2)),
+    ("S", network((2, 2), 1, {}, kind="sigmoid", heads=2, tokens=2)),
+    ("S", network((2, 2), 2, {(0, 1): (1, 0, 0)}, kind="sigmoid", heads=2, tokens=3, causal=True)),
 ]
 
 
 @pytest.mark.parametrize(("theorem", "weights"), SOFT)
 def test_balls_agree_with_the_theorems_on_softmax_networks(theorem: str, weights: Weights) -> None:
-    """Theorems C and D from their hypotheses, Theorem B from ranks of the true differential in ball arithmetic."""
+    """Theorems C, D and S from their hypotheses, Theorem B from ranks of the true differential in ball arithmetic."""
     from attngeom.learning.blocks import head_blocks
     from attngeom.learning.certified import by_ranks
 

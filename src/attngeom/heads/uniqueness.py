@@ -1,10 +1,10 @@
-"""Are the heads of this layer unique? Theorem H for lightning, Theorem D for softmax; else a second set of heads."""
+"""Are the heads of this layer unique? Theorem H (lightning), D (softmax), S (sigmoid); else a second set of heads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import measured_rank
 from attngeom.heads.factors import ReducedHead, factor, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
+from attngeom.heads.signed import MAX_SIGNS, list_families, sort_heads
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.network import Weights
@@ -20,7 +21,6 @@ from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result
 
 UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
-MAX_SUBSETS = 2**14
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def heads_unique(weights: Weights) -> Uniqueness:
     """Whether the head functions of one layer are unique up to order among all layers of its architecture.
 
     Lightning, t ≥ 2: by Theorem H, if [O_1 … O_H] and [Q_1; …; Q_H] have full rank; a nonzero homomorphism between
-    two heads gives a second set of heads without any hypothesis. Softmax: by Theorem D. Rational weights are decided
-    exactly, floats by gaps of singular values, as an estimate.
+    two heads gives a second set of heads without any hypothesis. Softmax: by Theorem D, sigmoid by Theorem S. Rational
+    weights are decided exactly, floats by gaps of singular values, as an estimate.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
@@ -95,8 +95,8 @@ def heads_unique(weights: Weights) -> Uniqueness:
         )
     if architecture.rule.is_polynomial:
         found = _decide_lightning(weights, heads)
-    elif architecture.rule.is_normalised:
-        found = _decide_softmax(weights, heads)
+    elif architecture.rule.head_theorem is not None:
+        found = _decide_bounded(weights, heads, architecture.rule.head_theorem)
     else:
         found = _undecided(f"{architecture.kind} attention: there is no theorem on its heads here")
     if exact and found.verdict == "not_unique" and found.witness is None:
@@ -244,7 +244,7 @@ def _build(weights: Weights, heads: Sequence[HeadMatrices]) -> Weights:
 
 
 def _is_witness(weights: Weights, other: Weights) -> bool:
-    """Whether both have one function and other head functions, exactly; lightning with t ≥ 2 and softmax."""
+    """Whether both have one function and other head functions, exactly; lightning with t ≥ 2, softmax and sigmoid."""
     domain, rule, tokens = weights.domain, weights.architecture.rule, weights.architecture.tokens
     sides = [head_matrices(side)[0] for side in (weights, other)]
     if not are_equal(domain, *(layer_form(heads, rule, tokens, domain) for heads in sides)):
@@ -253,31 +253,41 @@ def _is_witness(weights: Weights, other: Weights) -> bool:
     def name(A: Array, V: Array) -> str:
         if rule.is_polynomial:
             return str(quadric_table(A, V, domain).tolist())
-        return str((A.tolist() if tokens > 1 else 0, V.tolist()))
+        # The function of one head with V = 0 does not show A.
+        return str((None if domain.is_zero(V) else _seen(A, weights).tolist(), V.tolist()))
 
     one, two = (sorted(name(A, V) for A, V in heads) for heads in sides)
     return one != two
 
 
-def _decide_softmax(weights: Weights, heads: Sequence[ReducedHead]) -> Uniqueness:
-    """Theorem D: for t ≥ 3 heads with different A and V ≠ 0 are unique; for t = 2 unless signs can be changed."""
+def _seen(A: Array, weights: Weights) -> Array:
+    """What the function of one head with V ≠ 0 shows of A: one token of softmax nothing, of sigmoid A + Aᵀ."""
+    domain, architecture = weights.domain, weights.architecture
+    if architecture.tokens > 1:
+        return A
+    return domain.zeros(A.shape) if architecture.rule.is_normalised else domain.reduce(A + A.T)
+
+
+def _decide_bounded(weights: Weights, heads: Sequence[ReducedHead], theorem: str) -> Uniqueness:
+    """Theorem D for t ≥ 3: heads with different A and V ≠ 0 are unique; else up to signs that can be changed."""
     architecture, domain = weights.architecture, weights.domain
     if not domain.is_exact:
-        return _undecided("Theorem D compares attention matrices, which floats do not tell apart; give exact weights")
+        return _undecided(f"{theorem} compares attention matrices, which floats do not tell apart; give exact weights")
     matrices = head_matrices(weights)[0]
     dead = next((i for i, (_, V) in enumerate(matrices) if domain.is_zero(V)), None)
     if dead is not None:
         reason = f"head {dead + 1} has V = 0, and φ = 2φ + (−φ) makes use of it"
-        return _refuted(reason, "Theorem D", weights, _double(weights, dead))
+        return _refuted(reason, theorem, weights, _double(weights, dead))
+    shown = [_seen(A, weights) for A, _ in matrices]
     for i, j in combinations(range(len(matrices)), 2):
-        if architecture.tokens == 1 or domain.equal(matrices[i][0], matrices[j][0]):
-            why = "one token does not see A" if architecture.tokens == 1 else "both have the same A"
+        if domain.equal(shown[i], shown[j]):
+            why = "both have the same A" if architecture.tokens > 1 else "one token sees no difference of their A"
             reason = f"a part of V can be moved between heads {i + 1} and {j + 1}: {why}"
-            return _refuted(reason, "Theorem D", weights, _moved(heads, matrices, i, j, domain))
-    if architecture.tokens == 2:
-        return _decide_two_tokens(weights, matrices)
-    reason = "the A_h are pairwise different and no V_h is zero"
-    return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem="Theorem D")
+            return _refuted(reason, theorem, weights, _moved(heads, matrices, i, j, domain))
+    if architecture.rule.is_normalised and architecture.tokens > 2:
+        reason = "the A_h are pairwise different and no V_h is zero"
+        return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem=theorem)
+    return _decide_signed(weights, matrices, theorem)
 
 
 def _moved(
@@ -292,25 +302,30 @@ def _moved(
         yield changed
 
 
-def _decide_two_tokens(weights: Weights, matrices: list[HeadMatrices]) -> Uniqueness:
-    domain = weights.domain
-    for (A, _), (B, _) in combinations(matrices, 2):
-        if domain.is_zero(domain.reduce(A + B)):
-            return _undecided("two tokens and two heads with A_g = −A_h: Theorem D does not cover it")
-    if any(domain.is_zero(A) for A, _ in matrices):
-        return _undecided("two tokens and a head with A = 0: Theorem D does not cover it")
-    if 2 ** len(matrices) > MAX_SUBSETS:
-        return _undecided(f"two tokens: {len(matrices)} heads have too many subsets for the check Σ V_h ≠ 0")
-    indices = range(len(matrices))
-    for chosen in chain.from_iterable(combinations(indices, size) for size in range(1, len(matrices) + 1)):
-        total = matrices[chosen[0]][1]
-        for h in chosen[1:]:
-            total = domain.reduce(total + matrices[h][1])
-        if domain.is_zero(total):
-            changed = [
-                (domain.reduce(-A), domain.reduce(-V)) if h in chosen else (A, V) for h, (A, V) in enumerate(matrices)
-            ]
-            reason = "the values of some heads add up to zero, so that the signs of their A and V can be changed"
-            return _refuted(reason, "Theorem D", weights, iter([changed]))
-    reason = "the A_h are nonzero and different up to sign, and no values of heads add up to zero"
-    return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem="Theorem D")
+def _decide_signed(weights: Weights, matrices: list[HeadMatrices], theorem: str) -> Uniqueness:
+    """Heads that are shown up to the sign of (A, V): all families with one function, if at most one head is spare."""
+    architecture, domain = weights.architecture, weights.domain
+    seen = sort_heads(matrices, architecture.rule, architecture.tokens, domain)
+    if seen.silent:
+        names = " and ".join(str(h + 1) for h in seen.silent)
+        reason = f"heads {names} have opposite A and equal V, which does not show A"
+        changed = [(domain.reduce(A + A), V) if h in seen.silent else (A, V) for h, (A, V) in enumerate(matrices)]
+        return _refuted(reason, theorem, weights, iter([changed]))
+    if 2 ** len(seen.classes) > MAX_SIGNS:
+        return _undecided(f"{len(seen.classes)} heads have too many choices of signs")
+    if seen.spare > 1:
+        return _undecided(f"{seen.spare} heads with A = 0, or with A = −A_h for another one: {theorem} leaves it open")
+    width = architecture.layers[0].value_width
+    assert width is not None
+    families = (
+        family for family in list_families(seen, width, domain) if _is_witness(weights, _build(weights, family))
+    )
+    if (other := next(families, None)) is not None:
+        reason = "other signs of (A, V) have the same sum of values"
+        if seen.spare:
+            reason = "other signs of (A, V), or another part of a head with A = 0, have the same function"
+        return _refuted(reason, theorem, weights, iter([other]))
+    reason = "no other choice of signs of (A, V) has the same sum of values"
+    if seen.spare:
+        reason = "no other choice of signs of (A, V), and of the head that is left, has values of these ranks"
+    return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem=theorem)

@@ -1,4 +1,4 @@
-"""One layer at every point: Theorems A1 (a lightning head), A2 (softmax), A3 (sigmoid) and D (softmax heads).
+"""One layer at every point: Theorems A1 (a lightning head), A2 (softmax), A3 (sigmoid), D and S (their heads).
 
 The proofs are in docs/theorems/learning.md. A skip connection adds X to both functions, so it changes nothing here.
 """
@@ -23,6 +23,8 @@ CLOSE = 1e-12
 """Float matrices nearer than this, relative to their norms, may be equal."""
 BOUNDED = {Softmax.name: "A2", Sigmoid.name: "A3"}
 """The theorems on a head that is an immersion of (A, V) at every A, by kind of attention."""
+HEADS = {Softmax.name: "D", Sigmoid.name: "S"}
+"""The theorems on several such heads."""
 IMMERSION = "K is of the order of ‖A − A_0‖² + ‖V − V_0‖²"
 
 
@@ -32,7 +34,7 @@ def single_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFindin
     if architecture.num_layers > 1:
         return None
     if len(blocks) > 1:
-        return softmax_heads(weights, blocks) if rule.is_normalised else None
+        return bounded_heads(HEADS[rule.name], weights, blocks) if rule.name in HEADS else None
     (head,), (found,) = weights.layers[0], blocks
     if rule.is_polynomial:
         if architecture.tokens < 2:
@@ -123,21 +125,20 @@ def _differ(A: Array, B: Array, domain: Domain) -> bool | None:
     return True
 
 
-def softmax_heads(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
-    """Theorem D: heads with different A_h (t = 2: nonzero and different up to sign) are an immersion of (A_h, V_h).
+def bounded_heads(theorem: str, weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFinding | None:
+    """Theorems D, S: heads with different A_h (sigmoid and t = 2: up to sign) are an immersion of (A_h, V_h), t ≥ 2.
 
-    Where V_h = 0 the function does not depend on A_h, and K is of the order of ‖V_h‖² there.
+    One A_h may be zero. Where V_h = 0 the function does not depend on A_h, and K is of the order of ‖V_h‖² there.
     """
     domain, t = weights.domain, weights.architecture.tokens
     if t < 2:
         return None
     matrices = [head.attention_matrix(domain) for head in weights.layers[0]]
     apart = [_differ(A, B, domain) for A, B in combinations(matrices, 2)]
-    if t == 2:
+    if t == 2 or theorem == "S":
         apart += [_differ(A, domain.reduce(-B), domain) for A, B in combinations(matrices, 2)]
-        apart += [not domain.is_zero(A) for A in matrices]
     if False in apart:
         return None
     parts = [head.value.pair if head.value.is_zero else head.attention.pair + head.value.pair for head in blocks]
     reason = "the A_h differ, so K is of the order of the sum of all ‖A_h − A_h0‖² and ‖V_h − V_h0‖²"
-    return PairFinding("D", reason, reduce(Pair.__add__, parts), is_clear=None not in apart)
+    return PairFinding(theorem, reason, reduce(Pair.__add__, parts), is_clear=None not in apart)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -277,16 +278,16 @@ def _sigmoid_head(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     return plus(A.pair, V.pair) if V.rank else V.pair
 
 
-def _softmax_heads(weights: Weights, heads: list[HeadMatrices]) -> Twice:
+def _bounded_heads(weights: Weights, heads: list[HeadMatrices], kind: str) -> Twice:
+    """Theorems D and S: the functions of the heads, which σ(−s) = 1 − σ(s) makes odd in A where two tokens compete."""
     architecture = weights.architecture
-    require(architecture.kind == "softmax" and architecture.num_layers == 1, "one layer of softmax is required")
+    require(architecture.kind == kind and architecture.num_layers == 1, f"one layer of {kind} is required")
     require(architecture.tokens >= 2, "two tokens are required")
     matrices = set()
     for head in weights.layers[0]:
         A = tuple(head.attention_matrix(QQ).ravel())
-        require(architecture.tokens > 2 or any(A), "two tokens need A_h ≠ 0")
-        require(A not in matrices, "the A_h must differ (t = 2: also in sign)")
-        matrices.update([A, tuple(-x for x in A)] if architecture.tokens == 2 else [A])
+        require(A not in matrices, "the A_h must differ (sigmoid, or t = 2: also in sign)")
+        matrices.update([A, tuple(-x for x in A)] if kind == "sigmoid" or architecture.tokens == 2 else [A])
     return plus(*(plus(A.pair, V.pair) if V.rank else V.pair for A, V in heads))
 
 
@@ -310,13 +311,14 @@ def _deep_softmax(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     return plus((Fraction(delta * (d_0 + d_l) - delta**2), 1), *(A.pair for A, _ in heads[:seen]))
 
 
-THEOREMS = {
+THEOREMS: dict[str, Callable[[Weights, list[HeadMatrices]], Twice]] = {
     "A1.1": _zero_function,
     "A1.2": _up_to_scale,
     "A1.3": _aligned,
     "A2": _softmax_head,
     "A3": _sigmoid_head,
-    "D": _softmax_heads,
+    "D": partial(_bounded_heads, kind="softmax"),
+    "S": partial(_bounded_heads, kind="sigmoid"),
     "C": _deep_softmax,
 }
 BY_RANKS = ("B", "R", "bounds")
