@@ -105,7 +105,7 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     Without a mask, what follows a layer of rank one (F1), and all of it for one token, is seen by symmetric parts.
 
     >>> [lightning_network(Architecture((3, 5, 3), a)).value for a in (2, 1)]
-    [23, 19]
+    [23, 17]
     """
     if not architecture.rule.is_polynomial:
         return None
