@@ -593,8 +593,8 @@ ATLAS = [
     ),
     one("atlas-summary", "atlas summary --store {in}/store.sqlite --out {out}/s.md", files=("s.md",)),
     one("atlas-plot", "atlas plot --store {in}/store.sqlite --out {out}"),
-    one("atlas-verify", "atlas verify --store {in}/store.sqlite --workers 1 --certificates 3"),
-    one("atlas-verify-recompute", "atlas verify --store {in}/store.sqlite --workers 1 --certificates 1 --recompute 2"),
+    one("atlas-verify", "atlas verify --store {in}/store.sqlite --workers 1 --seed 1"),
+    one("atlas-verify-sample", "atlas verify --store {in}/store.sqlite --workers 1 --certificates 3 --seed 1", 3),
 ]
 
 REPRODUCE = [

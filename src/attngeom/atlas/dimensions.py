@@ -7,19 +7,21 @@ widths, other combinations are left out. Attention widths above d_{i-1} give no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
-from attngeom.atlas.questions import Question, integers, register, table_values
-from attngeom.atlas.records import Answer, Fact, Task
+from attngeom.atlas.questions import Question, field_of, integers, register, table_values
+from attngeom.atlas.records import EVIDENCE, Answer, Fact, Task
 from attngeom.dimensions import dimension
+from attngeom.dimensions.answer import Dimension, stated_dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 from attngeom.network.architecture import MAX_LAYERS
 from attngeom.network.attention import KINDS
+from attngeom.version import __version__
 
 MANY = 10**18
 """Beyond this no count needs to be exact."""
@@ -118,10 +120,20 @@ def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     }
 
 
+def _fiber_record(found: Dimension) -> dict[str, int]:
+    return {name: size for name, size in found.fiber.items() if size}
+
+
+def _formula_record(found: Dimension) -> dict[str, Any] | None:
+    formula = found.formula
+    return None if formula is None else {"value": formula.value, "applies": formula.applies}
+
+
 class ArchitectureDimension(Question):
     """Proven bounds of the dimension, and the dimension where they meet; else its value at random points mod p."""
 
     name = "dimension"
+    rests_on: ClassVar[Mapping[str, str]] = {"fiber": "dimension"}
 
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         for architecture in architectures(table):
@@ -139,14 +151,13 @@ class ArchitectureDimension(Question):
 
     def run(self, task: Task) -> Answer:
         found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
-        formula = found.formula
         answer = {
             "dimension": found.dimension,
             "lower_bound": found.lower_bound,
             "upper_bound": found.upper_bound,
             "num_parameters": found.num_parameters,
-            "fiber": {name: size for name, size in found.fiber.items() if size},
-            "formula": None if formula is None else {"value": formula.value, "applies": formula.applies},
+            "fiber": _fiber_record(found),
+            "formula": _formula_record(found),
         }
         if found.is_proven:
             has_minor = found.lower is not None and found.lower.method == "minor"
@@ -157,6 +168,42 @@ class ArchitectureDimension(Question):
     def claim(self, fact: Fact) -> Mapping[str, Any]:
         architecture = dict(fact.task.architecture)
         return {"kind": "dimension", "architecture": architecture, "dimension": fact.result.answer.get("dimension")}
+
+    def certified(self, fact: Fact) -> frozenset[str]:
+        """The bounds meet at the dimension, or :meth:`check` objects."""
+        return frozenset({"dimension", "lower_bound", "upper_bound"})
+
+    def derive(self, fact: Fact) -> Mapping[str, Any]:
+        """What counting says: parameters, formula, the upper bound, and the fiber that belongs to the dimension."""
+        stated = stated_dimension(Architecture.from_json(fact.task.architecture))
+        value, count = fact.result.answer["dimension"], stated.upper.value
+        found = replace(stated, dimension=value)
+        # A theorem can give less than counting: then it is the proof that is rechecked.
+        bound = {} if fact.result.is_proven and value is not None and value < count else {"upper_bound": count}
+        formula, fiber = _formula_record(found), _fiber_record(found)
+        return {"num_parameters": found.num_parameters, "formula": formula, "fiber": fiber, **bound}
+
+    def confirm(self, fact: Fact, field: str, again: Mapping[str, Any]) -> bool | None:
+        """Another version may know other bounds, theorems and formulas: then only a contradiction is wrong.
+
+        A rank at other random points may be smaller or, hardly ever, larger: then only a proof, or a value outside the
+        bounds, is wrong.
+        """
+        value, other = field_of(fact, field), again[field]
+        if value == other:
+            return True
+        is_same, low, high = fact.version == __version__, again.get("lower_bound"), again.get("upper_bound")
+        if field in ("dimension", "lower_bound") and value is not None and not fact.result.is_proven:
+            is_outside = (high is not None and value > high) or (field == "dimension" and value < (low or 0))
+            is_weaker = not is_same and field == "lower_bound" and value <= (low or 0)
+            return False if is_outside else True if is_weaker else None
+        if is_same or field == "num_parameters" or (field == "dimension" and value is not None):
+            return False
+        if field == "evidence":
+            return True if EVIDENCE.index(value) > EVIDENCE.index(other) else None
+        if field == "upper_bound":
+            return True if value >= other else False if value < (low or 0) else None
+        return None
 
     def check(self, fact: Fact) -> str | None:
         answer, parameters = fact.result.answer, Architecture.from_json(fact.task.architecture).num_parameters

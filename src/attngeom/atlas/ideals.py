@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Answer, Fact, Task, canonical_json
@@ -139,8 +139,8 @@ def check_listable(model: Mapping[str, int], degree: int, coordinates: str) -> N
         raise SizeError(f"degree {degree} of an ideal with d = {d}, rows = {rows} given; it has too many monomials")
 
 
-def _monomials(d: int, rows: int, degree: int, coordinates: str) -> int:
-    variables = comb(d + 2, 3) if coordinates == "single" else rows * d * comb(d + 1, 2)
+def _monomials(d: int, rows: int, degree: int, coordinates: str, targets: int | None = None) -> int:
+    variables = comb(d + 2, 3) if coordinates == "single" else rows * (targets or d) * comb(d + 1, 2)
     return comb(variables + degree - 1, min(degree, variables - 1))
 
 
@@ -202,6 +202,7 @@ class Ideal(Question):
     """One degree of one ideal: Hilbert function, dimension, minimal generators and their modules."""
 
     name = "ideal"
+    rests_on: ClassVar[Mapping[str, str]] = {"ideal_dimension": "hilbert_function"}
 
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         yield from IdealWeight().tasks(table, seed)
@@ -230,6 +231,23 @@ class Ideal(Question):
         check_listable({"d": d, "rows": rows, **task.parameters}, task.parameters["degree"], "cross")
         return tuple(weight_task(task, weight) for weight in _weights(*_shape(task)))
 
+    def derive(self, fact: Fact) -> Mapping[str, Any]:
+        """The number of monomials, the formula, and the dimension of the ideal from the Hilbert function."""
+        (d, rows), parameters = fact.task.architecture["widths"], fact.task.parameters
+        degree, coordinates = parameters["degree"], parameters["coordinates"]
+        check_listable({"d": d, "rows": rows, **parameters}, degree, coordinates)
+        monomials = _monomials(d, rows, degree, coordinates, parameters["targets"])
+        dimension = monomials - fact.result.answer["hilbert_function"]
+        return {"monomials": monomials, "ideal_dimension": dimension, "formula": _formula(fact.task)}
+
+    def check(self, fact: Fact) -> str | None:
+        answer, formula = fact.result.answer, fact.result.answer["formula"]
+        if formula is not None and formula != answer["hilbert_function"]:
+            return f"its Hilbert function is {answer['hilbert_function']}, not {formula} as its formula says"
+        if sum(answer["modules"].values()) != answer["minimal_generators"]:
+            return f"the dimensions of its modules do not add up to {answer['minimal_generators']} generators"
+        return None
+
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         groups = _shape(task)[:2]
         results = [weight_result(fact) for fact in parts]
@@ -246,18 +264,22 @@ def weight_result(fact: Fact) -> WeightResult:
     return WeightResult(degree=degree, weight=weight, **fact.result.answer)
 
 
-def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
-    """The fact of one degree; ``formula`` is the Hilbert function by the formula where there is one."""
+def _formula(task: Task) -> int | None:
+    """The Hilbert function by the formula, where there is one."""
     (d, rows), (a,) = task.architecture["widths"], task.architecture["attention"]
     has_formula = _is_cut(rows, task.parameters["coordinates"])
-    formula = hilbert_function(d, a, task.parameters["targets"], summary.degree) if has_formula else None
+    return hilbert_function(d, a, task.parameters["targets"], task.parameters["degree"]) if has_formula else None
+
+
+def summarize(task: Task, summary: DegreeSummary, prime: int) -> Answer:
+    """The fact of one degree; ``formula`` is the Hilbert function by the formula where there is one."""
     answer = {
         "monomials": summary.monomials,
         "hilbert_function": summary.hilbert_function,
         "ideal_dimension": summary.ideal_dimension,
         "minimal_generators": summary.minimal_generators,
         "modules": {str(module): module.dimension for module in summary.modules},
-        "formula": formula,
+        "formula": _formula(task),
     }
     proven = "proven" if summary.is_generation_proven else "dimension proven"
     return Answer(answer, proven if summary.is_dimension_proven else "probabilistic", prime)

@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.errors import InputError, SizeError
@@ -35,6 +35,8 @@ class Question(ABC):
     """One kind of question. Instances hold no state: tasks are answered in other processes."""
 
     name: str
+    rests_on: ClassVar[Mapping[str, str]] = {}
+    """Fields that :meth:`derive` computes from another field: they are as good as that one."""
 
     @abstractmethod
     def tasks(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
@@ -75,9 +77,29 @@ class Question(ABC):
         """What the certificate of a fact must claim; None if there are no certificates for this question."""
         return None
 
+    def certified(self, fact: Fact) -> frozenset[str]:
+        """The fields of the answer that the claim of its certificate covers."""
+        return frozenset()
+
     def check(self, fact: Fact) -> str | None:
         """What is wrong with a fact by itself: parts of its answer that contradict each other or the task."""
         return None
+
+    def derive(self, fact: Fact) -> Mapping[str, Any]:
+        """Fields of the answer that follow from the task, and from other fields, without the work of :meth:`run`."""
+        return {}
+
+    def confirm(self, fact: Fact, field: str, again: Mapping[str, Any]) -> bool | None:
+        """Whether a field is right, when parts of the answer, or all of it and ``evidence``, are computed again.
+
+        None if that does not tell; a question says so where versions may differ and be right, both of them.
+        """
+        return bool(field_of(fact, field) == again[field])
+
+
+def field_of(fact: Fact, field: str) -> Any:
+    """A field of the answer of a fact, or its evidence."""
+    return fact.result.evidence if field == "evidence" else fact.result.answer[field]
 
 
 _registry: dict[str, Question] = {}

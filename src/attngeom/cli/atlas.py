@@ -14,13 +14,13 @@ import typer
 
 from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
 from attngeom.atlas.executors import Transport
-from attngeom.atlas.recheck import recheck
+from attngeom.atlas.recheck import RECOMPUTE_SECONDS, recheck
 from attngeom.atlas.records import Fact, canonical_json, short_name
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
 from attngeom.atlas.tables import FORMATS, Row, RowCondition, check_format, export, select, summarize_answer
 from attngeom.cli.app import EXIT_NEGATIVE, EXIT_UNDECIDED, VERDICTS, Interrupted
-from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, file_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import notice, pairs, print_answer, progress, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
@@ -245,23 +245,27 @@ def verify_command(
     certificates: Annotated[
         int | None, typer.Option("--certificates", min=0, help="Certificates to recheck, at random; default: all.")
     ] = None,
-    recompute: Annotated[int, typer.Option("--recompute", min=0, help="Facts to compute again, at random.")] = 0,
+    recompute: Annotated[int, typer.Option("--recompute", min=0, help="More facts to compute again, at random.")] = 0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0, help="For facts without certificate, which are computed again.")
+    ] = RECOMPUTE_SECONDS,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: all cores.")] = None,
     json: Json = False,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, metavar="N", help="Repeat the random choices of a run; default: new.")
+    ] = None,
 ) -> int:
-    """Recheck the file, every certificate and every sum.
+    """Recheck the file, and every field of every fact: by certificates, sums, formulas, or by computing it again.
 
-    Proven facts without certificate are computed again.
-
-    Exit code 0: everything holds; 1: something is wrong; 3: proven facts are left that nothing could recheck.
+    Exit code 0: everything holds; 1: something is wrong; 3: fields are left that nothing checked, and are counted.
     """
     with FactStore(store, read_only=True) as opened, working("rechecking") as report:
         update = partial(report, "rechecking certificates")
-        found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update)
+        found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update, seconds)
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
-    lines = (prose(f"{fact}: {why}") for fact, why in (*found.problems, *found.unchecked)[:SHOWN])
-    print_answer(json, found.to_json(), pairs(title, found.rows()), *lines)
+    lines = [f"{fact}: {why}" for fact, why in found.problems]
+    lines += [f"{each.fact}: {', '.join(each.fields)} not checked: {each.reason}" for each in found.unchecked]
+    print_answer(json, found.to_json(), pairs(title, found.rows()), *map(prose, lines[:SHOWN]))
     return VERDICTS[found.is_positive]
 
 

@@ -41,7 +41,7 @@ EXAMPLES = {
     "atlas export": ("atlas export --store atlas.db --out atlas.csv",),
     "atlas merge": ("atlas merge atlas.db --store all.db",),
     "atlas summary": ("atlas summary --store atlas.db",),
-    "atlas verify": ("atlas verify --store atlas.db --certificates 5",),
+    "atlas verify": ("atlas verify --store atlas.db --seconds 60",),
     "atlas plot": ("atlas plot --store atlas.db --out figures",),
     "track": ("track start.safetensors trained.safetensors",),
     "explore": ("explore", "explore a.json"),
