@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attngeom.comparison import compare, float_decision
-from attngeom.comparison.float_outputs import draw_inputs
 from attngeom.comparison.quiet_inputs import quiet_inputs
+from attngeom.comparison.samples import draw_copies
 from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
@@ -15,7 +15,7 @@ from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 from tests.comparison.adversary_more import MORE
 from tests.comparison.test_decision import IDENTIFIABLE
-from tests.comparison.test_floats import equal_pair
+from tests.comparison.test_floats import equal_pair, noisy
 from tests.effort import choose
 
 DATA = Path(__file__).parent / "data"
@@ -188,14 +188,58 @@ def test_answer_is_a_function_of_both_networks_and_the_seed(monkeypatch):
     assert one == swapped and one[0] is True
 
 
-def test_who_alters_a_file_alters_the_inputs(monkeypatch):
-    seeds = []
-    monkeypatch.setattr(float_decision, "draw_inputs", lambda *x: seeds.append(x[2]) or draw_inputs(*x))
+def last_bits_changed(weights, rng):
+    vector = weights.vector()
+    return Weights.from_vector(weights.architecture, vector * (1 + rng.integers(-4, 5, vector.shape) * 2.0**-52), RR)
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax", "sigmoid"])
+@pytest.mark.parametrize("widths", [(3, 2), (3, 3, 2)])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_last_bits_of_the_weights_move_last_digits_of_the_answer(kind, widths, heads):
+    """Errors and inputs are not drawn anew, and units are not chosen anew: not for powers of two and their roots."""
+    rng = np.random.default_rng([len(kind), *widths, heads])
+    architecture = Architecture(widths, 2, heads=heads, kind=kind, value_width=1 if heads > 1 else None)
+    for _ in range(choose(2, 10)):
+        entries = rng.choice([-2, -1, -0.5, 0.5, 1, 2, 2**0.5, 2**-0.5], architecture.num_parameters)
+        first = Weights.from_vector(architecture, entries, RR)
+        for second in (noisy(first, 1e-9, 1), noisy(first, 1e-3, 1)):
+            found = compare(first, second)
+            again = compare(last_bits_changed(first, rng), last_bits_changed(second, rng))
+            assert (again.same_function, again.standing, again.reason) == (
+                found.same_function,
+                found.standing,
+                found.reason,
+            )
+            assert again.noise == pytest.approx(found.noise, rel=1e-5)
+            assert again.difference == pytest.approx(found.difference, rel=1e-5)
+
+
+def test_who_alters_a_file_alters_the_errors_and_inputs_of_the_second_look():
     architecture = Architecture((2, 2), 1)
-    first, *others = (random_weights(architecture, RR, seed) for seed in range(3))
-    for second, seed in ((others[0], 0), (others[1], 0), (others[0], 1)):
-        compare(first, second, seed=seed)
-    assert len(set(seeds)) == 3
+    a, b, c = (random_weights(architecture, RR, seed).vector() for seed in range(3))
+    draws = [
+        float_decision._Draws.of(architecture, pair, seed) for pair, seed in (([a, b], 0), ([a, c], 0), ([a, b], 1))
+    ]
+    assert len({draw.unforeseen for draw in draws}) == 3 and len({draw.stated for draw in draws}) == 2
+    assert draws[0] == float_decision._Draws.of(architecture, [b, a], 0)
+
+
+def test_difference_that_known_errors_alone_make_far_is_not_called_one(monkeypatch):
+    """Whoever knows the errors could make weights on which these show nothing: other errors are asked."""
+    weights = random_weights(Architecture((2, 2, 2), 2, heads=2), RR, 0)
+    other = noisy(weights, 2e-10, 1)
+    known = float_decision._Draws.of(weights.architecture, [weights.vector(), other.vector()], 0).stated
+
+    def without_known_errors(given, tolerance, seed):
+        copies = draw_copies(given, tolerance, seed)
+        if seed - known not in (0, 1):
+            return copies
+        return [[{name: np.repeat(a[:1], len(a), axis=0) for name, a in head.items()} for head in x] for x in copies]
+
+    assert compare(weights, other).same_function is True
+    monkeypatch.setattr(float_decision, "draw_copies", without_known_errors)
+    assert compare(weights, other).same_function is not False
 
 
 def test_symmetry_that_cannot_be_turned_round_is_left_as_it_is():

@@ -34,8 +34,8 @@ DIFFERENCES = {"residual", "difference", "noise", "error_estimate", "separation"
 ROUNDING = 1e-12
 # The ratio of a singular value to the next one, which is rounding error where the ratio is large.
 LARGE_GAP = 1e6
-# Where an iterative search for a maximum stops.
-SEARCHED = {"gradient_after": 1e-6}
+# Where an iterative search for a maximum stops; what errors of 1e-9 in the weights change of the 16 digits of outputs.
+PRECISION = {"gradient_after": 1e-6, "noise": 1e-5}
 TINY = re.compile(r"\d(\.\d+)?e-(1[3-9]|2\d)")
 BALL = re.compile(r"\[(-?\d[\d.e+-]*) \+/- [\d.e+-]+\]")
 # The rest of these lines is the text of a library.
@@ -166,7 +166,7 @@ def agree(expected: Any, found: Any, place: str, scale: float) -> bool:
         if key == "gap" and min(expected, found) >= LARGE_GAP:
             return True
         floor = max(RELATIVE * scale, ROUNDING if key in DIFFERENCES else 0.0)
-        return math.isclose(expected, found, rel_tol=SEARCHED.get(key, RELATIVE), abs_tol=floor)
+        return math.isclose(expected, found, rel_tol=PRECISION.get(key, RELATIVE), abs_tol=floor)
     if isinstance(expected, str) and isinstance(found, str):
         balls = BALL.fullmatch(expected), BALL.fullmatch(found)
         if balls[0] and balls[1]:

@@ -1,8 +1,11 @@
 """Same function, in floats: what weights known to a relative accuracy τ can tell (docs/explanation/comparison.md).
 
 Same: what is seen of both networks agrees up to the noise that errors of size τ in the given weights cause, and up to
-10,000 τ in every direction. Different: something that the function determines differs by 30 times that noise. Errors
-and inputs are drawn from a digest of both networks and the seed: a verdict is a function of these, in either order.
+10,000 τ in every direction. Different: something that the function determines differs by 30 times that noise.
+
+Errors and inputs come from the architecture and the seed, so that an answer moves with the last bits of the weights as
+little as they do. Whoever knows them could make a file that fits: before a verdict that rests on them is given, it is
+looked at again with errors and inputs from a digest of both networks, by wider bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Sepa
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.errors import InputError, RangeError, SingularError
-from attngeom.exact.domains import GF, QQ, RR
+from attngeom.exact.domains import GF, QQ, RR, Array
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
@@ -49,10 +52,10 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
     """
     check_tokens(first.architecture)
     # One order of the pair for every test: a verdict cannot depend on which weights came first.
-    vectors = [weights.vector().tobytes() for weights in (first, second)]
-    places = (0, 1) if vectors[0] <= vectors[1] else (1, 0)
+    vectors = [weights.vector() for weights in (first, second)]
+    places = _order(*vectors)
     given = (first, second)
-    draws = _draws(first.architecture, vectors, seed)
+    draws = _Draws.of(first.architecture, vectors, seed)
     with np.errstate(all="ignore"):
         pair = rescale_pair(given[places[0]], given[places[1]])
         judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, draws, report)
@@ -85,12 +88,26 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
     )
 
 
-def _draws(architecture: Architecture, vectors: list[bytes], seed: int) -> int:
-    """The seed of all errors and inputs: whoever makes one file to fit them changes them."""
-    digest = sha256(f"{architecture} {seed}".encode())
-    for vector in sorted(sha256(vector).digest() for vector in vectors):
-        digest.update(vector)
-    return int.from_bytes(digest.digest()[:16])
+def _order(first: Array, second: Array) -> tuple[int, int]:
+    """The places of the two in the order of their entries."""
+    differing = np.flatnonzero(first != second)[:1]
+    return (1, 0) if np.any(first[differing] > second[differing]) else (0, 1)
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Two seeds of errors and inputs: one for what is said, and one that nobody knows who makes a file."""
+
+    stated: int
+    unforeseen: int
+
+    @classmethod
+    def of(cls, architecture: Architecture, vectors: list[Array], seed: int) -> _Draws:
+        digest = sha256(f"{architecture} {seed} stated".encode())
+        stated = int.from_bytes(digest.digest()[:16])
+        for vector in sorted(sha256((vector + 0.0).tobytes()).digest() for vector in vectors):
+            digest.update(vector)
+        return cls(stated, int.from_bytes(digest.digest()[:16]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +119,20 @@ class _Judgement:
 
 
 def _judge(
-    pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, seed: int, report: Report
+    pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, draws: _Draws, report: Report
 ) -> _Judgement:
-    """The verdict in the order of the pair; seeds from ``seed`` on are used up."""
+    """The verdict in the order of the pair; seeds from those of ``draws`` on are used up."""
     first, second = pair.weights
-    architecture = first.architecture
-    one, two = draw_copies(first, tolerance, seed), draw_copies(second, tolerance, seed + 1)
+    architecture, seed = first.architecture, draws.stated
+    one, two = _draw_both(pair.weights, tolerance, seed)
+
+    def is_far(test: OutputTest) -> bool:
+        """Whether the outputs are far apart, and errors that nobody could know do not explain it."""
+        if not test.is_far:
+            return False
+        others = _draw_both(pair.weights, tolerance, draws.unforeseen)
+        return judge_outputs(architecture, *others, test.X[[test.place]], tolerance).worst > NEAR
+
     outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed + 2), tolerance, report)
     report("aligning", 0, None)
     if _are_exactly_equal(*given, seed):
@@ -115,8 +140,11 @@ def _judge(
         return _Judgement(Ruling(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True)
     verdict = _by_theorem(architecture, one, two, tolerance)
     if verdict.same is False:
-        return _Judgement(verdict, outputs)
-    if verdict.same is None and outputs.is_far:
+        others = _draw_both(pair.weights, tolerance, draws.unforeseen)
+        if _by_theorem(architecture, *others, tolerance).same is not True:
+            return _Judgement(verdict, outputs)
+        verdict = UNTOLD
+    if verdict.same is None and is_far(outputs):
         return _Judgement(_differ(outputs, tolerance), outputs)
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
@@ -129,13 +157,14 @@ def _judge(
     quiet = None
     if len(X := draw_quiet_inputs(first, second, seed + 3)):
         quiet = judge_outputs(architecture, one, two, X, tolerance, report)
-        if quiet.is_far and verdict.same is None:
+        if verdict.same is None and is_far(quiet):
             return _Judgement(_differ(quiet, tolerance), quiet)
     is_heard = quiet is None or quiet.excess <= allowed or (quiet.worst <= 1 and quiet.noise <= SWAMPED)
     fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
     if verdict.same is None and is_heard and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
-        fresh = judge_outputs(architecture, one, two, draw_inputs(first, second, seed + 4), tolerance, report)
-        if fresh.is_far:
+        X = draw_inputs(first, second, draws.unforeseen + 2)
+        fresh = judge_outputs(architecture, one, two, X, tolerance, report)
+        if is_far(fresh):
             return _Judgement(_differ(fresh, tolerance), fresh)
         if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
             return _Judgement(Ruling(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes"), outputs, aligned)
@@ -146,6 +175,11 @@ def _judge(
         return _Judgement(_carried(aligned), outputs, aligned)
     reason = verdict.reason if verdict.same is None else ""
     return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
+
+
+def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int) -> tuple[Layers, Layers]:
+    """Copies of both networks, with independent errors."""
+    return draw_copies(pair[0], tolerance, seed), draw_copies(pair[1], tolerance, seed + 1)
 
 
 def _differ(outputs: OutputTest, tolerance: float) -> Ruling:
@@ -243,7 +277,7 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     if aligned.match.is_met:
         return _carried(aligned)
     match, points = aligned.match, (aligned.source, aligned.target)
-    one, two = (draw_copies(point.weights, tolerance, seed + k) for k, point in enumerate(points))
+    one, two = _draw_both((points[0].weights, points[1].weights), tolerance, seed)
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
         is_swamped and match.misfit <= FAR * tolerance
@@ -274,9 +308,9 @@ def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ru
         found = [from_form(form, start=weights) for form, weights in zip(forms, given)]
     except InputError:
         return None
-    one, two = (draw_copies(form.weights, tolerance, seed + k) for k, form in enumerate(found))
+    one, two = _draw_both((found[0].weights, found[1].weights), tolerance, seed)
     if architecture.residual:
-        own = (draw_copies(weights, tolerance, seed + k) for k, weights in enumerate(given))
+        own = _draw_both(given, tolerance, seed)
         if not all(agree_with_skip(architecture, a, b, tolerance) for a, b in zip(own, (one, two))):
             return None
     identity = identity_symmetry(architecture, RR)

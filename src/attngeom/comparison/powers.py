@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.scaling import near_exponents
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput, linear_factors, tensors_of, weights_of
 from attngeom.network.symmetry.factor import Place, Slot
@@ -22,8 +23,8 @@ ORDER = (QueryKey, ValueOutput, Scale, Between)
 
 
 def exponents(a: Array) -> Array:
-    """The e with 2^(e-1) ≤ |a_ij| < 2^e for each entry, −∞ for zeros."""
-    return np.ascontiguousarray(np.where(a != 0, np.frexp(a)[1], -np.inf))
+    """The exponent of the power of two near each entry, −∞ for zeros."""
+    return np.ascontiguousarray(np.where(a != 0, near_exponents(a), -np.inf))
 
 
 def _largest(parts: Iterable[Array]) -> Array:
@@ -137,7 +138,7 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
     >>> from attngeom.network import Architecture
     >>> w = Weights.from_vector(Architecture((1, 1), 1), np.array([2.0**300, 2.0**-300, 1.0]), RR)
     >>> rescale_pair(w, w).weights[0].vector().tolist()
-    [0.5, 0.5, 0.5]
+    [1.0, 1.0, 1.0]
     """
     architecture = first.architecture
     sides = [_Balance(weights) for weights in (first, second)]

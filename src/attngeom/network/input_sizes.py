@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
+from attngeom.exact.scaling import near_exponents
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
@@ -55,7 +56,7 @@ def _layer_exponents(weights: Weights) -> list[LayerExponents]:
 
 def _exponent(a: Array) -> int:
     """About log2 of the size of a matrix, 0 beyond the range of floats."""
-    return int(np.frexp(np.max(np.abs(a)) * np.sqrt(max(a.shape)))[1])
+    return int(near_exponents(np.max(np.abs(a)) * np.sqrt(max(a.shape))))
 
 
 def thinned(ordered: list[int], most: int) -> Array:
