@@ -12,7 +12,8 @@ from attngeom.programs.frontends import FRONTENDS
 from tests.sources import SOURCE, import_statements
 
 LAYERS = [
-    {"errors", "files", "palette", "results", "version"},
+    {"palette", "temporaries"},
+    {"errors", "files", "results", "version"},
     {"processes", "streams"},
     {"drawing"},
     {"exact"},
@@ -34,7 +35,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
-VERIFIERS = {"errors", "files", "streams", "results", "version", "exact", "network", "verification"}
+VERIFIERS = {"errors", "files", "temporaries", "streams", "results", "version", "exact", "network", "verification"}
 VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.terms"}
 
 

@@ -29,6 +29,7 @@ from attngeom.layer.coefficients import Coefficients, coefficients
 from attngeom.layer.files import read_coefficients, write_coefficients
 from attngeom.models.samples import LLAMA, random_model
 from attngeom.network import Architecture, Weights, forward, random_weights
+from attngeom.temporaries import PATTERN, remove_abandoned, sync_folder, temporary_folder
 from attngeom.verification import verify, write_certificate
 
 LAYER = Architecture((3, 2), 2, tokens=2)
@@ -259,10 +260,34 @@ def write_demo(folder: str | Path) -> Path:
     """
     folder = Path(folder)
     if folder.is_dir():
+        remove_abandoned(folder)
         found = {path.name for path in folder.iterdir()}
         if found and not {example.name for example in EXAMPLES} <= found:
             raise InputError(f"folder {folder} holds other files such as {min(found)[:40]}; give a new folder")
-    folder = make_folder(folder)
-    for example in EXAMPLES:
-        example.write(folder / example.name)
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    make_folder(folder)
+    try:
+        _fill(folder)
+    except BaseException as error:
+        for place in made:
+            place.rmdir()
+        if not isinstance(error, OSError | InputError):
+            raise
+        words = " ".join(PATTERN.sub(".", str(error)).split()).partition(";")[0]
+        kept = "nothing was written" if made else "what was there is kept"
+        raise InputError(f"cannot fill {folder} ({words[:80]}); {kept}, give a folder with room") from None
     return folder
+
+
+def _fill(folder: Path) -> None:
+    """Write all files under a temporary name before the first one appears: a full disk leaves nothing half-filled."""
+    with temporary_folder(folder) as temporary:
+        for example in EXAMPLES:
+            example.write(temporary / example.name)
+        for example in EXAMPLES:
+            if (folder / example.name).is_dir():
+                # Models are never changed in place: the folder that is there is only checked.
+                example.write(folder / example.name)
+            else:
+                (temporary / example.name).replace(folder / example.name)
+    sync_folder(folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.temporaries import hold, sync_folder, temporary_path
 
 MAX_JSON_BYTES = 2**31
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,9 +56,10 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     A file that is there keeps its mode; a new one gets the mode of the umask. See :func:`check_target`.
     """
     path = check_target(path)
-    temporary = path.parent / f".attngeom-{secrets.token_hex(8)}.tmp"
+    temporary, held = temporary_path(path.parent), None
     try:
         stream = temporary.open("xb")
+        held = hold(temporary)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; give a path in a writable folder") from None
     try:
@@ -69,10 +70,13 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         if path.exists():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; nothing was changed") from None
     finally:
         temporary.unlink(missing_ok=True)
+        if held is not None:
+            os.close(held)
 
 
 def make_folder(path: str | Path) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from attngeom.errors import AttnGeomError, InputError
@@ -27,6 +27,7 @@ from attngeom.models.live import logits_gap
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite
+from attngeom.temporaries import filling
 
 Precision = Literal["keep", "float32", "auto"]
 SHARD = 2**31
@@ -100,21 +101,11 @@ def new_folder(place: Path, source: Path | None) -> Iterator[Path]:
     """A temporary folder beside ``place`` that gets its name at the end, or vanishes if the work fails."""
     _check_place(place, source)
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".tmp", dir=place.parent))
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {place.parent}: {error.strerror}; give a place in a writable folder"
-        ) from None
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        try:
-            temporary.rename(place)
-        except OSError as error:
-            raise InputError(f"cannot write {place}: {error.strerror}; nothing was changed") from None
-    finally:
-        if temporary.exists():
-            shutil.rmtree(temporary)
+        with filling(place) as temporary:
+            yield temporary
+    except (OSError, SafetensorError) as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot write {place}: {words[:120]}; nothing was changed, give a place with room") from None
 
 
 def _allowed_gap(dtype: str) -> float:
