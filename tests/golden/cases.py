@@ -249,6 +249,7 @@ RECOVER = [
     one("recover-float-closure", "recover {in}/coefficients_float_closure.json", 1),
     one("recover-queries-layer", "recover {in}/queries_layer.json"),
     one("recover-queries-deep", "recover {in}/queries_deep.json"),
+    one("recover-queries-planned", "recover {in}/queries_planned.json"),
     one("recover-queries-next", "recover {in}/queries_deep_round1.json --plan --out {out}/next.json", 3),
     one(
         "recover-plan",

@@ -8,7 +8,7 @@ from attngeom.errors import DomainError
 from attngeom.exact import QQ, RR
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries
+from attngeom.recovery.query_table import continue_queries, plan_queries
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.softmax_lines import Lines, pass_layers
@@ -94,8 +94,7 @@ def test_plans_are_answered_round_by_round():
     weights = random_weights(architecture, RR, 3)
     table = plan_queries(architecture)
     for _ in range(30):
-        X = table.rounds[-1][0]
-        found = continue_queries(QueryTable(architecture, 0, (*table.rounds[:-1], (X, forward(weights, X)))))
+        found = continue_queries(table := table.answered(forward(weights, table.rounds[-1].inputs)))
         if isinstance(found, Recovery):
             break
         table = found

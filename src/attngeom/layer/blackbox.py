@@ -1,14 +1,45 @@
-"""Black boxes: functions that can only be evaluated, over floats, balls of any precision, or an exact field."""
+"""Black boxes: functions that can only be evaluated, over floats, balls of any precision, or an exact field.
+
+A search asks in steps. What it asks for is a plan, and what it makes of the answers rests on the plan that was
+answered, never on one that is computed once more: another machine would get other last bits, and other inputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import RR, Array, Domain
+
+GRID = 2.0**-14
+
+
+def on_grid(inputs: Array) -> Array:
+    """The nearest multiples of 2^-14: numbers of size one that fifteen decimal digits say exactly.
+
+    >>> on_grid(np.array([0.1])).item()
+    0.0999755859375
+    """
+    return np.asarray(np.rint(inputs / GRID) * GRID)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The inputs (N, d, t) of one step of a search, and the arrays that it made them from."""
+
+    inputs: Array
+    sources: Mapping[str, Array] = field(default_factory=dict)
+
+    def source(self, name: str, *shape: int) -> Array:
+        """An array that the inputs were made from, of the given shape."""
+        found = self.sources.get(name)
+        if found is None or found.shape != shape:
+            given = "nothing" if found is None else f"shape {found.shape}"
+            raise FormatError(f"{given} given for {name!r} in a plan; shape {shape} is required; use recover --plan")
+        return found
 
 
 @dataclass(eq=False)
@@ -23,6 +54,14 @@ class BlackBox:
     domain: Domain = RR
     d_out: int | None = None
     queries: int = 0
+
+    def planned(self, step: str) -> Plan | None:
+        """What was planned for a step before: nothing, for boxes that answer at once."""
+        return None
+
+    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+        """The plan that was answered, the given one for boxes that answer at once, and its outputs."""
+        return plan, self(plan.inputs)
 
     def __call__(self, X: Array) -> Array:
         self.queries += len(X)

@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import triple_places, triples
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan, on_grid
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.network.attention.rule import swap
@@ -53,7 +53,9 @@ def interpolate(
     check_size(d, d_out, t, not domain.rounds)
     if domain.encloses or domain.characteristic in (2, 3):
         raise DomainError("interpolation over balls or in characteristic 2 or 3; use Q, floats or a larger prime")
-    ask = _Queries(BlackBox(box, domain, d_out), (d, t))
+    asked = box if isinstance(box, BlackBox) else BlackBox(box, domain)
+    asked.d_out, before = d_out, asked.queries
+    ask = _Queries(asked, (d, t))
     single_shape, cross_shape = array_shapes(d, d_out, t)
     single, cross = domain.zeros(single_shape), domain.zeros(cross_shape)
     for j in range(t):
@@ -63,9 +65,12 @@ def interpolate(
     found = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
     shape = (CHECKS, d, t)
-    inputs = domain.random(shape, rng) if domain.rounds else domain.convert(rng.integers(0, 2**31, size=shape))
-    misfit = _check(ask, found, inputs, tolerance)
-    return Interpolation(found, ask.box.queries, misfit)
+    if domain.rounds:
+        inputs = on_grid(domain.random(shape, rng))
+    else:
+        inputs = domain.convert(rng.integers(0, 2**31, size=shape))
+    misfit = _check(asked, found, inputs, tolerance)
+    return Interpolation(found, asked.queries - before, misfit)
 
 
 @dataclass(frozen=True)
@@ -126,11 +131,12 @@ def _interpolate_cross(ask: _Queries, j: int, n: int, domain: Domain) -> Array:
     return swap(polarize(np.transpose(quadrics, (2, 0, 1)), domain))
 
 
-def _check(ask: _Queries, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
+def _check(box: BlackBox, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
     """Compare the polynomial with the box; name the first input where they differ."""
-    given, predicted = ask(inputs), found.evaluate(inputs)
+    plan, answers = box.ask("check", Plan(inputs))
+    given, predicted = box.domain.convert(answers), found.evaluate(plan.inputs)
     worst = 0.0
-    for X, left, right in zip(inputs, given, predicted):
+    for X, left, right in zip(plan.inputs, given, predicted):
         if found.domain.rounds:
             deviation = float(np.abs(left - right).max() / max(1.0, np.abs(right).max()))
             worst = max(worst, deviation)

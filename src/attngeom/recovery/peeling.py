@@ -13,7 +13,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan, on_grid
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import context_products
 from attngeom.network import Architecture, VirtualWeights
@@ -36,9 +36,15 @@ class Peeler(Probe):
     """
 
     def __init__(
-        self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator, max_condition: float
+        self,
+        box: BlackBox,
+        architecture: Architecture,
+        domain: Domain,
+        rng: np.random.Generator,
+        max_condition: float,
+        name: str = "",
     ) -> None:
-        super().__init__(box, architecture, domain, rng)
+        super().__init__(box, architecture, domain, rng, name)
         self.max_condition = max_condition
         self.separation = 1.0
 
@@ -51,10 +57,6 @@ class Peeler(Probe):
                 return found
             self.known.append(found)
         return VirtualWeights(tuple(self.known), self._values(), self.domain, self.architecture.rule)
-
-    def _ask(self, x: Array, y: Array) -> Array:
-        """The outputs (N, d_l) at the token of x."""
-        return self.box(self.embed(x, y))[:, :, self.places[0]]
 
     def _odd_linear(self, values: Array, nodes: Array) -> Array:
         """The linear coefficient of an odd polynomial from its values at nodes ε (axis 0), of degree 2·len − 1."""
@@ -86,13 +88,15 @@ class Peeler(Probe):
         domain, d = self.domain, self.d
         count = OVERSAMPLING * (2 * d + 4)
         directions = self.rng.standard_normal((count, d))
-        y = domain.convert(directions / np.linalg.norm(directions, axis=1, keepdims=True))
+        drawn = domain.convert(on_grid(directions / np.linalg.norm(directions, axis=1, keepdims=True)))
         step = 2.0**-14 if domain.rounds else 2.0 ** -(getattr(domain, "precision", 53) // 7)
         nodes = domain.convert([step, 2 * step, 3 * step])
         x = domain.eye(d)
         batch_x = np.concatenate([np.tile(x * node, (count, 1)) for node in nodes])
-        batch_y = np.tile(np.repeat(y, d, axis=0), (3, 1))
-        answers = self._ask(batch_x, batch_y).reshape(3, count, d, -1)
+        batch_y = np.tile(np.repeat(drawn, d, axis=0), (3, 1))
+        plan, outputs = self.ask("layer 1", Plan(self.embed(batch_x, batch_y)))
+        answers = outputs[:, :, self.places[0]].reshape(3, count, d, -1)
+        y = plan.inputs[: count * d : d, :, self.places[1]]
         G = midpoints(self._odd_linear(answers, nodes))
         sizes = np.linalg.norm(to_float(G).reshape(count, -1), axis=1)
         if not np.all(np.isfinite(sizes)) or not np.any(sizes):
@@ -111,22 +115,17 @@ class Peeler(Probe):
         count = (3 ** (self.layers - layer) + 1) // 2
         # Chebyshev nodes: interpolation of the odd polynomial of degree 3^(l - layer) then amplifies errors least.
         nodes = np.cos((2 * np.arange(count)[::-1] + 1) * np.pi / (4 * count))
-        jobs: list[tuple[Array, Array, Array]] = []
-        wanted = OVERSAMPLING * (d + 4)
-        for _ in range(4 * wanted):
-            found = self._invert_around(nodes)
-            if found is not None:
-                jobs.append(found)
-            if len(jobs) == wanted:
-                break
-        if len(jobs) < d + 2:
+        step = f"layer {layer + 1}"
+        made = self._plan_layer(nodes) or self.box.planned(f"{self.name}{step}")
+        if made is None:
             return layer_failure(layer, "the known layers could not be undone at enough points")
-        batch = np.concatenate([inputs for _, _, inputs in jobs])
-        answers = self._ask(*(batch[:, :, place] for place in self.places))
-        systems, start = [], 0
-        for y, xs, inputs in jobs:
-            values = answers[start : start + len(inputs)].reshape(len(xs), count, -1)
-            start += len(inputs)
+        plan, outputs = self.ask(step, made)
+        points = len(outputs) // count
+        answers = outputs[: points * count, :, self.places[0]].reshape(points, count, -1)
+        all_y, all_x = plan.source("y", points, d), plan.source("x", points, d)
+        first = np.flatnonzero(np.r_[True, np.any(all_y[1:] != all_y[:-1], axis=1)])
+        systems = []
+        for y, xs, values in zip(all_y[first], np.split(all_x, first[1:]), np.split(answers, first[1:])):
             linear = midpoints(self._odd_linear(np.moveaxis(values, 1, 0), domain.convert(nodes)))
             column = int(np.argmax(np.linalg.norm(to_float(linear), axis=0)))
             size = np.linalg.norm(to_float(linear))
@@ -136,6 +135,25 @@ class Peeler(Probe):
         systems.sort(key=lambda system: system[0])
         M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
         return undetermined(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
+
+    def _plan_layer(self, nodes: Array) -> Plan | None:
+        """Inputs whose images under the known layers are (ε x, y), for each row of the sources x and y and each ε."""
+        jobs: list[tuple[Array, Array, Array]] = []
+        wanted = OVERSAMPLING * (self.d + 4)
+        for _ in range(4 * wanted):
+            found = self._invert_around(nodes)
+            if found is not None:
+                jobs.append(found)
+            if len(jobs) == wanted:
+                break
+        if len(jobs) < self.d + 2:
+            return None
+        batch = np.concatenate([inputs for _, _, inputs in jobs])
+        y, x = (
+            np.concatenate([np.tile(y, (len(xs), 1)) for y, xs, _ in jobs]),
+            np.concatenate([xs for _, xs, _ in jobs]),
+        )
+        return Plan(self.embed(*(batch[:, :, place] for place in self.places)), {"x": x, "y": y})
 
     def _invert_around(self, nodes: Array) -> tuple[Array, Array, Array] | None:
         """A point y, vectors x and the inputs whose image under the known layers is (ε x, y), for each x and node ε."""
@@ -193,25 +211,26 @@ class Peeler(Probe):
         d = self.d
         if not self.domain.rounds:
             return None
-        X, Y, sizes = self._images(d * d * (d + 1))
+        Y, sizes, outputs = self._images("last layer", d * d * (d + 1))
         rows = context_products(Y / sizes, self.architecture.causal, self.domain)
-        right = swap(self.box(X) / sizes**3)
+        right = swap(outputs / sizes**3)
         table = lapack.lstsq(np.concatenate(rows), np.concatenate(right)).T
         split = split_layer_floats(table.reshape(-1, d, d * (d + 1) // 2), tolerance=1e-2)
         return split.points[0].A if split.points else None
 
     def _values(self) -> Array:
         """L, with all scales, from φ(X) = L Y with Y the image of X under all virtual layers."""
-        X, Y, sizes = self._images(2 * self.d + 4)
-        rows, right = (np.concatenate(swap(x / sizes)) for x in (Y, self.box(X)))
+        Y, sizes, outputs = self._images("values", 2 * self.d + 4)
+        rows, right = (np.concatenate(swap(x / sizes)) for x in (Y, outputs))
         return least_squares(rows, right, self.domain).T
 
-    def _images(self, count: int) -> tuple[Array, Array, Array]:
-        """Random inputs, their images under the known layers, and the sizes of these, 1 for zeros."""
-        X = self.domain.convert(self.rng.standard_normal((count, self.d, self.architecture.tokens)))
-        Y = midpoints(self.propagate(X, self.known))
+    def _images(self, step: str, count: int) -> tuple[Array, Array, Array]:
+        """Random inputs: their images under the known layers, the sizes of these, 1 for zeros, and the outputs."""
+        drawn = on_grid(self.rng.standard_normal((count, self.d, self.architecture.tokens)))
+        plan, outputs = self.ask(step, Plan(self.domain.convert(drawn)))
+        Y = midpoints(self.propagate(plan.inputs, self.known))
         sizes = _sizes(Y)[:, None, None]
-        return X, Y, self.domain.convert(np.where(sizes > 0, sizes, 1.0))
+        return Y, self.domain.convert(np.where(sizes > 0, sizes, 1.0)), outputs
 
 
 def _sizes(Y: Array) -> Array:

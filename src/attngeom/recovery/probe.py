@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan
 from attngeom.network import Architecture
 from attngeom.network.virtual import virtual_layer
 
@@ -15,14 +15,20 @@ from attngeom.network.virtual import virtual_layer
 class Probe:
     """Inputs to a network with virtual weights whose only nonzero tokens are x and y, and its known virtual layers.
 
-    The token of x sees that of y: under a causal mask it comes after it.
+    The token of x sees that of y: under a causal mask it comes after it. ``name`` is part of the names of all steps.
     """
 
-    def __init__(self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator) -> None:
-        self.box, self.architecture, self.domain, self.rng = box, architecture, domain, rng
+    def __init__(
+        self, box: BlackBox, architecture: Architecture, domain: Domain, rng: np.random.Generator, name: str = ""
+    ) -> None:
+        self.box, self.architecture, self.domain, self.rng, self.name = box, architecture, domain, rng, name
         self.d, self.layers = architecture.widths[0], architecture.num_layers
         self.places = (1, 0) if architecture.causal else (0, 1)
         self.known: list[Array] = []
+
+    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+        """The plan that was answered and its outputs (N, d_l, t)."""
+        return self.box.ask(f"{self.name}{step}", plan)
 
     def embed(self, x: Array, y: Array) -> Array:
         """Inputs (N, d, t) with the columns x and y, (N, d) each."""

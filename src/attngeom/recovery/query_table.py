@@ -1,21 +1,27 @@
 """Query tables: a black box that is answered offline, round by round.
 
-A table is JSON, ``{"format": "attngeom/queries", "version": 1, "architecture": …, "seed": …, "rounds": [{"inputs": …,
-"outputs": …}, …]}``; inputs are d×t row lists, and ``outputs`` is null until somebody fills it in.
+A table is JSON, ``{"format": "attngeom/queries", "version": 2, "architecture": …, "seed": …, "rounds": [{"step": …,
+"inputs": …, "plan": …, "outputs": …}, …]}``; inputs are d×t row lists of doubles, which are read back exactly, and
+``outputs`` is null until somebody fills it in. The search rests on what the file says: answers belong to the step and
+the number of their input, and ``plan`` holds what the inputs were made from, so that nothing is computed once more on
+another machine and looked up.
+
+Version 1 had neither steps nor plans: its answers are taken in their order, as long as the inputs are near those that
+are computed now.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import RR, Array
 from attngeom.files import check_header, to_json, write_atomic
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan
 from attngeom.layer.coefficients import count_entries
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
@@ -25,35 +31,80 @@ from attngeom.recovery.recover_deep import check_identifiable
 from attngeom.recovery.results import Recovery
 
 MAX_NUMBERS = 2 * 10**7
+VERSION = 2
+NEAR = 1e-3
+"""Inputs without a plan are those of a step if they differ by less, relative to the largest: they were not rounded."""
 
 
-@dataclass(frozen=True, eq=False)
-class QueryTable:
-    """Rounds of inputs (N, d, t) and their outputs (N, d_l, t), or None where they are still to be answered."""
+class Round(NamedTuple):
+    """Inputs (N, d, t) of a step, if it has a name, and their outputs (N, d_l, t), None until they are answered."""
+
+    inputs: Array
+    outputs: Array | None = None
+    step: str | None = None
+    sources: Mapping[str, Array] = {}
+
+
+class QueryTable(NamedTuple):
+    """All rounds of queries about a network of an architecture, planned with a seed."""
 
     architecture: Architecture
     seed: int
-    rounds: tuple[tuple[Array, Array | None], ...]
+    rounds: tuple[Round, ...]
+
+    def answered(self, outputs: Array) -> QueryTable:
+        """The table with the outputs of its last round."""
+        return self._replace(rounds=(*self.rounds[:-1], self.rounds[-1]._replace(outputs=outputs)))
 
 
 class _AnswersNeeded(Exception):
     """Raised inside a recovery when it asks for outputs that the table does not have."""
 
-    def __init__(self, inputs: Array) -> None:
+    def __init__(self, planned: Round) -> None:
         super().__init__("outputs are missing")
-        self.inputs = inputs
+        self.planned = planned
 
 
-def _box(table: QueryTable) -> BlackBox:
-    known = {x.tobytes(): y for inputs, outputs in table.rounds if outputs is not None for x, y in zip(inputs, outputs)}
+class _TableBox(BlackBox):
+    """The answers of a table: those of a step by its name, those without one in their order."""
 
-    def evaluate(X: Array) -> Array:
-        rows = [np.ascontiguousarray(x, dtype=np.float64) + 0.0 for x in X]
-        if any(row.tobytes() not in known for row in rows):
-            raise _AnswersNeeded(np.stack(rows))
-        return np.stack([known[row.tobytes()] for row in rows])
+    def __init__(self, table: QueryTable) -> None:
+        super().__init__(self._next, RR)
+        answered = [(found, found.outputs) for found in table.rounds if found.outputs is not None]
+        self.steps = {found.step: (found, outputs) for found, outputs in answered if found.step is not None}
+        unnamed = [(found.inputs, outputs) for found, outputs in answered if found.step is None]
+        shape = (0, table.architecture.widths[0], table.architecture.tokens)
+        self.inputs = np.concatenate([np.zeros(shape), *(inputs for inputs, _ in unnamed)])
+        self.outputs = [row for _, outputs in unnamed for row in outputs]
+        self.place = 0
 
-    return BlackBox(evaluate, RR)
+    def planned(self, step: str) -> Plan | None:
+        if step not in self.steps:
+            return None
+        found = self.steps[step][0]
+        return Plan(found.inputs, found.sources)
+
+    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+        if step in self.steps:
+            found, outputs = self.steps[step]
+            if not found.sources and len(found.inputs) != len(plan.inputs):
+                raise FormatError(f"{len(found.inputs)} inputs given for {step}; {len(plan.inputs)} are required")
+            self.queries += len(outputs)
+            return Plan(found.inputs, found.sources), outputs
+        if not self._has_next(plan.inputs):
+            raise _AnswersNeeded(Round(plan.inputs, None, step, plan.sources))
+        outputs = self(plan.inputs)
+        return Plan(self.inputs[self.place - len(outputs) : self.place], plan.sources), outputs
+
+    def _has_next(self, X: Array) -> bool:
+        stored = self.inputs[self.place : self.place + len(X)]
+        return len(stored) == len(X) and bool(np.all(np.abs(stored - X) <= NEAR * np.abs(X).max(initial=0.0)))
+
+    def _next(self, X: Array) -> Array:
+        if not self._has_next(X):
+            raise _AnswersNeeded(Round(X))
+        self.place += len(X)
+        return np.stack(self.outputs[self.place - len(X) : self.place])
 
 
 def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
@@ -82,32 +133,37 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
     if entries > MAX_NUMBERS:
         raise SizeError(f"{entries:,} numbers needed to write the inputs; at most {MAX_NUMBERS:,}; give fewer tokens")
     interpolate(record, d, d_out, architecture.tokens, RR, seed)
-    return QueryTable(architecture, seed, ((np.concatenate(asked), None),))
+    return QueryTable(architecture, seed, (Round(np.concatenate(asked)),))
 
 
 def continue_queries(table: QueryTable, tolerance: float = RECOVERED) -> Recovery | QueryTable:
     """The recovery, if the answers suffice, or the table with one more round of queries."""
-    if missing := sum(outputs is None for _, outputs in table.rounds):
+    if missing := sum(found.outputs is None for found in table.rounds):
         raise InputError(f"{missing} rounds without outputs given; fill in the outputs of every round first")
     try:
-        return recover(_box(table), table.architecture, table.seed, tolerance)
+        return recover(_TableBox(table), table.architecture, table.seed, tolerance)
     except _AnswersNeeded as needed:
-        return QueryTable(table.architecture, table.seed, (*table.rounds, (needed.inputs, None)))
+        return table._replace(rounds=(*table.rounds, needed.planned))
 
 
 def write_table(table: QueryTable, path: str | Path) -> None:
     """Write a table as JSON; numbers are written with all their digits."""
     rounds = [
-        {"inputs": inputs.tolist(), "outputs": None if outputs is None else outputs.tolist()}
-        for inputs, outputs in table.rounds
+        {
+            "step": found.step,
+            "inputs": (found.inputs + 0.0).tolist(),
+            "plan": {name: array.tolist() for name, array in found.sources.items()},
+            "outputs": None if found.outputs is None else found.outputs.tolist(),
+        }
+        for found in table.rounds
     ]
-    header = {"format": "attngeom/queries", "version": 1, "architecture": table.architecture.to_json()}
+    header = {"format": "attngeom/queries", "version": VERSION, "architecture": table.architecture.to_json()}
     write_atomic(path, to_json({**header, "seed": table.seed, "rounds": rounds}) + "\n")
 
 
 def table_from_json(record: Any, name: str) -> QueryTable:
     """A table from its JSON object, with every shape checked."""
-    record = check_header(record, "queries", name)
+    record = check_header(record, "queries", name, VERSION)
     architecture = Architecture.from_json(record.get("architecture"))
     seed, rounds = record.get("seed"), record.get("rounds")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 or not isinstance(rounds, list):
@@ -124,5 +180,8 @@ def table_from_json(record: Any, name: str) -> QueryTable:
         if outputs is not None and outputs.shape != (len(inputs), architecture.widths[-1], t):
             needed = (len(inputs), architecture.widths[-1], t)
             raise FormatError(f"{name}: outputs of shape {outputs.shape} in round {index}; {needed} is required")
-        found.append((inputs, outputs))
+        step, plan = entry.get("step"), entry.get("plan", {})
+        if not isinstance(step, str | None) or not isinstance(plan, dict):
+            raise FormatError(f"{name}: step or plan of round {index} cannot be read; write tables with recover --plan")
+        found.append(Round(inputs, outputs, step, {key: RR.convert(values) for key, values in plan.items()}))
     return QueryTable(architecture, seed, tuple(found))

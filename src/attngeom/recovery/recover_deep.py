@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from attngeom.errors import DomainError, InputError, SingularError
+from attngeom.errors import DomainError, FormatError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan, on_grid
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
@@ -55,22 +55,27 @@ def _attempts(box: BlackBox, architecture: Architecture, seed: int) -> Iterator[
     """Peeling in double precision and a least squares fit, with several random starts."""
     for attempt in range(FLOAT_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
-        peeler = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)])
+        name = f"attempt {attempt + 1}, "
+        peeler = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)], name)
         with np.errstate(all="ignore"):
             try:
                 found = peeler.run()
+            except FormatError:
+                raise
             except (SingularError, ValueError):
                 yield layer_failure(0, "the linear systems are singular in double precision")
                 continue
         if not isinstance(found, Failure):
-            yield _fit(found, box, architecture, rng)._replace(separation=peeler.separation)
+            yield _fit(found, box, architecture, rng, name)._replace(separation=peeler.separation)
             continue
         yield found
         if found.is_hypothesis and attempt >= 2:
             return
 
 
-def _fit(virtual: VirtualWeights, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> Attempt:
+def _fit(
+    virtual: VirtualWeights, box: BlackBox, architecture: Architecture, rng: np.random.Generator, name: str = ""
+) -> Attempt:
     """Weights fitted to random values of the box, and their largest relative error at other inputs."""
     weights = lift_virtual(virtual, architecture)
     count = architecture.num_parameters // architecture.widths[-1] + 8
@@ -79,7 +84,8 @@ def _fit(virtual: VirtualWeights, box: BlackBox, architecture: Architecture, rng
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     # The sizes of tokens relative to each other matter, a common factor does not: the function is homogeneous.
     X[count:] *= 2.0 ** rng.uniform(-2, 2, size=(HELD_OUT, 1, architecture.tokens))
-    Y = box(X)
+    plan, Y = box.ask(f"{name}fit", Plan(on_grid(X)))
+    X = plan.inputs
     with np.errstate(all="ignore"):
         fitted = polish(weights, X[:count], Y[:count])
         return min((Attempt(largest_error(w, X[count:], Y[count:]), w) for w in (fitted, weights)), key=itemgetter(0))

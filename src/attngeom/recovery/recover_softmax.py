@@ -14,7 +14,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
-from attngeom.layer.blackbox import BlackBox
+from attngeom.layer.blackbox import BlackBox, Plan, on_grid
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.attention.rule import swap
 from attngeom.recovery.polish import largest_error
@@ -45,20 +45,24 @@ def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolera
 
     Held-out inputs decide: weights are given only if they reproduce the outputs there to the tolerance.
     """
-    return Recovery.best((_attempt(box, architecture, [seed, k]) for k in range(ATTEMPTS)), box, tolerance, seed)
+    return Recovery.best((_attempt(box, architecture, seed, k) for k in range(ATTEMPTS)), box, tolerance, seed)
 
 
-def _attempt(box: BlackBox, architecture: Architecture, seeds: list[int]) -> Attempt | Failure:
+def _attempt(box: BlackBox, architecture: Architecture, seed: int, attempt: int) -> Attempt | Failure:
     """The weights of one run; held-out inputs are random, of many sizes, with all tokens different."""
-    search = _SoftmaxSearch(box, architecture, np.random.default_rng(seeds))
+    name = f"attempt {attempt + 1}, "
+    search = _SoftmaxSearch(box, architecture, np.random.default_rng([seed, attempt]), name)
     found = search.run()
     if isinstance(found, Failure):
         return found
     weights = lift_virtual(found, architecture)
-    X = np.random.default_rng([*seeds, 1]).standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens))
+    rng = np.random.default_rng([seed, attempt, 1])
+    X = on_grid(rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens)))
     X *= search.unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
+    plan, Y = box.ask(f"{name}check", Plan(X))
     note = f"; the values fix the matrices M to a relative accuracy of about {search.uncertainty:.0e} only"
-    return Attempt(largest_error(weights, X, box(X)), weights, None, note if search.uncertainty > CLEAR else "")
+    error = largest_error(weights, plan.inputs, Y)
+    return Attempt(error, weights, None, note if search.uncertainty > CLEAR else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +79,8 @@ class _Data:
 class _SoftmaxSearch:
     """One run; all matrices are those of scores, M/τ, until the end."""
 
-    def __init__(self, box: BlackBox, architecture: Architecture, rng: np.random.Generator) -> None:
-        self.box, self.architecture, self.rng = box, architecture, rng
+    def __init__(self, box: BlackBox, architecture: Architecture, rng: np.random.Generator, name: str) -> None:
+        self.box, self.architecture, self.rng, self.name = box, architecture, rng, name
         self.d, self.tokens, self.layers = architecture.widths[0], architecture.tokens, architecture.num_layers
         self.L = np.empty(0)
         self.M: list[Array] = []
@@ -85,7 +89,8 @@ class _SoftmaxSearch:
 
     def run(self) -> VirtualWeights | Failure:
         """The virtual weights, or why they were not found."""
-        self.L = self.box(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))[:, :, 0].T
+        equal = Plan(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))
+        self.L = self.box.ask(f"{self.name}equal tokens", equal)[1][:, :, 0].T
         if not np.any(self.L) or not np.all(np.isfinite(self.L)):
             return undetermined(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")
         visible = self._visible_sizes()
@@ -96,19 +101,21 @@ class _SoftmaxSearch:
         self.unit = float(visible[0])
         data: _Data | None = None
         for layer in range(self.layers):
-            for difference in (FIRST_DIFFERENCE, None) if layer < self.layers - 1 else (LAST_DIFFERENCE,):
-                lines = self._choose(layer, difference or self._best_difference(layer))
+            differences = (FIRST_DIFFERENCE, None) if layer < self.layers - 1 else (LAST_DIFFERENCE,)
+            for look, difference in enumerate(differences, 1):
+                step = f"layer {layer + 1}, look {look}"
+                lines = self._choose(layer, difference or self._best_difference(layer)) or self._planned(step)
                 if lines is None:
                     apart = "no inputs leave its tokens apart; an earlier M may be 0, or skew (t = 2)"
                     return undetermined(layer, apart)
-                new = self._ask(lines)
+                new = self._ask(step, lines)
                 if len(self.M) == layer:
                     self.M.append(np.zeros((self.d, self.d)))
                 self._fit(new, layer)
                 data = new if data is None else data.join(new)
                 self._fit(data, 0)
         assert data is not None
-        data = data.join(self._ask(self._spread()))
+        data = data.join(self._ask("all layers", self._spread()))
         self._fit(data, 0)
         self.uncertainty = self._measure(data)
         M = tuple(matrix * float(self.architecture.temperature) for matrix in self.M)
@@ -120,7 +127,8 @@ class _SoftmaxSearch:
         y, delta = self._draw(lines)
         sizes = np.repeat(PROBES, lines)
         points = np.tile(y, (len(PROBES), 1)) * sizes[:, None]
-        seen = self._ask(Lines(points, np.tile(delta, (len(PROBES), 1)), sizes)).seen
+        data = self._ask("sizes", Lines(points, np.tile(delta, (len(PROBES), 1)), sizes))
+        seen, sizes = data.seen, data.lines.size
         # Without scores the mean of the tokens at ±s/2, one against t − 1, is where they go.
         still = sizes * (1 / self.tokens - 0.5)
         moved = np.median(np.abs(seen.mean(axis=1) - still).reshape(len(PROBES), lines) / PROBES[:, None], axis=1)
@@ -131,8 +139,16 @@ class _SoftmaxSearch:
         size = float(np.linalg.norm(self.M[layer], 2)) * self.unit**2
         return float(np.clip(BEST_DIFFERENCE / np.sqrt(size), 1e-3, 0.3)) if size > 0 else FIRST_DIFFERENCE
 
-    def _ask(self, lines: Lines) -> _Data:
-        return _Data(lines, lines.read(self.box(lines.inputs(self.tokens)), self.L))
+    def _planned(self, step: str) -> Lines | None:
+        """The lines that were planned for a step before."""
+        plan = self.box.planned(f"{self.name}{step}")
+        return None if plan is None else Lines.of(plan)
+
+    def _ask(self, step: str, lines: Lines) -> _Data:
+        """What is seen on the lines that were answered: those of the plan, where there is one."""
+        plan, outputs = self.box.ask(f"{self.name}{step}", lines.plan(self.tokens))
+        lines = Lines.of(plan)
+        return _Data(lines, lines.read(outputs, self.L))
 
     def _draw(self, count: int) -> tuple[Array, Array]:
         """Points of size about one and unit directions that L does not hide."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import Array
+from attngeom.layer.blackbox import Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,16 @@ class Lines:
     def join(self, other: Lines) -> Lines:
         pairs = ((self.y, other.y), (self.delta, other.delta), (self.size, other.size))
         return Lines(*(np.concatenate(pair) for pair in pairs))
+
+    @classmethod
+    def of(cls, plan: Plan) -> Lines:
+        """The lines that the inputs of a plan lie on."""
+        count, d, _ = plan.inputs.shape
+        return cls(plan.source("y", count, d), plan.source("delta", count, d), plan.source("size", count))
+
+    def plan(self, tokens: int) -> Plan:
+        """The inputs, with the lines that they lie on."""
+        return Plan(self.inputs(tokens), {"y": self.y, "delta": self.delta, "size": self.size})
 
     def inputs(self, tokens: int) -> Array:
         """The inputs X of shape (N, d, t)."""
