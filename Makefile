@@ -59,7 +59,7 @@ browser-test: $(DEV)
 	ATTNGEOM_BROWSER=required $(BIN)/python -m pytest tests/explore
 
 lint: $(DEV)
-	$(BIN)/ruff check src tests benchmarks examples notebooks docs
+	$(BIN)/ruff check src tests benchmarks examples notebooks docs checker
 	$(BIN)/ruff format --check src tests benchmarks examples notebooks docs
 	$(BIN)/mypy
 
@@ -72,6 +72,8 @@ wheel: $(READY)
 	cd build/wheel && empty/bin/attngeom --help >/dev/null
 	cd build/wheel && empty/bin/attngeom dim --widths 3,3,3 --attention 2,2 --tokens 3 --prove
 	cd build/wheel && empty/bin/attngeom demo demo >/dev/null && empty/bin/attngeom compare demo/a.json demo/b.json
+	cd build/wheel && empty/bin/attngeom-check demo/certificate.json
+	cd build/wheel && empty/bin/attngeom verify demo/certificate.json --standalone
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site

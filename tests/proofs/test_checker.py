@@ -1,0 +1,119 @@
+"""The lone checker: it stands alone, accepts every kind, agrees with verify, and sees what is broken in the product."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attngeom.cli.app import run
+from attngeom.dimensions import dimension
+from attngeom.dimensions.certificate import certify_dimension
+from attngeom.network import Architecture
+from attngeom.proofs.standalone import check_standalone, find_checker
+from attngeom.verification import verify
+from tests.effort import choose, thorough
+from tests.proofs.examples import examples
+from tests.proofs.mutations import disagree, mutate, seal, standalone
+
+CHECKER = Path(__file__).parents[2] / "checker" / "attngeom_check.py"
+ALLOWED = {"hashlib", "json", "math", "re", "sys", "fractions", "itertools", "operator"}
+
+
+def test_it_is_one_short_file_of_the_standard_library() -> None:
+    text = CHECKER.read_text()
+    assert len(text.splitlines()) <= 1000 and max(map(len, text.splitlines())) <= 120
+    modules = set()
+    for node in ast.walk(ast.parse(text)):
+        modules |= {name.name for name in node.names} if isinstance(node, ast.Import) else set()
+        modules |= {str(node.module)} if isinstance(node, ast.ImportFrom) else set()
+    assert modules == ALLOWED and find_checker() == CHECKER
+
+
+def test_every_kind_is_accepted_by_the_lone_file(tmp_path: Path) -> None:
+    """In one process without site packages and environment."""
+    paths = {}
+    for number, (name, record) in enumerate(examples().items()):
+        assert verify(record).valid, name
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(record))
+        paths[str(path)] = name
+    done = subprocess.run([sys.executable, "-I", "-S", str(CHECKER), *paths], capture_output=True, text=True)
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    refused = {name: lines[path] for path, name in paths.items() if not lines[path].startswith("valid: ")}
+    assert done.returncode == 0 and not refused, refused
+    for name, words in (("theorem", "paper proof"), ("learning", "paper proof"), ("dimension: softmax", "on paper")):
+        assert all(words in lines[path] for path, own in paths.items() if own.startswith(name))
+
+
+@pytest.mark.parametrize("seed", [0, *thorough(1, 2, 3)])
+def test_changed_certificates_get_the_same_verdict(seed: int) -> None:
+    """No exception escapes either; what survives a change is a true certificate of something else."""
+    rng, records, counts = random.Random(seed), list(examples().values()), {"valid": 0, "invalid": 0, "unknown": 0}
+    for _ in range(choose(350, 2500)):
+        changed = mutate(rng.choice(records), rng)
+        record = seal(changed["claim"], changed["witness"])
+        difference = disagree(record)
+        assert difference is None, f"{difference}: {json.dumps(record)[:2000]}"
+        counts[standalone(record)[0]] += 1
+    assert counts["invalid"] > 5 * counts["valid"] and not counts["unknown"]
+
+
+def test_verify_asks_the_lone_checker(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(examples()["dimension: heads"]))
+    assert run(["verify", str(path), "--standalone", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["standalone"]["verdict"] == "valid"
+    path.write_text("{")
+    assert check_standalone(path).word == "invalid" and check_standalone(tmp_path / "none.json").word == "unknown"
+
+
+def test_a_difference_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With a verifier that believes every minor."""
+    record = copy.deepcopy(examples()["dimension: two layers"])
+    # The first layer alone has 21 columns, and its own symmetries make them dependent.
+    record["witness"]["lower"]["columns"] = list(range(23))
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(seal(record["claim"], record["witness"])))
+    assert check_standalone(path).word == "invalid" and run(["verify", str(path), "--standalone"]) == 1
+    monkeypatch.setattr("attngeom.verification.dimension.rank_mod_p", lambda matrix, p: len(matrix))
+    assert run(["verify", str(path), "--standalone"]) == 4
+    assert "differ" in capfd.readouterr().err
+
+
+def test_seeds_and_transcripts_are_unknown() -> None:
+    inputs = Path(__file__).parents[1] / "golden" / "inputs"
+    for name, words in (("dimension", "--upgrade"), ("laws", "--upgrade"), ("krylov", "probability of error")):
+        finding = check_standalone(inputs / f"certificate_{name}.json")
+        assert finding.word == "unknown" and words in finding.reason
+
+
+@pytest.mark.parametrize("number", range(choose(25, 200)))
+def test_bounds_of_random_architectures(number: int) -> None:
+    """The checker's bounds are those of the product, or it names the rule that it does not have."""
+    rng = random.Random(f"architecture {number}")
+    heads, kind = rng.choice([1, 1, 2]), rng.choice(["lightning", "lightning", "softmax", "sigmoid"])
+    residual = rng.random() < 0.25
+    width = rng.randrange(1, 4)
+    widths = [width if residual else rng.randrange(1, 4) for _ in range(rng.choice([2, 2, 3, 4]))]
+    sizes: dict[str, Any] = {"heads": heads, "value_width": rng.choice([1, 2]) if heads > 1 else None}
+    architecture = Architecture(
+        widths, [rng.randrange(1, 4) for _ in widths[1:]], rng.choice([1, 2, 3]), kind, **sizes,
+        residual=residual, causal=rng.random() < 0.25,
+    )  # fmt: skip
+    answer = dimension(architecture, prove=True, method="minor")
+    if not answer.is_proven:
+        return
+    record = certify_dimension(answer).to_json()
+    word, reason = standalone(record)
+    assert verify(record).valid and word in ("valid", "unknown"), reason
+    assert word == "valid" or any(words in reason for words in ("Lemma U", "span one dimension")), reason
