@@ -35,11 +35,11 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[viz3d]'
+	$(PIP) -e '.[viz3d,explore]'
 	touch $(READY)
 
 $(DEV): $(READY)
-	$(PIP) -e '.[viz3d,cluster,notebooks,dev]'
+	$(PIP) -e '.[viz3d,explore,cluster,notebooks,dev]'
 	touch $(DEV)
 
 $(DOCS): $(DEV)

@@ -13,7 +13,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
+from attngeom.palette import DARK, DIMENSION, LIGHT, MIDDLE, WARM
 
 SHADES = (MIDDLE, WARM, LIGHT, DARK, "#93b3d2", "#8a6d3b")
 UNDATED = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
@@ -56,7 +56,7 @@ def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
     start = 0
     shades = iter(SHADES[1:])
     for name, value in parts.items():
-        color = MIDDLE if name == first else next(shades, "#bbbbbb")
+        color = DIMENSION if name == first else next(shades, "#bbbbbb")
         axes.barh([0], [value], left=start, color=color, edgecolor="white", label=f"{name}: {value:,}")
         start += value
     axes.set_xlim(0, max(start, 1))

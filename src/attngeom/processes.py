@@ -1,15 +1,23 @@
-"""One function for many items in several processes, which end with this one."""
+"""Processes that end with this one: one function for many items in several, and children that can be killed."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+import select
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from itertools import islice
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from attngeom.errors import InputError
 
@@ -62,3 +70,113 @@ def _follow_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_it, daemon=True).start()
+
+
+class Child:
+    """A process that runs ``main`` of a module: it is sent lines of JSON and answers in lines; see :func:`serve_lines`.
+
+    It can be killed with all that it started, and ends when this process does.
+    """
+
+    def __init__(self, module: str) -> None:
+        paths = os.pathsep.join(filter(None, sys.path))
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        self._received = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"from {module} import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+            bufsize=0,
+            # An interrupt from the terminal is for the parent, which then ends its children.
+            start_new_session=True,
+        )
+
+    def send(self, request: Mapping[str, Any]) -> bool:
+        """Whether the child could be told."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write((json.dumps(request) + "\n").encode())
+        except OSError:
+            return False
+        return True
+
+    def read_line(self, seconds: float | None) -> bytes | None:
+        """One line; b"" if the child ended, None if none came in this time."""
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        end = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self._received:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not select.select([descriptor], [], [], left)[0]:
+                return None
+            data = os.read(descriptor, 1 << 16)
+            if not data:
+                return b""
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def last_words(self, longest: int) -> str:
+        """The end of what it wrote to stderr, in one line."""
+        self._errors.seek(0)
+        return " ".join(self._errors.read()[-longest:].decode(errors="replace").split())
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        """End the process at once, with all that it started."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        """Kill the process and give back its pipes."""
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self._errors):
+            if stream is not None:
+                stream.close()
+
+
+def serve_lines(answer: Callable[[str, Callable[[Mapping[str, Any]], None]], None]) -> None:
+    """Be a :class:`Child`: ``answer`` each line of stdin by what it says; end with the parent, even in the middle.
+
+    stdout is kept for the protocol: whatever a library prints goes to stderr.
+    """
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    lines: SimpleQueue[str] = SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        # The parent is gone or wants us to end: there is nobody to answer.
+        os._exit(0)
+
+    def say(message: Mapping[str, Any]) -> None:
+        print(json.dumps(message), file=replies, flush=True)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        answer(lines.get(), say)
+
+
+def limit_resources(seconds: float | None, megabytes: float | None, base: int) -> None:
+    """Let the kernel refuse memory beyond ``base`` bytes plus the budget, and end the process well after its time."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system: the parent's clock alone is the limit
+        return
+    wanted = {
+        resource.RLIMIT_AS: None if megabytes is None else base + int(megabytes * 2**20),
+        resource.RLIMIT_CPU: None if seconds is None else int(time.process_time() + 4 * seconds) + 2,
+    }
+    for kind, value in wanted.items():
+        _, hard = resource.getrlimit(kind)
+        if value is None or (hard != resource.RLIM_INFINITY and value > hard):
+            value = hard
+        resource.setrlimit(kind, (value, hard))

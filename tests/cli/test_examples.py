@@ -62,10 +62,10 @@ def examples(tmp_path_factory):
 def here(examples, tmp_path, monkeypatch):
     """A folder with the example files, a narrow screen, and an explorer that is interrupted as soon as it serves."""
 
-    def interrupt(server, poll_interval):
+    def interrupt(server):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Explorer, "serve_forever", interrupt)
+    monkeypatch.setattr(Explorer, "serve", interrupt)
     monkeypatch.setattr(Explorer, "warm", lambda server: None)
     monkeypatch.setattr(webbrowser, "open", lambda address: True)
     monkeypatch.setenv("COLUMNS", "40")

@@ -20,10 +20,10 @@ INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 @pytest.fixture(scope="session")
 def server():
     with Explorer([INPUTS / "certificate_layer.json", INPUTS / "deep.json"], budget=30) as explorer:
-        thread = threading.Thread(target=explorer.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread = threading.Thread(target=explorer.serve, daemon=True)
         thread.start()
         yield explorer
-        explorer.shutdown()
+        explorer.stop()
         thread.join()
 
 
@@ -43,6 +43,8 @@ def browser():
         _absent("playwright is not installed (extra dev)")
     with sync_playwright() as driver:
         quiet = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
+        # A name that an attacker has rebound to this machine.
+        quiet.append("--host-resolver-rules=MAP evil.example 127.0.0.1")
         opened = driver.chromium.launch(executable_path=CHROMIUM, args=quiet)
         yield opened
         opened.close()

@@ -36,7 +36,7 @@ def test_large_ones_are_rechecked_by_a_job(tmp_path):
     padded = (INPUTS / "certificate_layer.json").read_text() + " " * 2**18
     (tmp_path / "large.json").write_text(padded)
     assert 'data-job="recheck"' in VIEW.show(state_of(tmp_path / "large.json"))
-    assert 'data-verdict="valid"' in VIEW.jobs["recheck"](state_of(tmp_path / "large.json"), print)
+    assert 'data-verdict="valid"' in VIEW.work("recheck", state_of(tmp_path / "large.json"), print)
 
 
 def test_browser_shows_each_step(visit, assert_that):

@@ -12,10 +12,10 @@ from attngeom.errors import AttnGeomError
 from attngeom.exact import QQ, RR
 from attngeom.explore.controls import read_state
 from attngeom.explore.heads import MEASURES, facts_of_weights
+from attngeom.explore.pages import math
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
 from attngeom.explore.views.checkpoint import head_misfits
-from attngeom.heads import find_heads
 from attngeom.models import open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.network import random_symmetry
@@ -31,14 +31,13 @@ def state_of(*paths, measure="condition"):
 
 
 @pytest.mark.parametrize("name", ["layer.json", "deep.safetensors", "heads.json", "stratum_singular.json"])
-def test_stratum_and_lambda_are_the_library_s(name):
+def test_stratum_hypotheses_and_lambda_are_the_library_s(name):
     weights = attngeom.read_weights(INPUTS / name)
     page = VIEW.show(state_of(INPUTS / name))
-    learned = attngeom.learning_coefficient(weights)
-    shown = f"between {learned.lower} and {learned.upper}" if learned.value is None else str(learned.value)
-    assert f'id="lambda">{shown}<' in page
-    stratum = attngeom.inspect(weights).stratum
-    assert stratum is None or f'id="stratum">{stratum.name}' in page
+    for found in (attngeom.inspect(weights), attngeom.learning_coefficient(weights)):
+        assert f'class="badge {found.standing}"' in page
+        for label, value in found.rows().items():
+            assert value == found.reason or f"<dt>{math(label)}</dt><dd>{math(value)}</dd>" in page
 
 
 def test_heads_have_their_rank_condition_and_twin():
@@ -50,13 +49,6 @@ def test_heads_have_their_rank_condition_and_twin():
     values = np.linalg.svd(RR.convert(twice.attention_matrices()[0][0]), compute_uv=False)
     assert first.condition == pytest.approx(values[0] / values[1])
     assert facts_of_weights(weights)[1].twin is None
-
-
-def test_uniqueness_of_heads_is_the_library_s(tmp_path):
-    weights = attngeom.random_weights(attngeom.Architecture((4, 4), 2, heads=2), QQ, seed=0)
-    attngeom.write_weights(weights, tmp_path / "w.json")
-    words = {True: "unique", False: "not unique", None: "cannot be told"}[find_heads(weights).unique]
-    assert f'id="unique">{words}<' in VIEW.show(state_of(tmp_path / "w.json"))
 
 
 @pytest.mark.parametrize("name", ["deep", "layer", "heads"])
@@ -73,7 +65,7 @@ def test_symmetries_are_found_and_no_head_is_missed(name):
 
 def test_different_functions_come_with_an_input():
     page = VIEW.show(state_of(INPUTS / "deep.json", INPUTS / "deep_other.json"))
-    assert 'data-verdict="different"' in page and "tells them apart" in page
+    assert 'data-verdict="different"' in page and "separating input" in page
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -85,7 +77,7 @@ def test_model_folders_are_opened_by_a_job():
     state = state_of(MODELS / "llama", MODELS / "llama")
     assert 'data-job="open"' in VIEW.show(state) and 'data-job="compare"' in VIEW.show(state)
     told = []
-    page = VIEW.jobs["open"](state, lambda done, total: told.append((done, total)))
+    page = VIEW.work("open", state, lambda done, total: told.append((done, total)))
     found = inspect_model(open_model(MODELS / "llama"))
     assert f"{found.redundancy.total:,}" in page and told[-1] == (found.spec.layers, found.spec.layers)
     assert page.count("<rect") == 4 * len(found.heads)
@@ -103,13 +95,13 @@ def changed_model(folder, target):
 
 
 def test_model_folders_are_compared_by_a_job(tmp_path):
-    assert 'data-verdict="same"' in VIEW.jobs["compare"](state_of(MODELS / "gpt2", MODELS / "gpt2"), print)
+    assert 'data-verdict="same"' in VIEW.work("compare", state_of(MODELS / "gpt2", MODELS / "gpt2"), print)
     state = state_of(MODELS / "gpt2", changed_model(MODELS / "gpt2", tmp_path))
-    page = VIEW.jobs["compare"](state, print)
+    page = VIEW.work("compare", state, print)
     assert 'data-verdict="different"' in page and "rounding does not explain" in page
     assert "Misfit of each head" in page
     with pytest.raises(AttnGeomError, match="two of one kind"):
-        VIEW.jobs["compare"](state_of(MODELS / "gpt2", INPUTS / "deep.json"), print)
+        VIEW.work("compare", state_of(MODELS / "gpt2", INPUTS / "deep.json"), print)
 
 
 def test_lines_to_copy_run(capsys):
@@ -121,9 +113,9 @@ def test_lines_to_copy_run(capsys):
 def test_browser_opens_and_compares(visit, assert_that):
     page = visit("checkpoint")
     page.get_by_label("Checkpoint", exact=True).select_option("2")
-    assert_that(page.locator("#heads")).to_be_visible()
+    assert_that(page.get_by_role("heading", name="Every head")).to_be_visible()
     page.get_by_label("Map of heads").select_option("rank")
-    assert_that(page.locator("#answer")).to_contain_text("Shown: rank of A")
+    assert_that(page.locator("#answer")).to_contain_text("Heads: rank of A")
     drop = page.get_by_label("open a file: Compare with")
     drop.set_input_files([INPUTS / "deep_moved.json"])
     assert_that(page.locator("#verdict")).to_have_attribute("data-verdict", "same")

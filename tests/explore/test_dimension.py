@@ -9,6 +9,7 @@ from attngeom.cli.app import run
 from attngeom.explore.controls import read_state
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
+from attngeom.explore.views.dimension import answer_of
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import published
 
@@ -26,10 +27,12 @@ CASES = [
 def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, capsys):
     state = read_state(VIEW.controls, query, Shelf())
     expected = attngeom.dimension(architecture)
-    assert VIEW.answer(state).architecture == architecture
-    assert VIEW.answer(state).dimension == expected.dimension
-    assert f"{expected.dimension} " in VIEW.show(state) and f"of {expected.num_parameters} parameters" in VIEW.show(
-        state
+    assert answer_of(state).architecture == architecture
+    assert answer_of(state).dimension == expected.dimension
+    page = VIEW.show(state)
+    assert f">{expected.dimension} <small>of {expected.num_parameters} parameters" in page
+    assert expected.rows()["formula"].split(",")[0] in page and all(
+        str(size) in page for size in expected.fiber.values()
     )
     assert run([*VIEW.command(state).split()[1:], "--json"]) == 0
     assert f'"dimension": {expected.dimension},' in capsys.readouterr().out
@@ -47,7 +50,7 @@ def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, ca
 )
 def test_large_architectures_are_answered_at_once_and_not_computed(query, standing):
     state = read_state(VIEW.controls, {"tokens": "2", "causal": "1", **query}, Shelf())
-    answer = VIEW.answer(state)
+    answer = answer_of(state)
     assert answer.standing == standing and answer.lower is None
 
 
@@ -63,17 +66,17 @@ def test_bad_sizes_are_refused_with_one_line(query):
 
 def test_browser_shows_what_the_library_computes(visit, assert_that):
     page = visit("dimension")
-    assert page.locator("#dimension").inner_text().split()[0] == "23"
+    assert_that(page.locator("#dimension .number")).to_have_text("23 of 42 parameters")
     page.get_by_label("Kind of attention").select_option("softmax")
     expected = attngeom.dimension(attngeom.Architecture((3, 3, 3), 2, kind="softmax"))
-    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension .number")).to_contain_text(f"{expected.dimension} of")
     shown = dict(parse_qsl(urlsplit(page.url).query))
     assert shown["kind"] == "softmax" and shown["widths"] == "3,3,3"
     page.locator("#link").click()
-    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension .number")).to_contain_text(f"{expected.dimension} of")
     page.get_by_label("Widths", exact=False).first.fill("4,3,5")
     expected = attngeom.dimension(attngeom.Architecture((4, 3, 5), 2, kind="softmax"))
-    assert_that(page.locator("#dimension")).to_contain_text(f"{expected.dimension} of")
+    assert_that(page.locator("#dimension .number")).to_contain_text(f"{expected.dimension} of")
     page.get_by_role("button", name="Prove it").click()
     page.locator("#job[data-stage=done] #proof .badge.proven").wait_for()
     page.get_by_label("Published model").select_option("gpt2")
@@ -93,10 +96,10 @@ def test_two_windows_do_not_disturb_each_other(browser, server):
     first, second = browser.new_page(), browser.new_page()
     first.goto(server.address + "dimension?widths=3,3&attention=2")
     second.goto(server.address + "dimension?widths=5,5&attention=2")
-    before = first.locator("#dimension").inner_text()
+    before = first.locator("#dimension .number").inner_text()
     second.get_by_label("Tokens").fill("1")
     second.wait_for_url("**tokens=1**")
-    assert first.locator("#dimension").inner_text() == before
+    assert first.locator("#dimension .number").inner_text() == before
     first.close()
     second.close()
 

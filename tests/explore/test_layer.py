@@ -12,7 +12,7 @@ from attngeom.explore.controls import read_state
 from attngeom.explore.formulas import expand
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
-from attngeom.explore.views.layer import EXAMPLES, coefficients_of_table, decide, given
+from attngeom.explore.views.layer import EXAMPLES, coefficients_of_table, decide, draw, given
 from attngeom.layer.files import coefficients_to_json
 
 VIEW = find_view("layer")
@@ -40,7 +40,7 @@ def test_examples_are_what_they_say_and_certificates_verify(name):
 @pytest.mark.parametrize("sizes", [("1", "1"), ("2", "2"), ("3", "1"), ("4", "2")])
 def test_random_layers_are_layers(sizes):
     texts = {"d": sizes[0], "d_out": sizes[1]}
-    state = state_of({**texts, **VIEW.draw(state_of(texts))})
+    state = state_of({**texts, **draw(state_of(texts))})
     assert decide(state).verdict == "realizable"
 
 
@@ -81,13 +81,14 @@ def test_larger_files_are_decided_by_a_job(tmp_path):
     attngeom.write_coefficients(attngeom.coefficients(layer), tmp_path / "large.json")
     state = state_of({"source": "file", "file": "1"}, Shelf.of_paths([tmp_path / "large.json"]))
     assert 'data-job="decide"' in VIEW.show(state) and 'data-verdict="realizable"' not in VIEW.show(state)
-    assert 'data-verdict="realizable"' in VIEW.jobs["decide"](state, print)
+    assert 'data-verdict="realizable"' in VIEW.work("decide", state, print)
 
 
 def test_browser_decides_at_once_and_refuses_bad_files(visit, assert_that, tmp_path):
     page = visit("layer")
     verdict = page.locator("#verdict")
     assert_that(verdict).to_have_attribute("data-verdict", "not_realizable")
+    assert_that(page.locator("#value")).to_be_visible()
     assert page.locator("#value").inner_text() == decide(state_of({})).violated.value
     assert page.locator(".formula").inner_text().endswith("= 0") and page.locator(".broken").count() == 6
     page.get_by_label("Table", exact=True).fill(EXAMPLES["two weights"])

@@ -13,6 +13,7 @@ import typer
 
 from attngeom.cli.options import IgnoredSeed, Json, flag
 from attngeom.cli.output import print_answer
+from attngeom.errors import InputError
 
 
 def explore_command(
@@ -24,8 +25,15 @@ def explore_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Serve the explorer on 127.0.0.1 until it is interrupted; only the named files and dropped ones are read."""
-    from attngeom.explore.server import Explorer
+    """Serve the explorer on 127.0.0.1 until it is interrupted; only the named files and dropped ones are read.
+
+    The address holds a secret: whoever knows it can read these files and ask the engine.
+    """
+    try:
+        from attngeom.explore.server import Explorer
+    except ModuleNotFoundError as error:
+        what = f"attngeom explore needs {error.name}, which is not installed"
+        raise InputError(f"{what}; type: pip install 'attngeom[explore]'") from None
     from attngeom.explore.views import VIEWS
 
     # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
@@ -36,8 +44,9 @@ def explore_command(
         sys.stdout.flush()
         threading.Thread(target=server.warm, daemon=True).start()
         if not no_browser:
-            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+            visit = server.write_visit().as_uri()
+            threading.Thread(target=webbrowser.open, args=(visit,), daemon=True).start()
         try:
-            server.serve_forever(poll_interval=0.1)
+            server.serve()
         except KeyboardInterrupt:
             typer.echo("attngeom explore: ended", err=True)

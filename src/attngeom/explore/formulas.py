@@ -1,15 +1,17 @@
-"""Polynomials as formulas on a page, and equations that coefficients violate with the entries that they read."""
+"""Polynomials and labels as formulas on a page; equations that coefficients violate, with the entries they read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from markupsafe import Markup
+
 from attngeom.certification.refutation import Violation
 from attngeom.exact.domains import QQ
 from attngeom.exact.polynomials import Polynomial
-from attngeom.explore.markup import Html, Node, join, tag
 from attngeom.layer.coefficients import Coefficients
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.maps import accessor_of
@@ -20,41 +22,57 @@ MAX_DEGREE = 4
 """Equations of higher degree have thousands of terms: they are named, not expanded."""
 
 
-def show_name(name: str) -> Html:
+def _indexed(head: str, below: str, above: str = "") -> Markup:
+    """A letter with what stands below and above it."""
+    raised = Markup("<sup>({})</sup>").format(above) if above else ""
+    return Markup("<var>{}</var><sub>{}</sub>{}").format(head, below, raised)
+
+
+def show_name(name: str) -> Markup:
     """A variable with its indices below.
 
-    >>> show_name("y_0_1_2")
+    >>> str(show_name("y_0_1_2"))
     '<var>y</var><sub>01,2</sub>'
     """
     head, *indices = name.split("_")
-    if not indices:
-        return tag("var", head)
-    *row, k, l, m = ["", "", *indices] if len(indices) < 3 else indices
-    below = f"{k}{l},{m}" if len(indices) >= 3 else ",".join(indices)
-    above = tag("sup", f"({','.join(row)})") if len(indices) > 3 else None
-    return join((tag("var", head), tag("sub", below), above))
+    if len(indices) < 3:
+        return _indexed(head, ",".join(indices)) if indices else Markup("<var>{}</var>").format(head)
+    *row, k, l, m = indices
+    return _indexed(head, f"{k}{l},{m}", ",".join(row))
 
 
-def show_polynomial(f: Polynomial, names: Mapping[str, Html] | None = None) -> Html:
+def show_label(label: str) -> Markup:
+    """The label of an equation, its choices as formulas.
+
+    >>> str(show_label("row=0 p=(1, 0)"))
+    'row 0, <var>p</var> = (1, 0)'
+    """
+    parts = (part.partition("=") for part in re.split(r" (?=\w+=)", label))
+    shown = (
+        Markup("<var>{}</var> = {}" if len(name) == 1 else "{} {}").format(name, value) if sign else name
+        for name, sign, value in parts
+    )
+    return Markup(", ").join(shown)
+
+
+def show_polynomial(f: Polynomial, names: Mapping[str, Markup] | None = None) -> Markup:
     """A polynomial, its first terms if it has many.
 
-    >>> show_polynomial(Polynomial.from_terms(("x", "y"), {(2, 0): -1, (0, 1): "1/2"}))
+    >>> str(show_polynomial(Polynomial.from_terms(("x", "y"), {(2, 0): -1, (0, 1): "1/2"})))
     '− <var>x</var><sup>2</sup> + 1/2 <var>y</var>'
     """
     known = {name: show_name(name) for name in f.variables} | dict(names or {})
-    parts: list[Node] = []
+    parts: list[str] = []
     for exponents, c in f.terms[:MAX_TERMS]:
-        factors: list[Node] = [
-            join((known[name], tag("sup", e) if e > 1 else None)) for name, e in zip(f.variables, exponents) if e
-        ]
+        powers = [(known[name], Markup("<sup>{}</sup>").format(e) if e > 1 else "") for name, e in
+                  zip(f.variables, exponents) if e]  # fmt: skip
+        factors = [Markup("{}{}").format(*power) for power in powers]
         if abs(c) != 1 or not factors:
-            factors.insert(0, str(abs(c)))
-        sign = "− " if c < 0 else "+ " if parts else ""
-        parts.append(join((sign, join(factors, " "))))
-    left = len(f.terms) - MAX_TERMS
-    if left > 0:
-        parts.append(f"+ {left:,} further terms")
-    return join(parts, " ") if parts else Html("0")
+            factors.insert(0, Markup(abs(c)))
+        parts.append(("− " if c < 0 else "+ " if parts else "") + Markup(" ").join(factors))
+    if len(f.terms) > MAX_TERMS:
+        parts.append(f"+ {len(f.terms) - MAX_TERMS:,} further terms")
+    return Markup(" ").join(parts) if parts else Markup("0")
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class Reading:
     """A scaled coefficient that an equation reads: its place, its name, its value."""
 
     key: tuple[Any, ...]
-    name: Html
+    name: Markup
     value: Any
 
 
@@ -72,32 +90,24 @@ class Broken:
 
     entries: tuple[Reading, ...]
     polynomial: Polynomial | None
-    names: Mapping[str, Html]
+    names: Mapping[str, Markup]
 
-    def show(self) -> Html:
-        """The equation as a formula that ought to be 0."""
-        if self.polynomial is None:
-            return tag("p", "This equation has too many terms to be written out.", class_="reason")
-        return tag("p", show_polynomial(self.polynomial, self.names), " = 0", class_="formula")
+    @property
+    def formula(self) -> Markup | None:
+        """The polynomial that ought to be 0."""
+        return None if self.polynomial is None else show_polynomial(self.polynomial, self.names)
 
 
-def _name(key: tuple[Any, ...], d_out: int) -> Html:
+def _name(key: tuple[Any, ...], d_out: int) -> Markup:
     """y with row of the output, columns and rows of the monomial; columns are named where they are not the first."""
     kind, i, *rest = key
     if kind == "outside":
-        places = " ".join(f"x_{row}{column}" for row, column in rest[1])
-        return tag("span", f"coefficient of {places}")
+        return Markup("coefficient of ") + Markup(" ").join(_indexed("x", f"{a}{b}") for a, b in rest[1])
+    *columns, k, l, m = rest
+    usual = [0, 1] if kind == "cross" else [0]
+    shown = "" if columns == usual else f"column{'s' * (kind == 'cross')} {','.join(map(str, columns))}"
     row = f"row {i}" if d_out > 1 else ""
-    if kind == "cross":
-        j, n, k, l, m = rest
-        columns = "" if (j, n) == (0, 1) else f"columns {j},{n}"
-        below = f"{k}{l},{m}"
-    else:
-        j, k, l, m = rest
-        columns = "" if j == 0 else f"column {j}"
-        below = f"{k}{l}{m}"
-    above = ", ".join(filter(None, (row, columns)))
-    return join((tag("var", "y"), tag("sub", below), tag("sup", f"({above})") if above else None))
+    return _indexed("y", f"{k}{l},{m}" if kind == "cross" else f"{k}{l}{m}", ", ".join(filter(None, (row, shown))))
 
 
 def expand(violation: Violation, coefficients: Coefficients) -> Broken:
@@ -117,12 +127,11 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
     kinds = ("cross", "single", "outside")
     definition = DEFINITIONS[violation.family]
     definition.evaluate(violation.data, replace(given, **{kind: watch(kind) for kind in kinds}))
-    names = {f"z{place}": key for place, key in enumerate(read)}
     entries = tuple(Reading(key, _name(key, coefficients.d_out), value) for key, value in read.items())
-    shown = {name: entry.name for name, entry in zip(names, entries, strict=True)}
+    shown = {f"z{place}": entry.name for place, entry in enumerate(entries)}
     if violation.degree > MAX_DEGREE:
         return Broken(entries, None, shown)
-    ring = QQ.polynomials(tuple(names))
+    ring = QQ.polynomials(tuple(shown))
     variables = dict(zip(read, ring.gens(), strict=True))
     symbols: dict[str, Any] = {kind: lambda *place, kind=kind: variables[(kind, *place)] for kind in kinds}
     formal = replace(given, zero=ring.constant(0), **symbols)

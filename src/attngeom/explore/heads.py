@@ -12,8 +12,6 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import measured_rank
-from attngeom.explore.drawings import head_map
-from attngeom.explore.markup import Html, Node, tag
 from attngeom.learning.blocks import head_blocks
 from attngeom.models.findings import HeadRow
 from attngeom.network import Weights
@@ -44,6 +42,13 @@ class HeadFacts:
     twin: int | None
     learned: str
     coefficient: Fraction | None
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The cells of a table of heads."""
+        gap = "–" if self.gap is None else f"{self.gap:.1e}"
+        twin = "–" if self.twin is None else f"repeats head {self.twin}"
+        return (str(self.layer), str(self.head), str(self.rank), gap, f"{self.condition:.3g}", twin, self.learned)
 
     def cell(self, measure: str, width: int) -> tuple[float | None, str]:
         """The size between 0 and 1 and the text of a cell of the map."""
@@ -102,10 +107,8 @@ def facts_of_model(rows: Sequence[HeadRow]) -> list[HeadFacts]:
     return found
 
 
-def draw_heads(facts: Sequence[HeadFacts], measure: str) -> list[Node]:
-    """The map of layers × heads for one measure."""
-    layers = sorted({fact.layer for fact in facts})
+def map_of_heads(facts: Sequence[HeadFacts], measure: str) -> list[list[tuple[float | None, str]]]:
+    """The cells of the map of layers × heads for one measure."""
     width = max((fact.rank for fact in facts), default=1)
-    rows = [[fact.cell(measure, width) for fact in facts if fact.layer == layer] for layer in layers]
-    words: Html = tag("p", f"Shown: {MEASURES[measure]}.", class_="reason")
-    return [words, head_map(rows, MEASURES[measure])]
+    layers = sorted({fact.layer for fact in facts})
+    return [[fact.cell(measure, width) for fact in facts if fact.layer == layer] for layer in layers]

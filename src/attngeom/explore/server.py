@@ -1,195 +1,195 @@
 """The server of the explorer: loopback only, no accounts, nothing loaded from elsewhere, nothing told to others.
 
-Requests of other sites are refused: the name of the host must be loopback (no rebinding of names), and what starts
-work must carry a header that only a page of this server can send.
+Pages and assets are read by GET; whatever asks the engine, starts a process or keeps a file is a POST.
 """
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import socket
 import sys
-import threading
 import traceback
-from collections.abc import Iterable
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote
 
-from attngeom.errors import AttnGeomError, InputError, SizeError
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from attngeom.errors import AttnGeomError, InputError
 from attngeom.explore.controls import read_state, read_texts
-from attngeom.explore.frame import answer, start_page, view_page
+from attngeom.explore.guard import Guard
 from attngeom.explore.jobs import BUDGET_SECONDS, Jobs
-from attngeom.explore.markup import Html, refusal
-from attngeom.explore.shelf import MAX_UPLOAD, Shelf
+from attngeom.explore.pages import refusal, render
+from attngeom.explore.shelf import KINDS, Shelf
+from attngeom.explore.view import View
 from attngeom.explore.views import VIEWS, find_view
-from attngeom.files import to_json
 
 HOST = "127.0.0.1"
-OWN_HEADER = "X-Attngeom"
-ASSETS = {
-    "explore.css": "text/css",
-    "explore.js": "text/javascript",
-    "turn.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-MAX_QUERY = 32768
+BODY_SECONDS = 60.0
+"""What a body may take to arrive, from this machine to itself."""
+Found = TypeVar("Found")
 
 
-class Explorer(ThreadingHTTPServer):
+class Explorer:
     """The server with its files and jobs; answers are computed one at a time, long work in other processes."""
-
-    daemon_threads = True
 
     def __init__(self, paths: Iterable[str | Path] = (), port: int = 0, budget: float = BUDGET_SECONDS) -> None:
         self.shelf = Shelf.of_paths(paths)
         self.jobs = Jobs(budget)
+        # The engine is not written for threads; every answer is short, so that nobody waits.
+        self._engine = asyncio.Lock()
         try:
-            super().__init__((HOST, port), Handler)
+            self._socket = socket.create_server((HOST, port))
         except OSError as error:
             raise InputError(f"port {port} cannot be used: {error.strerror}; give another --port, or none") from None
-        # The engine is not written for threads; every answer is short, so that nobody waits.
-        self.engine = threading.Lock()
+        self.port = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        self.address = f"http://{HOST}:{self.port}/{token}/"
+        quiet: dict[str, Any] = {"log_level": "critical", "log_config": None, "access_log": False}
+        options: dict[str, Any] = {"lifespan": "off", "proxy_headers": False, "server_header": False}
+        app = Guard(self._app(), token, self.port)
+        config = uvicorn.Config(app, http="h11", ws="none", loop="asyncio", limit_concurrency=256, **quiet, **options)
+        config.timeout_graceful_shutdown = 1
+        self._server = uvicorn.Server(config)
 
-    @property
-    def address(self) -> str:
-        return f"http://{HOST}:{self.server_address[1]}/"
+    def _app(self) -> Starlette:
+        posts = {
+            "/upload": self.upload,
+            "/job/{key}/cancel": self.cancel,
+            "/{view}/answer": self.answer,
+            "/{view}/{verb}/{what}": self.act,
+        }
+        routes = [
+            Route("/", self.home),
+            Mount("/assets", StaticFiles(directory=Path(__file__).parent / "assets")),
+            Route("/job/{key}", self.job),
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()),
+            Route("/{view}", self.page, methods=["GET", "POST"]),
+        ]
+        handlers: Any = {AttnGeomError: refuse, OSError: refuse, HTTPException: refuse, Exception: fail}
+        return Starlette(routes=routes, exception_handlers=handlers)
+
+    def serve(self) -> None:
+        """Answer until :meth:`stop` or a signal."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Let :meth:`serve` return."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Explorer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+        self.jobs.close()
+        self.shelf.close()
 
     def warm(self) -> None:
         """Load the engine while the first page is being looked at."""
         for name in VIEWS:
             find_view(name)
 
-    def server_close(self) -> None:
-        super().server_close()
-        self.jobs.close()
-        self.shelf.close()
+    def write_visit(self) -> Path:
+        """A file of this user alone that leads a browser to the address: command lines are seen by everybody."""
+        path = self.shelf.folder / "open.html"
+        path.write_text(render("open.html", address=self.address), encoding="utf-8")
+        return path
+
+    async def compute(self, function: Callable[..., Found], *given: Any) -> Found:
+        """Ask the engine, one question at a time."""
+        async with self._engine:
+            return await run_in_threadpool(function, *given)
+
+    async def view(self, request: Request) -> View:
+        """The view of the path."""
+        if request.path_params["view"] not in VIEWS:
+            raise HTTPException(404, "no such page; the start page lists all views")
+        return await self.compute(find_view, request.path_params["view"])
+
+    async def home(self, request: Request) -> Response:
+        """One card for each view, and the files of the command line with the views that open them."""
+        files = [item for item in self.shelf.entries.values() if item.is_named]
+        return HTMLResponse(render("home.html", views=VIEWS, files=files, kinds=KINDS))
+
+    async def page(self, request: Request) -> Response:
+        """The page of a view; its script asks for the answer. A form that is sent without a script gets both."""
+        view = await self.view(request)
+        given = await read_form(request) if request.method == "POST" else dict(request.query_params)
+        texts = read_texts(view.controls, given)
+        if not given or "open" in given:
+            texts = await self.compute(view.open, self.shelf.only(given.get("open")))
+        answer = await self.compute(view.answer, given, self.shelf) if request.method == "POST" else None
+        context = {"view": view, "views": VIEWS, "texts": texts, "shelf": self.shelf, "answer": answer}
+        return HTMLResponse(render("view.html", **context))
+
+    async def answer(self, request: Request) -> Response:
+        """The answer of a view for the values of its form."""
+        view, given = await self.view(request), await read_form(request)
+        return HTMLResponse(await self.compute(view.answer, given, self.shelf))
+
+    async def act(self, request: Request) -> Response:
+        """The texts of the form after a button; a file to take away; the key of long work that begins."""
+        view, given = await self.view(request), await read_form(request)
+        verb, what = request.path_params["verb"], request.path_params["what"]
+        known: Any = {"action": view.actions, "download": view.downloads, "job": view.jobs}.get(verb, {})
+        if what not in known:
+            raise HTTPException(404, "no such work; the start page lists all views")
+        texts = read_texts(view.controls, given)
+        if verb == "job":
+            return JSONResponse({"key": self.jobs.start(view.name, what, texts, self.shelf)})
+        result = await self.compute(known[what], read_state(view.controls, given, self.shelf))
+        if verb == "action":
+            return JSONResponse({**texts, **result})
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(result[0])}"}
+        return Response(result[1], media_type="application/octet-stream", headers=headers)
+
+    async def job(self, request: Request) -> Response:
+        """How far long work is, or what it left."""
+        return JSONResponse(self.jobs.find(request.path_params["key"]).to_json())
+
+    async def cancel(self, request: Request) -> Response:
+        """End long work."""
+        return JSONResponse(self.jobs.cancel(request.path_params["key"]).to_json())
+
+    async def upload(self, request: Request) -> Response:
+        """Keep a file that was dropped on the page."""
+        async with asyncio.timeout(BODY_SECONDS):
+            item = await self.shelf.drop(request.query_params.get("name", ""), request.stream())
+        return JSONResponse({"key": item.key, "name": item.name})
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection of a browser."""
+async def read_form(request: Request) -> dict[str, str]:
+    """The texts of a form; the guard has bounded its length."""
+    async with asyncio.timeout(BODY_SECONDS):
+        body = await request.body()
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))
+    except ValueError:
+        raise InputError("a form of more than 1,000 fields, or not in UTF-8, given; send the one of the page") from None
 
-    server: Explorer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
-    timeout = 600
 
-    def do_GET(self) -> None:
-        self._guard(self._get)
+def refuse(request: Request, error: Exception) -> Response:
+    """One line that says what is wrong with what was asked."""
+    if isinstance(error, HTTPException):
+        return HTMLResponse(refusal(error.detail), error.status_code, error.headers)
+    if isinstance(error, OSError):
+        return HTMLResponse(refusal(f"a file could not be read or kept: {error.strerror or 'it took too long'}"), 400)
+    return HTMLResponse(refusal(error), 400)
 
-    def do_POST(self) -> None:
-        self._guard(self._post)
 
-    def _guard(self, respond: Any) -> None:
-        """Answer, or say in one line why not; an internal error is told to the page and to the terminal."""
-        try:
-            port = self.server.server_address[1]
-            if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
-                self._send(HTTPStatus.FORBIDDEN, refusal("this server answers to 127.0.0.1 only"))
-                return
-            if len(self.path) > MAX_QUERY:
-                raise SizeError(f"an address of {len(self.path):,} characters given; at most {MAX_QUERY:,} are read")
-            respond()
-        except AttnGeomError as error:
-            self._send(HTTPStatus.BAD_REQUEST, refusal(error))
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-        except Exception as error:
-            traceback.print_exc(file=sys.stderr)
-            what = f"internal error, please report it with this address: {type(error).__name__}: {error}"
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, refusal(what[:200]))
-
-    def _parts(self) -> tuple[list[str], dict[str, str]]:
-        """The words of the path and the query."""
-        split = urlsplit(self.path)
-        words = [unquote(word) for word in split.path.strip("/").split("/") if word]
-        return words, dict(parse_qsl(split.query, keep_blank_values=True, max_num_fields=1000))
-
-    def _get(self) -> None:
-        words, query = self._parts()
-        server = self.server
-        match words:
-            case []:
-                self._send(HTTPStatus.OK, start_page())
-            case ["assets", name] if name in ASSETS:
-                content = resources.files("attngeom.explore").joinpath("assets", name).read_bytes()
-                self._send(HTTPStatus.OK, content, f"{ASSETS[name]}; charset=utf-8")
-            case ["job", key]:
-                self._send_json(server.jobs.find(key).to_json())
-            case [name] if name in VIEWS:
-                with server.engine:
-                    shown = view_page(find_view(name), query, server.shelf)
-                self._send(HTTPStatus.OK, shown)
-            case [name, "answer"] if name in VIEWS:
-                with server.engine:
-                    shown = answer(find_view(name), query, server.shelf)
-                self._send(HTTPStatus.OK, shown)
-            case [name, "action", action] if name in VIEWS and action in find_view(name).actions:
-                view = find_view(name)
-                texts = read_texts(view.controls, query)
-                with server.engine:
-                    changed = view.actions[action](read_state(view.controls, query, server.shelf))
-                self._send_json({**texts, **changed})
-            case [name, "download", what] if name in VIEWS and what in find_view(name).downloads:
-                view = find_view(name)
-                with server.engine:
-                    filename, content = view.downloads[what](read_state(view.controls, query, server.shelf))
-                self._send(HTTPStatus.OK, content, "application/octet-stream", filename)
-            case _:
-                self._send(HTTPStatus.NOT_FOUND, refusal("no such page; the start page lists all views"))
-
-    def _post(self) -> None:
-        size = self.headers.get("Content-Length", "")
-        if self.headers.get(OWN_HEADER) != "1" or not size.isdigit():
-            self.close_connection = True
-            self._send(HTTPStatus.FORBIDDEN, refusal("only pages of this server start work"))
-            return
-        if int(size) > MAX_UPLOAD:
-            self.close_connection = True
-            raise SizeError(f"a file of {int(size):,} bytes dropped; at most {MAX_UPLOAD:,}: name it when you start")
-        content = self.rfile.read(int(size))
-        words, query = self._parts()
-        server = self.server
-        match words:
-            case ["upload"]:
-                entry = server.shelf.drop(query.get("name", ""), content)
-                self._send_json({"key": entry.key, "name": entry.name})
-            case ["job", key, "cancel"]:
-                self._send_json(server.jobs.cancel(key).to_json())
-            case [name, "job", job] if name in VIEWS and job in find_view(name).jobs:
-                self._send_json({"key": server.jobs.start(name, job, query, server.shelf)})
-            case _:
-                self._send(HTTPStatus.NOT_FOUND, refusal("no such work"))
-
-    def _send_json(self, record: Any) -> None:
-        self._send(HTTPStatus.OK, to_json(record).encode(), "application/json")
-
-    def _send(
-        self,
-        status: HTTPStatus,
-        content: Html | bytes,
-        kind: str = "text/html; charset=utf-8",
-        filename: str | None = None,
-    ) -> None:
-        body = content if isinstance(content, bytes) else content.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-store")
-        if filename is not None:
-            self.send_header("Content-Disposition", f'attachment; filename="{filename}"')
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not told to the terminal."""
+def fail(request: Request, error: Exception) -> Response:
+    """An internal error is told to the page and to the terminal; a window that went away is none."""
+    if not isinstance(error, ClientDisconnect):
+        traceback.print_exception(error, file=sys.stderr)
+    what = f"internal error, please report it with this address: {type(error).__name__}: {error}"
+    return HTMLResponse(refusal(what[:200]), 500)

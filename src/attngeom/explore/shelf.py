@@ -5,22 +5,43 @@ No other path is ever opened. Dropped files lie in a private folder for temporar
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import tempfile
-import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from attngeom.errors import InputError, SizeError
 
 MAX_UPLOAD = 64 * 2**20
 """Bytes of a dropped file; larger ones are named on the command line, where nothing is copied."""
-FOLDER = "/"
-"""Stands among suffixes for folders."""
-MAX_DROPPED = 64
-"""Dropped files that are kept; the oldest goes first."""
+MAX_DROPPED = 4 * MAX_UPLOAD
+"""Bytes of all dropped files that are kept; the oldest goes first."""
+KINDS = {
+    "weights": "weights of a network",
+    "coefficients": "coefficients of a cubic map",
+    "certificate": "a certificate",
+    "store": "a store of facts",
+    "model": "a folder of a transformer",
+    "other": "a file of another kind",
+}
+_FORMAT = re.compile(rb'"format"\s*:\s*"attngeom/([a-z]+)"')
+
+
+def kind_of(path: Path) -> str:
+    """What a file or folder holds, by its first bytes: a word of ``KINDS``."""
+    if path.is_dir():
+        return "model" if (path / "config.json").is_file() else "other"
+    with path.open("rb") as stream:
+        start = stream.read(4096)
+    if start.startswith(b"SQLite format 3\0"):
+        return "store"
+    if path.suffix == ".safetensors":
+        return "weights"
+    found = _FORMAT.search(start)
+    return found[1].decode() if found and found[1].decode() in KINDS else "other"
 
 
 @dataclass(frozen=True)
@@ -30,6 +51,9 @@ class ShelfItem:
     key: str
     name: str
     path: str
+    kind: str = "other"
+    is_named: bool = False
+    """Whether it stands on the command line, so that every window may choose it."""
 
     @property
     def short(self) -> str:
@@ -67,11 +91,10 @@ def quoted(file: ShelfItem | None, other: str) -> str:
 
 @dataclass
 class Shelf:
-    """Entries by key; ``folder`` is made when the first file is dropped."""
+    """Entries by key; the private folder is made when it is first needed."""
 
     entries: dict[str, ShelfItem] = field(default_factory=dict)
     _folder: tempfile.TemporaryDirectory[str] | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of_paths(cls, paths: Iterable[str | Path]) -> Shelf:
@@ -82,10 +105,14 @@ class Shelf:
         attngeom.errors.InputError: no such file does not exist; give files or folders that exist
         """
         shelf = cls()
-        for number, path in enumerate(paths, start=1):
-            if not Path(path).exists():
+        for number, path in enumerate(map(Path, paths), start=1):
+            if not path.exists():
                 raise InputError(f"{path} does not exist; give files or folders that exist")
-            shelf.entries[str(number)] = ShelfItem(str(number), str(path), str(Path(path).resolve()))
+            try:
+                kind = kind_of(path)
+            except OSError as error:
+                raise InputError(f"{path} cannot be read: {error.strerror}; give files that can be read") from None
+            shelf.entries[str(number)] = ShelfItem(str(number), str(path), str(path.resolve()), kind, True)
         return shelf
 
     def find(self, key: str) -> ShelfItem:
@@ -94,44 +121,58 @@ class Shelf:
             raise InputError("this file is no longer there; drop it again, or name it when you start attngeom explore")
         return self.entries[key]
 
-    def listed(self, suffixes: Sequence[str], chosen: str) -> list[ShelfItem]:
-        """Entries of these suffixes to choose from; a dropped file is offered to the window that dropped it only."""
+    def only(self, key: str | None) -> Shelf:
+        """This shelf, or what it holds under one key."""
+        return self if key is None else Shelf({key: self.find(key)})
 
-        def fits(item: ShelfItem) -> bool:
-            return item.name.endswith(tuple(suffixes)) or (FOLDER in suffixes and item.is_folder)
+    def listed(self, kinds: Sequence[str], chosen: str) -> list[ShelfItem]:
+        """Entries to choose from: those of these kinds; a dropped file is offered to the window that dropped it."""
+        held = self.entries.values()
+        return [item for item in held if item.key == chosen or (item.is_named and item.kind in (*kinds, "other"))]
 
-        held = list(self.entries.values())
-        return [item for item in held if item.key == chosen or (item.key.isdigit() and fits(item))]
+    @property
+    def folder(self) -> Path:
+        """A folder that nobody else can read."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="attngeom-explore-")
+        return Path(self._folder.name)
 
-    def drop(self, name: str, content: bytes) -> ShelfItem:
-        """Keep a dropped file; its name is shown and never used as a path, but for a known suffix."""
-        if len(content) > MAX_UPLOAD:
-            raise SizeError(f"a file of {len(content):,} bytes dropped; at most {MAX_UPLOAD:,}: name it when you start")
-        with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="attngeom-explore-")
-            suffix = next((known for known in (".safetensors", ".db") if name.lower().endswith(known)), ".json")
-            key = f"d{secrets.token_hex(12)}"
-            path = Path(self._folder.name) / f"{key}{suffix}"
-            path.write_bytes(content)
-            self.entries[key] = ShelfItem(key, name[-80:] or "dropped file", str(path))
-            dropped = [entry for entry in self.entries.values() if not entry.key.isdigit()]
-            for entry in dropped[:-MAX_DROPPED]:
-                del self.entries[entry.key]
-                Path(entry.path).unlink(missing_ok=True)
-        return self.entries[key]
+    async def drop(self, name: str, chunks: AsyncIterator[bytes]) -> ShelfItem:
+        """Keep a dropped file; its name is shown and never used as a path, but for a known suffix.
+
+        What does not arrive whole leaves nothing.
+        """
+        known = (".safetensors", ".db", ".sqlite")
+        key = secrets.token_hex(12)
+        path = self.folder / (key + next((suffix for suffix in known if name.lower().endswith(suffix)), ".json"))
+        size = 0
+        try:
+            with path.open("wb") as stream:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > MAX_UPLOAD:
+                        raise SizeError(f"a file of more than {MAX_UPLOAD:,} bytes dropped; name it when you start")
+                    stream.write(chunk)
+        except BaseException:
+            path.unlink()
+            raise
+        dropped = [entry for entry in self.entries.values() if not entry.is_named]
+        while dropped and size + sum(entry.size for entry in dropped) > MAX_DROPPED:
+            Path(self.entries.pop(dropped.pop(0).key).path).unlink()
+        self.entries[key] = item = ShelfItem(key, name[-80:] or "dropped file", str(path))
+        return item
 
     def close(self) -> None:
         """Remove the dropped files."""
         if self._folder is not None:
             self._folder.cleanup()
 
-    def to_json(self, keys: Iterable[str]) -> list[list[str]]:
+    def to_json(self, keys: Iterable[str]) -> list[dict[str, object]]:
         """The entries of some keys, for a process that works on them."""
-        return [[e.key, e.name, e.path] for key in keys if (e := self.entries.get(key)) is not None]
+        return [asdict(self.entries[key]) for key in keys if key in self.entries]
 
     @classmethod
-    def from_json(cls, entries: Iterable[Sequence[str]]) -> Shelf:
+    def from_json(cls, entries: Iterable[dict[str, object]]) -> Shelf:
         """The inverse of :meth:`to_json`."""
-        found: Mapping[str, ShelfItem] = {key: ShelfItem(key, name, path) for key, name, path in entries}
-        return cls(dict(found))
+        items = [ShelfItem(**entry) for entry in entries]  # type: ignore[arg-type]
+        return cls({item.key: item for item in items})

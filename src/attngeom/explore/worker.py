@@ -3,54 +3,46 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from attngeom.atlas.worker import limit_resources
 from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import read_state
 from attngeom.explore.jobs import BUDGET_SECONDS
-from attngeom.explore.markup import refusal
+from attngeom.explore.pages import refusal
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
+from attngeom.processes import limit_resources, serve_lines
 
-MEMORY_BYTES = 6 * 2**30
+MEMORY_MEGABYTES = 6 * 2**10
 PROGRESS_SECONDS = 0.1
 
 
-def main() -> None:
-    """Answer the request on stdin; errors of the user become one line of the page, others end the process."""
-    # What the engine prints must not be taken for an answer.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+def answer(line: str, say: Callable[[Mapping[str, Any]], None]) -> None:
+    """Answer one request; errors of the user become one line of the page, others end the process."""
     # The server ends a job by its clock; the limit of CPU time ends one that has outlived its server.
-    limit_resources(BUDGET_SECONDS, MEMORY_BYTES / 2**20, 0)
-
-    def say(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
+    limit_resources(BUDGET_SECONDS, MEMORY_MEGABYTES, 0)
     last = 0.0
 
     def progress(done: int, total: int) -> None:
         nonlocal last
-        now = time.monotonic()
-        if now - last >= PROGRESS_SECONDS:
-            last = now
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
             say({"progress": [done, total]})
 
-    request = json.load(sys.stdin)
+    request = json.loads(line)
     view = find_view(request["view"])
     try:
-        state = read_state(view.controls, request["query"], Shelf.from_json(request["files"]))
-        say({"html": view.jobs[request["job"]](state, progress), "done": True})
-    except AttnGeomError as error:
+        state = read_state(view.controls, request["texts"], Shelf.from_json(request["files"]))
+        say({"html": view.work(request["job"], state, progress), "done": True})
+    except (AttnGeomError, OSError) as error:
         say({"html": refusal(error), "done": False})
     except MemoryError:
-        say({"html": refusal(f"more than {MEMORY_BYTES >> 30} GB are needed; give a smaller one"), "done": False})
+        words = f"more than {MEMORY_MEGABYTES >> 10} GB are needed; give a smaller one"
+        say({"html": refusal(words), "done": False})
 
 
-if __name__ == "__main__":
-    main()
+def main() -> None:
+    """Answer requests until the server ends this process."""
+    serve_lines(answer)

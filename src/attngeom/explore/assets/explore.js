@@ -2,29 +2,35 @@
 "use strict";
 (() => {
   const view = document.querySelector("[data-view]");
-  document.addEventListener("click", copyLine);
+  addEventListener("resize", markCut);
+  markCut();
   if (!view) return;
   const name = view.dataset.view;
   const form = document.getElementById("controls");
   const answer = document.getElementById("answer");
   const place = () => document.getElementById("job"); // each answer brings a new one
   const STOPPED = "<p class='refusal' role='alert'>The server was stopped.</p><section id='job'></section>";
-  const OWN = { "X-Attngeom": "1" };
-  let asked = 0;
+  let asking = null;
   let running = null;
 
   const query = () => {
-    const texts = new URLSearchParams();
-    for (const [key, value] of new FormData(form)) {
-      if (typeof value === "string" && value !== "") texts.append(key, value);
-    }
+    const texts = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
     // An empty query means the defaults, which may have boxes that are ticked.
     if (![...texts].length) texts.append("v", "1");
-    return texts.toString();
+    return texts;
   };
+  // Addresses are relative: the token is in that of the page.
+  const post = (path, body = "", more = {}) => fetch(path, { method: "POST", body, ...more });
+
+  // A table or a map that is wider than the page says so.
+  function markCut() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.toggle("cut", box.scrollWidth > box.clientWidth + 1);
+    }
+  }
 
   // A control may rest while another has no use for it; its value stays.
-  function settle() {
+  function hideUnused() {
     for (const element of form.querySelectorAll("[data-only]")) {
       const [key, words] = element.dataset.only.split("=");
       element.hidden = !words.split(" ").includes(form.elements[key].value);
@@ -32,24 +38,27 @@
   }
 
   async function refresh() {
-    settle();
-    const mine = ++asked;
-    const address = query();
+    hideUnused();
     stopWork();
+    asking?.abort(); // a later change asks again
+    const mine = (asking = new AbortController());
+    const texts = query();
     answer.setAttribute("aria-busy", "true");
-    const reply = await fetch(`/${name}/answer?${address}`).catch(() => null);
-    const shown = reply ? await reply.text() : STOPPED;
-    if (mine !== asked) return; // a later change has asked again
-    show(shown);
-    history.replaceState(null, "", `/${name}?${address}`);
-  }
-
-  function show(shown) {
-    const held = document.activeElement && answer.contains(document.activeElement) ? document.activeElement.id : "";
+    let shown = STOPPED;
+    try {
+      shown = await (await post(`${name}/answer`, texts, { signal: mine.signal })).text();
+    } catch {
+      if (mine.signal.aborted) return;
+    }
+    const held = answer.contains(document.activeElement) ? document.activeElement.id : "";
     answer.innerHTML = shown;
     answer.removeAttribute("aria-busy");
     if (held) document.getElementById(held)?.focus();
+    history.replaceState(null, "", `?${texts}`);
+    markCut();
     window.attngeomTurn?.(answer);
+    const auto = answer.querySelector("[data-job][data-auto]");
+    if (auto) startWork(auto.dataset.job);
   }
 
   function set(texts) {
@@ -64,60 +73,52 @@
   }
 
   function echo(element) {
-    const output = element.parentElement.querySelector("output");
-    if (output) output.textContent = element.value;
+    element.parentElement.querySelector("output").textContent = element.value;
   }
 
   async function act(action) {
-    const reply = await fetch(`/${name}/action/${encodeURIComponent(action)}?${query()}`);
+    const reply = await post(`${name}/action/${encodeURIComponent(action)}`, query());
     if (reply.ok) await set(await reply.json());
     else place().innerHTML = await reply.text();
   }
 
   async function upload(field, file) {
-    place().textContent = "";
-    const reply = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, {
-      method: "POST", headers: OWN, body: file,
-    }).catch(() => null);
-    if (!reply || !reply.ok) {
-      place().innerHTML = reply ? await reply.text() : "";
-      if (!reply) place().textContent = "The file could not be sent: it is too large, or the server was stopped.";
-      return;
+    place()?.replaceChildren();
+    const reply = await post(`upload?name=${encodeURIComponent(file.name)}`, file).catch(() => null);
+    if (!reply) place().textContent = "The file could not be sent: it is too large, or the server was stopped.";
+    else if (!reply.ok) place().innerHTML = await reply.text();
+    else {
+      const entry = await reply.json();
+      form.querySelector(`select[name="${field}"]`).append(new Option(entry.name, entry.key));
+      await set({ [field]: entry.key });
     }
-    const entry = await reply.json();
-    const choice = form.querySelector(`select[name="${field}"]`);
-    choice.append(new Option(entry.name, entry.key));
-    await set({ [field]: entry.key });
   }
 
   async function startWork(job) {
     stopWork();
     const work = place();
-    const started = await fetch(`/${name}/job/${job}?${query()}`, { method: "POST", headers: OWN, body: "" });
+    const started = await post(`${name}/job/${job}`, query());
     if (!started.ok) {
       work.innerHTML = await started.text();
       return;
     }
     const { key } = await started.json();
     running = key;
-    const bar = document.createElement("progress");
-    const words = document.createElement("p");
-    const cancel = document.createElement("button");
+    const [words, bar, cancel] = ["p", "progress", "button"].map((tag) => document.createElement(tag));
     bar.setAttribute("aria-label", "progress");
     cancel.type = "button";
     cancel.textContent = "Cancel";
-    cancel.addEventListener("click", async () => {
-      await fetch(`/job/${key}/cancel`, { method: "POST", headers: OWN, body: "" });
-    });
+    cancel.addEventListener("click", () => post(`job/${key}/cancel`));
     work.replaceChildren(words, bar, cancel);
     while (running === key) {
-      const reply = await fetch(`/job/${key}`);
-      if (!reply.ok || running !== key) break;
+      const reply = await fetch(`job/${key}`).catch(() => null);
+      if (!reply?.ok || running !== key) break;
       const told = await reply.json();
       if (told.stage !== "running") {
         running = null;
         work.innerHTML = told.html;
         work.dataset.stage = told.stage;
+        markCut();
         break;
       }
       const counted = told.total > 0;
@@ -130,21 +131,17 @@
   }
 
   function stopWork() {
-    if (running) fetch(`/job/${running}/cancel`, { method: "POST", headers: OWN, body: "", keepalive: true });
+    if (running) post(`job/${running}/cancel`, "", { keepalive: true });
     running = null;
-    delete place().dataset.stage;
-    place().replaceChildren();
+    delete place()?.dataset.stage;
+    place()?.replaceChildren();
   }
 
-  function copyLine(event) {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
+  function copyLine(button) {
     navigator.clipboard?.writeText(button.dataset.copy).then(() => {
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 1200);
-    }, () => {
-      getSelection().selectAllChildren(button.previousElementSibling);
-    });
+    }, () => getSelection().selectAllChildren(button.previousElementSibling));
   }
 
   let later = 0;
@@ -154,13 +151,18 @@
     clearTimeout(later);
     later = setTimeout(refresh, event.target.type === "text" || event.target.tagName === "TEXTAREA" ? 60 : 0);
   });
-  form.addEventListener("submit", (event) => { event.preventDefault(); refresh(); });
+  form.addEventListener("submit", (event) => {
+    if (event.submitter?.formAction.includes("/download/")) return; // the browser takes the file
+    event.preventDefault();
+    refresh();
+  });
   form.addEventListener("change", (event) => {
     const field = event.target.dataset.upload;
     if (field && event.target.files.length) upload(field, event.target.files[0]);
   });
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
+    if (button?.dataset.copy) copyLine(button);
     if (button?.dataset.action) act(button.dataset.action);
     if (button?.dataset.job) startWork(button.dataset.job);
     if (button?.dataset.set) set(Object.fromEntries(new URLSearchParams(button.dataset.set)));
@@ -173,6 +175,6 @@
     if (box && event.dataTransfer.files.length) upload(box.dataset.drop, event.dataTransfer.files[0]);
   });
   addEventListener("pagehide", stopWork);
-  settle();
-  window.attngeomTurn?.(answer);
+  if (answer.hasAttribute("aria-busy")) refresh();
+  else hideUnused();
 })();

@@ -4,12 +4,15 @@
   let angle = -0.576; // the view of the figure in the report
   let tilt = 0.3;
   let zoom = 1;
+  let redraw = null;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw?.());
 
   window.attngeomTurn = (root) => {
     const canvas = root.querySelector("canvas[data-scene]");
     if (!canvas) return;
     const scene = JSON.parse(canvas.dataset.scene);
     const pen = canvas.getContext("2d");
+    const colour = (name) => getComputedStyle(canvas).getPropertyValue(`--${name}`);
     let seen = [];
 
     function project([x, y, z]) {
@@ -24,7 +27,7 @@
     function line(points, style, width, dash) {
       pen.beginPath();
       points.map(project).forEach(([x, y], k) => (k ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-      pen.strokeStyle = style;
+      pen.strokeStyle = colour(style);
       pen.lineWidth = width * ratio;
       pen.setLineDash((dash || []).map((part) => part * ratio));
       pen.stroke();
@@ -35,9 +38,9 @@
       const [x, y] = project(point);
       pen.beginPath();
       pen.arc(x, y, size * ratio, 0, 2 * Math.PI);
-      pen.fillStyle = fill;
+      pen.fillStyle = colour(fill);
       pen.fill();
-      pen.strokeStyle = edge;
+      pen.strokeStyle = colour(edge);
       pen.lineWidth = 2 * ratio;
       pen.stroke();
     }
@@ -49,33 +52,34 @@
       canvas.height = canvas.clientHeight * ratio;
       pen.clearRect(0, 0, canvas.width, canvas.height);
       for (const axis of scene.axes) {
-        line(axis.line, "#8fa3ba", 1);
+        line(axis.line, "edge", 1);
       }
       const faces = [];
       for (const sheet of scene.sheets) {
         const flat = sheet.rows.map((row) => row.map(project));
+        const fill = colour(sheet.fill);
         for (let i = 0; i + 1 < flat.length; i++) {
           for (let j = 0; j + 1 < flat[i].length; j++) {
             const corners = [flat[i][j], flat[i][j + 1], flat[i + 1][j + 1], flat[i + 1][j]];
-            faces.push([corners.reduce((sum, corner) => sum + corner[2], 0), corners, sheet.fill]);
+            faces.push([corners.reduce((sum, corner) => sum + corner[2], 0), corners, fill]);
           }
         }
       }
       faces.sort((one, other) => one[0] - other[0]);
       pen.lineWidth = 0.6 * ratio;
+      pen.strokeStyle = colour(scene.edge);
       for (const [, corners, fill] of faces) {
         pen.beginPath();
         corners.forEach(([x, y], k) => (k ? pen.lineTo(x, y) : pen.moveTo(x, y)));
         pen.closePath();
         pen.fillStyle = fill;
         pen.fill();
-        pen.strokeStyle = scene.edge;
         pen.stroke();
       }
       for (const part of scene.lines) line(part.points, part.style, part.width, part.dash);
       for (const axis of scene.axes) {
         const [x, y] = project(axis.line[1]);
-        pen.fillStyle = "#46566c";
+        pen.fillStyle = colour("word");
         pen.font = `${14 * ratio}px sans-serif`;
         pen.fillText(axis.name, x + 5 * ratio, y - 5 * ratio);
       }
@@ -127,6 +131,7 @@
       zoom = Math.max(0.4, Math.min(4, zoom * move[2]));
       draw();
     });
+    redraw = draw;
     new ResizeObserver(draw).observe(canvas);
     draw();
   };

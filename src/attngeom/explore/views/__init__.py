@@ -4,24 +4,47 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from typing import NamedTuple
 
 from attngeom.errors import InputError
 from attngeom.explore.view import View
 
+
+class Card(NamedTuple):
+    """A view on the start page: title, one line, and the kinds of files that it opens."""
+
+    title: str
+    summary: str
+    kinds: tuple[str, ...] = ()
+
+
 VIEWS = {
-    "dimension": ("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
-    "fiber": ("Fiber walker", "Weights move, the function stays: drag the symmetries of a small network."),
-    "manifold": ("Neuromanifold", "A slice of all functions of a layer in space: sheets, singular line, boundary."),
-    "layer": ("Is this an attention layer?", "Edit coefficients or drop a file: verdict, violated equation, distance."),
-    "equations": ("Equations", "What holds on all attention layers: families, formulas, the ideal by degree."),
-    "certificate": ("Certificate viewer", "Drop a certificate: each step of its recheck, with the result."),
-    "checkpoint": (
+    "dimension": Card("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
+    "fiber": Card(
+        "Fiber walker", "Weights move, the function stays: drag the symmetries of a small network.", ("weights",)
+    ),
+    "manifold": Card("Neuromanifold", "A slice of all functions of a layer in space: sheets, singular line, boundary."),
+    "layer": Card(
+        "Is this an attention layer?",
+        "Edit coefficients or drop a file: verdict, violated equation, distance.",
+        ("coefficients",),
+    ),
+    "equations": Card(
+        "Equations",
+        "What holds on all attention layers: families, formulas, the ideal by degree.",
+        ("coefficients", "weights"),
+    ),
+    "certificate": Card(
+        "Certificate viewer", "Drop a certificate: each step of its recheck, with the result.", ("certificate",)
+    ),
+    "checkpoint": Card(
         "Checkpoint",
         "Weights or a model folder: heads, stratum, what is not modelled; two compared.",
+        ("weights", "model"),
     ),
-    "atlas": ("Atlas", "Browse a store of facts: filter, pivot, plot, open a fact and its evidence."),
+    "atlas": Card("Atlas", "Browse a store of facts: filter, pivot, plot, open a fact and its evidence.", ("store",)),
 }
-"""Name in the address: title and one line."""
+"""By name in the address."""
 
 
 @cache

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlencode
 
-from attngeom.atlas import Fact, FactStore
-from attngeom.atlas.records import canonical_json, short_name
+from attngeom.atlas import Fact, FactStore, parse_sweep
+from attngeom.atlas.questions import get_question
+from attngeom.atlas.records import short_name
 from attngeom.atlas.tables import Row, RowCondition, columns_of, select, summarize_answer, to_csv
 from attngeom.errors import InputError, SizeError
-from attngeom.explore.controls import File, Number, State, Text
-from attngeom.explore.drawings import scatter
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, table, tag
-from attngeom.explore.shelf import ShelfItem, named, quoted
-from attngeom.explore.view import View, json_file
+from attngeom.explore.controls import Control, State
+from attngeom.explore.pages import plain
+from attngeom.explore.shelf import Shelf, ShelfItem, named, quoted
+from attngeom.explore.view import Download, Facts, View, json_file
 from attngeom.results import STANDINGS
 from attngeom.verification import verify
 
@@ -27,6 +28,22 @@ MAX_PIVOT = 40
 MAX_POINTS = 2000
 LONGEST = 300
 Selected = list[tuple[Fact, Row]]
+EXAMPLE = """
+[[dimension]]
+layers = [1, 2]
+widths = [2, 3]
+attention = 2
+tokens = 2
+kinds = ["lightning", "softmax"]
+"""
+"""The sweep of the example store: networks of one and two layers."""
+
+
+@cache
+def example_facts() -> tuple[Fact, ...]:
+    """The facts of the example store, computed on the spot."""
+    tasks = parse_sweep(EXAMPLE).tasks()
+    return tuple(Fact(task, get_question(task.question).run(task), 0.0) for task in tasks)
 
 
 @lru_cache(maxsize=4)
@@ -38,15 +55,13 @@ def _facts(path: str, changed: float) -> tuple[Fact, ...]:
         return tuple(store.facts())
 
 
-def facts_of(file: ShelfItem) -> tuple[Fact, ...]:
-    """The facts of the chosen store."""
-    return _facts(file.path, file.changed)
+def facts_of(file: ShelfItem | None) -> tuple[Fact, ...]:
+    """The facts of the chosen store; of the example, if none is."""
+    return example_facts() if file is None else _facts(file.path, file.changed)
 
 
 def chosen(state: State) -> Selected:
     """The facts that meet the conditions, sorted."""
-    if state["file"] is None:
-        raise InputError("no store is open; drop the file that attngeom atlas run wrote, or name it when you start")
     conditions = [RowCondition.parse(part) for part in state["where"].split(",") if part.strip()]
     return select(facts_of(state["file"]), conditions, state["sort"] or None)
 
@@ -88,127 +103,128 @@ def points_of(found: Selected, x: str, y: str) -> list[tuple[float, float, str, 
     points = []
     for fact, row in found:
         if all(isinstance(row.get(name), (int, float)) and not isinstance(row.get(name), bool) for name in (x, y)):
-            words = f"{short_name(fact.task.architecture)}: {summarize_answer(fact)}"
+            words = f"{short_name(fact.task.architecture)}: {_answer(fact)}"
             points.append((float(row[x]), float(row[y]), fact.result.evidence[:60], words[:LONGEST]))
     if len(points) > MAX_POINTS:
         raise SizeError(f"{len(points):,} points asked for; at most {MAX_POINTS:,} are drawn: filter more")
     return points
 
 
-def _evidence(words: str) -> Node:
-    return badge(words) if words in STANDINGS else words[:LONGEST]
-
-
-def show_fact(fact: Fact) -> Html:
+def held_by(fact: Fact) -> dict[str, Any]:
     """Everything that the store holds of a fact, and what becomes of its certificate."""
     record = fact.to_json()
     certificate = record.pop("certificate")
-    held: dict[str, Node] = {
-        key: (canonical_json(value) if isinstance(value, (list, dict)) else str(value))[: 4 * LONGEST]
-        for key, value in record.items()
-    }
-    held["evidence"] = _evidence(fact.result.evidence)
-    if certificate is None:
-        held["certificate"] = "none is stored"
-    else:
+    held = {key.replace("_", " "): plain(value)[: 4 * LONGEST] for key, value in record.items()}
+    held["certificate"] = "none is stored"
+    if certificate is not None:
         verdict = verify(certificate)
         words = {True: "it proves its claim", False: "it proves nothing", None: "its recheck is beyond the budget"}
         held["certificate"] = f"rechecked: {words[verdict.valid]} ({verdict.reason[:LONGEST]})"
-    return section("The fact", pairs(held), id="fact")
+    return held
 
 
-class AtlasView(View):
-    """A store, conditions, a table, a pivot, a plot, a fact."""
+def _answer(fact: Fact) -> str:
+    short = fact.task.question in ("dimension", "ideal")
+    return (summarize_answer(fact) if short else plain(fact.result.answer))[:LONGEST]
 
-    name = "atlas"
 
-    def __init__(self) -> None:
-        self.controls = (
-            File(name="file", label="Store", suffixes=(".db", ".sqlite")),
-            Text(name="where", label="Where", hint="conditions such as kind=softmax, tokens>=2", longest=400),
-            Text(name="sort", label="Sort by", hint="a column; largest first with a leading −"),
-            Text(name="down", label="Pivot: rows", hint="three columns make a table"),
-            Text(name="across", label="Pivot: columns"),
-            Text(name="value", label="Pivot: values"),
-            Text(name="x", label="Plot: across", hint="two columns of numbers make a plot"),
-            Text(name="y", label="Plot: up"),
-            Number(name="page", label="Page of the table", default="1", low=1, high=10**6),
-            Text(name="fact", label="Open fact", hint="its key, or click on one", longest=80),
-        )
-        self.downloads = {"csv": self.csv, "certificate": self.certificate}
+def opened(state: State) -> Fact | None:
+    """The fact whose key is given."""
+    if not state["fact"]:
+        return None
+    for fact in facts_of(state["file"]):
+        if fact.task.key == state["fact"]:
+            return fact
+    raise InputError(f"fact {state['fact'][:40]!r} given; this store has no such key")
 
-    def show(self, state: State) -> Html:
-        found = chosen(state)
-        rows = [row for _, row in found]
-        columns = columns_of(rows)
-        parts: list[Node] = []
-        if state["fact"]:
-            parts.append(self._fact(state))
-        if state["down"] or state["across"] or state["value"]:
-            names = [_known(state[part], columns) for part in ("down", "across", "value")]
-            head, body = pivot(rows, *names)
-            parts.append(section(f"{names[2]} by {names[0]} and {names[1]}", table(head, body, id="pivot")))
-        if state["x"] or state["y"]:
-            points = points_of(found, _known(state["x"], columns), _known(state["y"], columns))
-            drawn = (
-                scatter(points, state["x"], state["y"]) if points else tag("p", "no fact has numbers in both columns")
-            )
-            parts.append(section(f"{state['y']} against {state['x']}", drawn, id="plot"))
-        parts.append(self._table(state, found))
-        parts.append(tag("p", "Columns: ", ", ".join(columns), class_="reason"))
-        parts.append(tag("p", tag("a", "Take these facts as CSV", href=f"/atlas/download/csv?{state['query']}")))
-        return join(parts)
 
-    def _table(self, state: State, found: Selected) -> Html:
-        first = PAGE * (state["page"] - 1)
-        rows: list[list[Node]] = []
-        for fact, _ in found[first : first + PAGE]:
-            here = fact.task.key == state["fact"]
-            button = tag(
-                "button", fact.task.key[:8], type="button", data_set=urlencode({"fact": fact.task.key}),
-                aria_pressed="true" if here else "false",
-            )  # fmt: skip
-            parameters = " ".join(f"{key}={value}" for key, value in fact.task.parameters.items())
-            network = short_name(fact.task.architecture)
-            answer = summarize_answer(fact)
-            cells: list[Any] = [fact.task.question, network, parameters, answer]
-            rows.append([button, *(str(cell)[:LONGEST] for cell in cells), _evidence(fact.result.evidence)])
-        shown = f"{len(found):,} facts"
-        if len(found) > PAGE:
-            shown += f", {first + 1:,} to {min(first + PAGE, len(found)):,} on this page"
-        heads = ("fact", "question", "architecture", "parameters", "answer", "evidence")
-        return section("Facts", tag("p", shown, id="count"), table(heads, rows, id="facts"))
+def show(state: State) -> Facts:
+    """A table of facts, a pivot, a plot, one fact."""
+    found = chosen(state)
+    rows = [row for _, row in found]
+    columns = columns_of(rows)
+    fact, first = opened(state), PAGE * (state["page"] - 1)
+    by, axes = (
+        [_known(state[part], columns) for part in parts] if any(state[part] for part in parts) else []
+        for parts in (("down", "across", "value"), ("x", "y"))
+    )
+    page = [
+        (each, short_name(each.task.architecture), plain(each.task.parameters)[:LONGEST], _answer(each))
+        for each, _ in found[first : first + PAGE]
+    ]
+    return {
+        "is_example": state["file"] is None,
+        "fact": fact,
+        "held": {} if fact is None else held_by(fact),
+        "by": by,
+        "pivot": pivot(rows, *by) if by else None,
+        "axes": axes,
+        "points": points_of(found, *axes) if axes else [],
+        "page": page,
+        "total": len(found),
+        "first": first,
+        "columns": columns,
+        "STANDINGS": STANDINGS,
+    }
 
-    def _fact(self, state: State) -> Html:
-        for fact in facts_of(state["file"]):
-            if fact.task.key == state["fact"]:
-                link = f"/atlas/download/certificate?{state['query']}"
-                taken = tag("p", tag("a", "Take its certificate", href=link)) if fact.result.certificate else None
-                return join((show_fact(fact), taken))
-        raise InputError(f"fact {state['fact'][:40]!r} given; this store has no such key")
 
-    def csv(self, state: State) -> tuple[str, bytes]:
-        """The chosen facts as comma separated values."""
-        return "facts.csv", to_csv([row for _, row in chosen(state)]).encode()
+def csv(state: State) -> Download:
+    """The chosen facts as comma separated values."""
+    return "facts.csv", to_csv([row for _, row in chosen(state)]).encode()
 
-    def certificate(self, state: State) -> tuple[str, bytes]:
-        """The certificate of the open fact."""
-        for fact in facts_of(state["file"]) if state["file"] else ():
-            if fact.task.key == state["fact"] and fact.result.certificate is not None:
-                return json_file("certificate.json", fact.result.certificate)
+
+def certificate(state: State) -> Download:
+    """The certificate of the open fact."""
+    fact = opened(state)
+    if fact is None or fact.result.certificate is None:
         raise InputError("no fact with a certificate is open; open one")
-
-    def command(self, state: State) -> str:
-        words = ["attngeom atlas show --store", quoted(state["file"], "atlas.db")]
-        words += [f"--where {shlex.quote(part.strip())}" for part in state["where"].split(",") if part.strip()]
-        words += [f"--sort={shlex.quote(state['sort'])}"] if state["sort"] else []
-        return " ".join(words)
-
-    def python(self, state: State) -> str:
-        return (
-            "from attngeom.atlas import FactStore; "
-            f"print(*FactStore({named(state['file'], 'atlas.db')!r}, read_only=True).facts(), sep='\\n')"
-        )
+    return json_file("certificate.json", fact.result.certificate)
 
 
-VIEW = AtlasView()
+def example(state: State) -> Download:
+    """The example store as a file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "example.db"
+        with FactStore(path) as store:
+            store.add(example_facts())
+        return path.name, path.read_bytes()
+
+
+def command(state: State) -> str:
+    words = ["attngeom atlas show --store", quoted(state["file"], "example.db")]
+    words += [f"--where {shlex.quote(part.strip())}" for part in state["where"].split(",") if part.strip()]
+    words += [f"--sort={shlex.quote(state['sort'])}"] if state["sort"] else []
+    return " ".join(words)
+
+
+def python(state: State) -> str:
+    store = f"FactStore({named(state['file'], 'example.db')!r}, read_only=True)"
+    return f"from attngeom.atlas import FactStore; print(*{store}.facts(), sep='\\n')"
+
+
+def opening(shelf: Shelf) -> dict[str, str]:
+    """The example opens on a plot."""
+    is_given = any(item.kind == "store" for item in shelf.entries.values())
+    return {} if is_given else {"x": "num_parameters", "y": "dimension"}
+
+
+VIEW = View(
+    name="atlas",
+    controls=(
+        Control("file", "Store", "file", kinds=("store",), none="an example, made on the spot"),
+        Control("where", "Where", hint="conditions such as kind=softmax, tokens>=2", longest=400),
+        Control("sort", "Sort by", hint="a column; largest first with a leading −"),
+        Control("down", "Pivot: rows", hint="three columns make a table"),
+        Control("across", "Pivot: columns"),
+        Control("value", "Pivot: values"),
+        Control("x", "Plot: across", hint="two columns of numbers make a plot"),
+        Control("y", "Plot: up"),
+        Control("page", "Page of the table", "number", "1", low=1, high=10**6),
+        Control("fact", "Open fact", hint="its key, or click on one", longest=80),
+    ),
+    facts=show,
+    command=command,
+    python=python,
+    downloads={"csv": csv, "certificate": certificate, "example": example},
+    opening=opening,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from attngeom.canonical import canonicalize, teleport
-from attngeom.errors import InputError, SizeError
+from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR, Array
-from attngeom.explore.controls import Choice, File, Number, Slider, State
-from attngeom.explore.drawings import heat_map
-from attngeom.explore.markup import Html, Node, badge, join, pairs, section, subscript, tag
-from attngeom.explore.shelf import ShelfItem
-from attngeom.explore.view import View, json_file, setting
+from attngeom.explore.controls import Control, State
+from attngeom.explore.pages import subscript
+from attngeom.explore.shelf import Shelf, ShelfItem
+from attngeom.explore.view import Facts, View, json_file, setting
 from attngeom.interop.weights import read_weights, weights_to_json
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -142,114 +142,102 @@ def walk(state: State) -> Walk:
     return Walk(given, here, X, outputs[0], outputs[1])
 
 
-class FiberView(View):
-    """A network, a representative of its fiber, and a group element on top of it."""
-
-    name = "fiber"
-
-    def __init__(self) -> None:
-        def slider(name: str, label: str, only: str = "") -> Slider:
-            bounds: dict[str, Any] = {"low": -REACH, "high": REACH, "step": STEP, "only": only}
-            return Slider(name=name, label=label, default=IDENTITY[name], **bounds)
-
-        bases = [("start", "as given"), ("least", "least norm"), ("canonical", "canonical form")]
-        self.controls = (
-            Choice(name="network", label="Network", default="layer", options=list(NAMES.items())),
-            File(name="file", label="Weights file", suffixes=(".json", ".safetensors"), only="network=file"),
-            Number(name="seed", label="Seed of weights and input", default="0", low=0, high=10**9),
-            Choice(name="base", label="Representative", default="start", options=bases),
-            *(slider(f"c{ij}", f"C{subscript(int(ij))}") for ij in PLACES),
-            slider("scale", "λ", "network=layer deep file"),
-            *(slider(f"d{ij}", f"D{subscript(int(ij))}", "network=deep softmax file") for ij in PLACES),
-            Number(name="step", label="Steps walked", default="0", low=0, high=10**9),
-        )
-        self.actions = {
-            "random walk": self.step,
-            "least norm": setting(base="least", **IDENTITY),
-            "canonical form": setting(base="canonical", **IDENTITY),
-            "back to the start": setting(base="start", **IDENTITY, step="0"),
+def step(state: State) -> dict[str, str]:
+    """One step of a random walk in the group: each slider moves a little; the step is drawn from the seed."""
+    number = state["step"] + 1
+    rng = np.random.default_rng([state["seed"], number])
+    for _ in range(100):
+        moves = rng.integers(-12, 13, len(IDENTITY))
+        texts = {
+            name: f"{min(REACH, max(-REACH, round(float(state[name]) + STEP * int(move), 2))):g}"
+            for (name, move) in zip(IDENTITY, moves, strict=True)
         }
-        self.downloads = {
-            "start": lambda state: json_file("start.json", weights_to_json(walk(state).given)),
-            "here": lambda state: json_file("here.json", weights_to_json(walk(state).here)),
-        }
-
-    def step(self, state: State) -> dict[str, str]:
-        """One step of a random walk in the group: each slider moves a little; the step is drawn from the seed."""
-        number = state["step"] + 1
-        rng = np.random.default_rng([state["seed"], number])
-        for _ in range(100):
-            moves = rng.integers(-12, 13, len(IDENTITY))
-            texts = {
-                name: f"{min(REACH, max(-REACH, round(float(state[name]) + STEP * int(move), 2))):g}"
-                for (name, move) in zip(IDENTITY, moves, strict=True)
-            }
-            determinants = [_determinant(texts, letter) for letter in "cd"]
-            if abs(float(texts["scale"])) >= 0.2 and min(abs(x) for x in determinants) >= 0.2:
-                return {**texts, "step": str(number)}
-        raise InputError("the walk is stuck at the border of the sliders; go back to the start")
-
-    def show(self, state: State) -> Html:
-        found = walk(state)
-        return join(
-            (
-                section("The outputs stay", *self._outputs(found), id="outputs"),
-                section("The weights move", *self._weights(found.here)),
-                section("Conserved quantities", *self._moments(found.here)),
-                tag(
-                    "p",
-                    tag("a", "Take the start (start.json)", href=f"/fiber/download/start?{state['query']}"),
-                    " · ",
-                    tag("a", "Take these weights (here.json)", href=f"/fiber/download/here?{state['query']}"),
-                ),
-            )
-        )
-
-    def _outputs(self, found: Walk) -> list[Node]:
-        if found.is_exact and found.is_same:
-            standing: Node = badge("proven")
-            words = "the outputs at this input are the same, exactly (over ℚ)"
-        else:
-            standing = badge("estimate")
-            why = "of the weights of least norm" if found.is_exact else "of exponentials"
-            words = f"largest relative change {found.change:.1e}: rounding {why}"
-        maps = (("input X", found.X), ("φ(X) at the start", found.before), ("φ(X) here", found.after))
-        panels = tag("div", *(heat_map(*each) for each in maps), class_="panels")
-        return [tag("p", standing, " ", tag("span", words, id="change"), class_="reason"), panels]
-
-    def _weights(self, weights: Weights) -> list[Node]:
-        shown: list[Node] = []
-        for index, heads in enumerate(weights.layers):
-            for place, head in enumerate(heads):
-                words = f"layer {index + 1}" + (f", head {place + 1}" if len(heads) > 1 else "")
-                matrices = {**head.tensors, "A = KᵀQ": head.attention_matrix(weights.domain)}
-                shown += [tag("h3", words), tag("div", *map(heat_map, matrices, matrices.values()), class_="panels")]
-        norm = sum(float(x) ** 2 for x in weights.vector()) ** 0.5
-        return [*shown, pairs({"norm of all weights": tag("span", f"{norm:.4f}", id="norm")})]
-
-    def _moments(self, weights: Weights) -> list[Node]:
-        words = (
-            "Gradient flow on any loss of the function keeps these matrices; moving along the fiber changes them. At"
-            " the least norm all of them are 0, to rounding."
-        )
-        tensors = tensors_of(weights)
-        maps = []
-        for factor in linear_factors(weights.architecture):
-            layer = getattr(factor, "layer", 0) + 1
-            maps.append(heat_map(f"{MOMENTS[factor.name]}, layer {layer}", np.atleast_2d(factor.moment(tensors, QQ))))
-        return [tag("p", words, class_="reason"), tag("div", *maps, class_="panels")]
-
-    def command(self, state: State) -> str:
-        return "attngeom compare start.json here.json"
-
-    def python(self, state: State) -> str:
-        read = 'attngeom.read_weights("start.json"), attngeom.read_weights("here.json")'
-        return f"import attngeom; print(attngeom.compare({read}))"
+        sizes = [float(texts["scale"])]
+        for letter in "cd":
+            a, b, c, d = (float(texts[f"{letter}{ij}"]) for ij in PLACES)
+            sizes.append(a * d - b * c)
+        if min(map(abs, sizes)) >= 0.2:
+            return {**texts, "step": str(number)}
+    raise InputError("the walk is stuck at the border of the sliders; go back to the start")
 
 
-def _determinant(texts: dict[str, str], letter: str) -> float:
-    a, b, c, d = (float(texts[f"{letter}{ij}"]) for ij in PLACES)
-    return a * d - b * c
+def show(state: State) -> Facts:
+    """The outputs, which stay; the weights and the conserved quantities, which move."""
+    found = walk(state)
+    weights = found.here
+    layers = {}
+    for index, heads in enumerate(weights.layers):
+        for place, head in enumerate(heads):
+            words = f"layer {index + 1}" + (f", head {place + 1}" if len(heads) > 1 else "")
+            layers[words] = {**head.tensors, "A = KᵀQ": head.attention_matrix(weights.domain)}
+    moments = [
+        (f"{MOMENTS[factor.name]}, layer {getattr(factor, 'layer', 0) + 1}", factor.moment(tensors_of(weights), QQ))
+        for factor in linear_factors(weights.architecture)
+    ]
+    return {
+        "walk": found,
+        "maps": [("input X", found.X), ("φ(X) at the start", found.before), ("φ(X) here", found.after)],
+        "layers": layers,
+        "norm": sum(float(x) ** 2 for x in weights.vector()) ** 0.5,
+        "moments": [(title, np.atleast_2d(moment)) for title, moment in moments],
+    }
 
 
-VIEW = FiberView()
+def command(state: State) -> str:
+    return "attngeom compare start.json here.json"
+
+
+def python(state: State) -> str:
+    read = 'attngeom.read_weights("start.json"), attngeom.read_weights("here.json")'
+    return f"import attngeom; print(attngeom.compare({read}))"
+
+
+def opening(shelf: Shelf) -> dict[str, str]:
+    """The first weights of the command line that are small enough to be walked; else a network of the page."""
+    for item in shelf.entries.values():
+        if item.kind == "weights":
+            try:
+                _start("file", 0, item)
+            except AttnGeomError:
+                continue
+            return {"network": "file", "file": item.key}
+    return {"network": "layer", "file": ""}
+
+
+def _sliders(letter: str, only: str = "") -> Iterator[Control]:
+    for ij in PLACES:
+        yield _slider(f"{letter}{ij}", f"{letter.upper()}{subscript(int(ij))}", only)
+
+
+def _slider(name: str, label: str, only: str) -> Control:
+    return Control(name, label, "slider", IDENTITY[name], only=only, low=-REACH, high=REACH, step=STEP)
+
+
+BASES = {"start": "as given", "least": "least norm", "canonical": "canonical form"}
+VIEW = View(
+    name="fiber",
+    controls=(
+        Control("network", "Network", "choice", "layer", options=NAMES),
+        Control("file", "Weights file", "file", kinds=("weights",), only="network=file"),
+        Control("seed", "Seed of weights and input", "number", "0", high=10**9),
+        Control("base", "Representative", "choice", "start", options=BASES),
+        *_sliders("c"),
+        _slider("scale", "λ", "network=layer deep file"),
+        *_sliders("d", "network=deep softmax file"),
+        Control("step", "Steps walked", "number", "0", high=10**9),
+    ),
+    facts=show,
+    command=command,
+    python=python,
+    actions={
+        "random walk": step,
+        "least norm": setting(base="least", **IDENTITY),
+        "canonical form": setting(base="canonical", **IDENTITY),
+        "back to the start": setting(base="start", **IDENTITY, step="0"),
+    },
+    downloads={
+        "start": lambda state: json_file("start.json", weights_to_json(walk(state).given)),
+        "here": lambda state: json_file("here.json", weights_to_json(walk(state).here)),
+    },
+    opening=opening,
+)

@@ -5,35 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from attngeom.certification import Certification, certify
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.domains import QQ, RR, Array
+from attngeom.exact.domains import QQ, RR
 from attngeom.exact.multisets import pairs
-from attngeom.explore.controls import Area, Choice, File, Number, State, Text
-from attngeom.explore.drawings import heat_map
-from attngeom.explore.formulas import Broken, expand
+from attngeom.explore.controls import Control, State
+from attngeom.explore.formulas import Broken, expand, show_label
 from attngeom.explore.lists import parse_integers, parse_numbers
-from attngeom.explore.markup import (
-    Html,
-    Node,
-    badge,
-    job_button,
-    join,
-    section,
-    standing_line,
-    subscript,
-    table,
-    tag,
-    verdict_line,
-)
-from attngeom.explore.markup import pairs as labelled
-from attngeom.explore.shelf import ShelfItem
-from attngeom.explore.view import Progress, View, json_file, setting
+from attngeom.explore.pages import subscript
+from attngeom.explore.shelf import ShelfItem, named, quoted
+from attngeom.explore.view import Download, Facts, Progress, View, json_file, setting
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
+from attngeom.results import matrix_text
 from attngeom.verification import verify
 
 MAX_D = 4
@@ -97,167 +86,141 @@ def distance(coefficients: Coefficients, attention: int | None, seed: int) -> st
     return certify(replace(coefficients, single=single, cross=cross, domain=RR), attention, seed).reason
 
 
-def _values(coefficients: Coefficients, broken: Broken | None) -> Node:
-    """The cross coefficients of target column 0 and context column 1, those of the violated equation marked."""
+def _values(coefficients: Coefficients, broken: Broken | None) -> list[list[list[str]]]:
+    """For each output row, the cross coefficients of target column 0 and context column 1 by their monomial.
+
+    Those that the violated equation reads are marked.
+    """
     d = coefficients.d
     if coefficients.t < 2 or d > MAX_SHOWN:
-        return None
+        return []
     marked = {entry.key for entry in broken.entries} if broken else set()
-    shown: list[Node] = []
-    for i in range(min(coefficients.d_out, MAX_SHOWN)):
-        rows: list[list[Node]] = []
-        for s, (k, l) in enumerate(pairs(d)):
-            cells: list[Node] = [tag("b", f"x{subscript(k)}x{subscript(l)}" if k != l else f"x{subscript(k)}²")]
-            for m in range(d):
-                key = ("cross", i, 0, 1, k, l, m)
-                value = coefficients.domain.format(coefficients.cross[i, 0, 0, s, m])
-                cells.append(tag("span", str(value)[:40], class_="broken" if key in marked else None))
-            rows.append(cells)
-        caption = f"output row {i}" if coefficients.d_out > 1 else ""
-        columns = ("context", *(f"target x{subscript(m)}" for m in range(d)))
-        shown.append(join((tag("h3", caption) if caption else None, table(columns, rows))))
-    return section("The coefficients", *shown)
+
+    def cell(i: int, s: int, k: int, l: int, m: int) -> str:
+        value = str(coefficients.domain.format(coefficients.cross[i, 0, 0, s, m]))[:40]
+        return Markup("<span class=broken>{}</span>").format(value) if ("cross", i, 0, 1, k, l, m) in marked else value
+
+    def line(i: int, s: int, k: int, l: int) -> list[str]:
+        monomial = f"x{subscript(k)}²" if k == l else f"x{subscript(k)}x{subscript(l)}"
+        return [monomial, *(cell(i, s, k, l, m) for m in range(d))]
+
+    rows = range(min(coefficients.d_out, MAX_SHOWN))
+    return [[line(i, s, k, l) for s, (k, l) in enumerate(pairs(d))] for i in rows]
 
 
-def verdict_lines(result: Certification) -> list[Html]:
-    """The verdict in words, its standing and its reason."""
-    return [
-        verdict_line(VERDICTS[result.verdict], result.verdict),
-        standing_line(result.standing, result.reason[:400]),
-    ]
-
-
-def show_result(result: Certification, state: State) -> Html:
-    """Verdict, weights or violated equation, distance, certificate."""
-    coefficients = result.coefficients
-    parts: list[Node] = [section("Verdict", *verdict_lines(result))]
-    broken = None
-    if result.violated is not None:
-        broken = expand(result.violated, coefficients)
-        entries = ([entry.name, str(entry.value)[:60]] for entry in broken.entries[:40])
-        words = f"{result.violated.family}, {result.violated.label[:200]}, degree {result.violated.degree}"
-        value = labelled({"its value here": tag("span", result.violated.value[:200], id="value")})
-        reading = table(("entry it reads", "value"), entries)
-        note = tag("p", "y is the coefficient divided by the number of orders of its monomial.", class_="reason")
-        parts.append(section("The violated equation", tag("p", words), broken.show(), value, reading, note))
-    if result.points:
-        parts.append(section("Weights", *_weights(result)))
-    parts.append(_values(coefficients, broken))
-    if result.is_exact and result.verdict != "realizable" and coefficients.size <= INSTANT_ENTRIES:
-        parts.append(
-            section(
-                "Distance to the nearest layer",
-                tag("p", badge("estimate"), " ", distance(coefficients, result.attention, result.seed), id="distance"),
-            )
-        )
-    links = [tag("a", "Take the coefficients", href=f"/layer/download/coefficients?{state['query']}")]
-    if coefficients.size <= INSTANT_ENTRIES and result.certificate is not None:
-        links.append(tag("a", "Take the certificate", href=f"/layer/download/certificate?{state['query']}"))
-    parts.append(tag("p", join(links, " · ")))
-    return join(parts)
-
-
-def _weights(result: Certification) -> list[Node]:
-    shown: list[Node] = []
-    for number, point in enumerate(result.points):
-        title = f"over {point.domain.written}" + (
-            f", point {number + 1} of {len(result.points)}" if result.points[1:] else ""
-        )
-        shown.append(tag("h3", title))
-        matrices: list[tuple[str, Array]] = [("A", point.A), ("V", point.V)]
-        if max(*point.A.shape, *point.V.shape) > MAX_SHOWN:
-            shown.append(tag("p", "too large to be drawn; take the certificate", class_="reason"))
-        elif point.domain.written in ("Q", "RR"):
-            shown.append(tag("div", *(heat_map(*each) for each in matrices), class_="panels"))
-        else:
-            for name, m in matrices:
-                rows = [[point.domain.format(x) for x in row] for row in m]
-                shown.append(join((tag("p", f"{name} ="), table([""] * len(rows[0]), rows))))
+def _weights(result: Certification) -> list[dict[str, Any]]:
+    """The points of the fiber: matrices to draw, or their texts where the numbers are not rational."""
+    shown = []
+    for point in result.points:
+        is_drawn = point.domain.written in ("Q", "RR")
+        large = max(*point.A.shape, *point.V.shape) > MAX_SHOWN
+        maps = [("A", point.A), ("V", point.V)]
+        texts = {name: matrix_text([_number(point.domain.format(x)) for x in row] for row in m) for name, m in maps}
+        over = {"Q": "ℚ", "RR": "ℝ, in floats"}.get(point.domain.written, point.domain.written)
+        shown.append({"over": over, "maps": maps if is_drawn and not large else [], "texts": {} if is_drawn else texts})
     return shown
 
 
-class LayerView(View):
-    """Coefficients, a bound on rank A, and the decision."""
-
-    name = "layer"
-
-    def __init__(self) -> None:
-        sources = [("table", "edit a table"), ("file", "coefficients of a file")]
-        only = "source=table"
-        self.controls = (
-            Choice(name="source", label="Coefficients", default="table", options=sources),
-            File(name="file", label="File of coefficients", suffixes=(".json",), only="source=file"),
-            Number(name="d", label="d", default="2", low=1, high=MAX_D, only=only),
-            Number(name="d_out", label="Output rows", default="1", low=1, high=3, only=only),
-            Area(
-                name="table",
-                label="Table",
-                default=EXAMPLES["no layer"],
-                only=only,
-                hint="rows: x₀², x₀x₁, x₁², … of the context token; columns: rows of the target token",
-            ),
-            Text(name="attention", label="Bound on rank A", longest=6, hint="none: any rank"),
-            Number(name="seed", label="Seed", default="0", low=0, high=2**32 - 1),
-        )
-        shown = {"source": "table", "d": "2", "d_out": "1", "attention": ""}
-        examples = {name: setting(**shown, table=text) for name, text in EXAMPLES.items()}
-        self.actions = {**examples, "random layer": self.draw}
-        self.jobs = {"decide": self.decide}
-        self.downloads = {"certificate": self.certificate, "coefficients": self.coefficients}
-
-    def draw(self, state: State) -> dict[str, str]:
-        """The table of a random layer of these sizes, from the next seed."""
-        rng = np.random.default_rng(state["seed"] + 1)
-        d, d_out = state["d"], state["d_out"]
-        A, V = (QQ.convert(rng.integers(-3, 4, shape)) for shape in ((d, d), (d_out, d)))
-        cross = expand_matrices(A, V, QQ)[1]
-        rows = cross.reshape(-1, d)
-        return {
-            "source": "table",
-            "seed": str(state["seed"] + 1),
-            "table": "\n".join(" ".join(str(x) for x in row) for row in rows),
-        }
-
-    def show(self, state: State) -> Html:
-        file = state["file"] if state["source"] == "file" else None
-        if file is None or file.size <= INSTANT_BYTES:
-            coefficients = given(state)
-            if coefficients.size <= INSTANT_ENTRIES:
-                return show_result(decide(state), state)
-        words = "These are more coefficients than are decided while the page waits. "
-        return tag("p", words, job_button("Decide", "decide"))
-
-    def decide(self, state: State, progress: Progress) -> Html:
-        """The verdict for a larger map."""
-        return show_result(decide(state), state)
-
-    def certificate(self, state: State) -> tuple[str, bytes]:
-        """The certificate, rechecked before it is handed out."""
-        if given(state).size > INSTANT_ENTRIES:
-            raise SizeError("too many coefficients for a certificate at once; use attngeom certify --out")
-        certificate = decide(state).certificate
-        if certificate is None:
-            raise InputError("no certificate for this verdict: exact coefficients and a verdict are required")
-        record = certificate.to_json()
-        verdict = verify(record)
-        if not verdict.valid:
-            raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
-        return json_file("certificate.json", record)
-
-    def coefficients(self, state: State) -> tuple[str, bytes]:
-        """The coefficients as a file."""
-        return json_file("coefficients.json", coefficients_to_json(given(state)))
-
-    def command(self, state: State) -> str:
-        bound = f" --attention {state['attention']}" if state["attention"] else ""
-        seed = f" --seed {state['seed']}" if state["seed"] else ""
-        return f"attngeom certify coefficients.json{bound}{seed} --out certificate.json"
-
-    def python(self, state: State) -> str:
-        bound = f", attention={_attention(state)}" if state["attention"] else ""
-        return (
-            f'import attngeom; print(attngeom.certify(attngeom.read_coefficients("coefficients.json"){bound}).verdict)'
-        )
+def _number(value: Any) -> str:
+    """A number of a field that powers of θ span, as a sum."""
+    powers = ("", " θ", " θ²", " θ³")
+    return " + ".join(f"{c}{power}" for c, power in zip(value, powers)) if isinstance(value, list) else str(value)
 
 
-VIEW = LayerView()
+def decided(state: State) -> Facts:
+    """Verdict, weights or violated equation, distance, certificate."""
+    result = decide(state)
+    given, is_small = result.coefficients, result.coefficients.size <= INSTANT_ENTRIES
+    broken = None if result.violated is None else expand(result.violated, given)
+    is_far = result.is_exact and result.verdict != "realizable" and is_small
+    return {
+        "result": result,
+        "verdict": (VERDICTS[result.verdict], result.verdict),
+        "broken": broken,
+        "label": "" if result.violated is None else show_label(result.violated.label[:200]),
+        "read": [(entry.name, str(entry.value)[:60]) for entry in broken.entries[:40]] if broken else [],
+        "values": _values(given, broken),
+        "targets": ["context", *(f"target x{subscript(m)}" for m in range(given.d))],
+        "weights": _weights(result),
+        "distance": distance(given, result.attention, result.seed) if is_far else None,
+        "downloads": ["coefficients"] + ["certificate"] * (is_small and result.certificate is not None),
+    }
+
+
+def show(state: State) -> Facts:
+    """The decision at once where it is small; else the button that starts it."""
+    file = state["file"] if state["source"] == "file" else None
+    if (file is None or file.size <= INSTANT_BYTES) and given(state).size <= INSTANT_ENTRIES:
+        return decided(state)
+    return {"result": None}
+
+
+def run(state: State, progress: Progress) -> Facts:
+    """The decision for a larger map."""
+    return decided(state)
+
+
+def draw(state: State) -> dict[str, str]:
+    """The table of a random layer of these sizes, from the next seed."""
+    rng = np.random.default_rng(state["seed"] + 1)
+    d, d_out = state["d"], state["d_out"]
+    A, V = (QQ.convert(rng.integers(-3, 4, shape)) for shape in ((d, d), (d_out, d)))
+    rows = expand_matrices(A, V, QQ)[1].reshape(-1, d)
+    table = "\n".join(" ".join(str(x) for x in row) for row in rows)
+    return {"source": "table", "seed": str(state["seed"] + 1), "table": table}
+
+
+def certificate(state: State) -> Download:
+    """The certificate, rechecked before it is handed out."""
+    if given(state).size > INSTANT_ENTRIES:
+        raise SizeError("too many coefficients for a certificate at once; use attngeom certify --out")
+    found = decide(state).certificate
+    if found is None:
+        raise InputError("no certificate for this verdict: exact coefficients and a verdict are required")
+    record = found.to_json()
+    verdict = verify(record)
+    if not verdict.valid:
+        raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
+    return json_file("certificate.json", record)
+
+
+def command(state: State) -> str:
+    bound = f" --attention {state['attention']}" if state["attention"] else ""
+    seed = f" --seed {state['seed']}" if state["seed"] else ""
+    file = quoted(state["file"] if state["source"] == "file" else None, "coefficients.json")
+    return f"attngeom certify {file}{bound}{seed} --out certificate.json"
+
+
+def python(state: State) -> str:
+    bound = f", attention={_attention(state)}" if state["attention"] else ""
+    file = named(state["file"] if state["source"] == "file" else None, "coefficients.json")
+    return f"import attngeom; print(attngeom.certify(attngeom.read_coefficients({file!r}){bound}).verdict)"
+
+
+SOURCES = {"table": "edit a table", "file": "coefficients of a file"}
+TABLE = "source=table"
+SHOWN = {"source": "table", "d": "2", "d_out": "1", "attention": ""}
+HINT = "rows: x₀², x₀x₁, x₁², … of the context token; columns: rows of the target token"
+VIEW = View(
+    name="layer",
+    controls=(
+        Control("source", "Coefficients", "choice", "table", options=SOURCES),
+        Control(
+            "file", "File of coefficients", "file", kinds=("coefficients",), sets={"source": "file"}, only="source=file"
+        ),
+        Control("d", "d", "number", "2", only=TABLE, low=1, high=MAX_D),
+        Control("d_out", "Output rows", "number", "1", only=TABLE, low=1, high=3),
+        Control("table", "Table", "area", EXAMPLES["no layer"], HINT, TABLE, 20000),
+        Control("attention", "Bound on rank A", hint="none: any rank", longest=6),
+        Control("seed", "Seed", "number", "0"),
+    ),
+    facts=show,
+    command=command,
+    python=python,
+    actions={**{name: setting(**SHOWN, table=text) for name, text in EXAMPLES.items()}, "random layer": draw},
+    jobs={"decide": run},
+    downloads={
+        "certificate": certificate,
+        "coefficients": lambda state: json_file("coefficients.json", coefficients_to_json(given(state))),
+    },
+)
