@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from urllib.parse import quote_plus
 
 from contract import emit
 
@@ -49,16 +50,20 @@ def main() -> None:
         page.goto(f"{address}dimension")
         page.locator("#dimension").wait_for()
         found["start to first view"] = time.perf_counter() - started
+        assert page.locator("#dimension .number").inner_text().split()[0] == "23"
         for view in views:
             name, values = CHANGES[view]
             page.goto(address + view)
+            page.locator("#link").wait_for()
             times = []
             for value in values:
                 field = page.locator(f"[name={name}]")
                 begun = time.perf_counter()
-                with page.expect_response(lambda reply: "/answer?" in reply.url):
+                with page.expect_response(lambda reply: reply.url.endswith("/answer")):
                     field.fill(value)
                 times.append(time.perf_counter() - begun)
+                page.locator("#answer:not([aria-busy])").wait_for()
+                assert f"{name}={quote_plus(value)}" in page.url and page.locator(".refusal").count() == 0
             found[f"change, {view}"] = statistics.median(times)
         browser.close()
         server.terminate()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.processes import run_apart
+from attngeom.processes import Child, run_apart
 
 PROGRAM = """
 import os, sys, time
@@ -65,3 +65,29 @@ def test_a_number_of_processes_that_makes_no_sense_is_refused():
     for workers in (0, 10**6):
         with pytest.raises(InputError, match="workers given"):
             list(run_apart(os.fspath, [], workers))
+
+
+def test_a_child_answers_lines_says_why_it_died_and_can_be_killed(tmp_path, monkeypatch):
+    (tmp_path / "echo_child.py").write_text(
+        "import sys, time\n"
+        "from attngeom.processes import serve_lines\n"
+        "def answer(line, say):\n"
+        "    print('noise')\n"
+        "    say({'heard': line.strip()})\n"
+        "    if 'sleep' in line: time.sleep(600)\n"
+        "    if 'die' in line: sys.exit('last words')\n"
+        "def main(): serve_lines(answer)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    child = Child("echo_child")
+    assert child.send({"a": 1}) and b'"heard"' in child.read_line(60)
+    assert child.read_line(0.01) is None and child.is_alive
+    child.send({"die": 1})
+    assert child.read_line(60) and child.read_line(60) == b"" and "last words" in child.last_words(100)
+    child.close()
+    child = Child("echo_child")
+    child.send({"sleep": 1})
+    assert child.read_line(60)
+    child.kill()
+    assert not child.is_alive and child.read_line(1) == b"" and child.send({}) is False
+    child.close()

@@ -26,6 +26,8 @@ AHEAD = 4
 """Items that are taken up for each process: one that it works on, others that wait."""
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+Say = Callable[[Mapping[str, Any]], None]
+"""Sends a line of JSON to the parent."""
 
 
 def check_workers(workers: int) -> None:
@@ -142,7 +144,7 @@ class Child:
                 stream.close()
 
 
-def serve_lines(answer: Callable[[str, Callable[[Mapping[str, Any]], None]], None]) -> None:
+def serve_lines(answer: Callable[[str, Say], None]) -> None:
     """Be a :class:`Child`: ``answer`` each line of stdin by what it says; end with the parent, even in the middle.
 
     stdout is kept for the protocol: whatever a library prints goes to stderr.

@@ -193,12 +193,12 @@ def test_a_run_stops_when_all_workers_are_broken(path, thread, monkeypatch):
 
 
 def test_a_child_that_cannot_start_is_lost_and_says_why(monkeypatch):
-    monkeypatch.setattr(children_module, "COMMAND", "raise SystemExit('no such library')")
+    monkeypatch.setattr(children_module, "WORKER", "no_such_library")
     child = children_module.Child()
     outcome = child.ask(Task("toy", {}, {"size": 1}).to_line(), Budget())
     child.close()
     assert outcome["reason"] == "lost"
-    assert "no such library" in outcome["detail"]
+    assert "no_such_library" in outcome["detail"]
 
 
 KILLED = "seed = 1\n[[toy]]\nsizes = {from = 1, to = 60}\nsleep = 0.03\n"

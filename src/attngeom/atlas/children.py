@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
-import select
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from attngeom import processes
 from attngeom.atlas.records import Task
 from attngeom.atlas.worker import MAX_DETAIL
 from attngeom.errors import InputError
 
 START_SECONDS = 120.0
 """What a child may need to start and import; it does not count against a budget."""
-COMMAND = "from attngeom.atlas.worker import main; main()"
+
+
+WORKER = "attngeom.atlas.worker"
 
 
 @dataclass(frozen=True)
@@ -42,23 +39,11 @@ class Budget:
                 raise InputError(f"{name} = {str(value)[:40]} given; a positive number is required")
 
 
-class Child:
-    """One worker process with pipes to it."""
+class Child(processes.Child):
+    """One process that answers tasks."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-            bufsize=0,
-            # An interrupt from the terminal is for the parent, which then ends its children.
-            start_new_session=True,
-        )
-        self._received = b""
+        super().__init__(WORKER)
         self._loaded: set[str] = set()
         self.is_used = False
 
@@ -67,14 +52,14 @@ class Child:
         question = Task.from_line(line).question
         if question not in self._loaded:
             # Starting and importing are not the task's fault: they have their own, generous limit.
-            if not self._send({"load": question}) or not self._read_line(START_SECONDS):
+            if not self.send({"load": question}) or not self.read_line(START_SECONDS):
                 self.kill()
                 return {**self._death(0.0), "reason": "lost"}
             self._loaded.add(question)
         start = time.monotonic()
-        if not self._send({"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}):
+        if not self.send({"task": line, "seconds": budget.seconds, "megabytes": budget.megabytes}):
             return self._death(time.monotonic() - start)
-        reply = self._read_line(budget.seconds)
+        reply = self.read_line(budget.seconds)
         elapsed = time.monotonic() - start
         if reply is None:
             self.kill()
@@ -88,58 +73,14 @@ class Child:
             outcome["detail"] += f" beyond {budget.megabytes} MB"
         return outcome
 
-    def _send(self, request: dict[str, Any]) -> bool:
-        """Whether the child could be told."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write((json.dumps(request) + "\n").encode())
-        except OSError:
-            return False
-        return True
-
-    def _read_line(self, seconds: float | None) -> bytes | None:
-        """One line; b"" if the child ended, None if the time is over."""
-        assert self.process.stdout is not None
-        descriptor = self.process.stdout.fileno()
-        end = None if seconds is None else time.monotonic() + seconds
-        while b"\n" not in self._received:
-            left = None if end is None else max(0.0, end - time.monotonic())
-            if not select.select([descriptor], [], [], left)[0]:
-                return None
-            data = os.read(descriptor, 1 << 16)
-            if not data:
-                return b""
-            self._received += data
-        line, _, self._received = self._received.partition(b"\n")
-        return line
-
     def _death(self, elapsed: float) -> dict[str, Any]:
         code = self.process.wait()
         if code == -signal.SIGXCPU:
             return _failed("time", "ended by the kernel's limit of CPU time", elapsed)
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        self._errors.seek(0)
-        said = " ".join(self._errors.read()[-MAX_DETAIL:].decode(errors="replace").split())
+        said = self.last_words(MAX_DETAIL)
         detail = f"process ended with {name}" + (f": {said}" if said else "")
         return _failed("crash", detail, elapsed)
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
-
-    def kill(self) -> None:
-        """End the process at once, with all that it started."""
-        if self.process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def close(self) -> None:
-        """Kill the process and give back its pipes."""
-        self.kill()
-        for stream in (self.process.stdin, self.process.stdout, self._errors):
-            if stream is not None:
-                stream.close()
 
 
 def _failed(reason: str, detail: str, elapsed: float) -> dict[str, Any]:

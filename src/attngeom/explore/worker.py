@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import read_state
@@ -13,13 +11,13 @@ from attngeom.explore.jobs import BUDGET_SECONDS
 from attngeom.explore.pages import refusal
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
-from attngeom.processes import limit_resources, serve_lines
+from attngeom.processes import Say, limit_resources, serve_lines
 
 MEMORY_MEGABYTES = 6 * 2**10
 PROGRESS_SECONDS = 0.1
 
 
-def answer(line: str, say: Callable[[Mapping[str, Any]], None]) -> None:
+def answer(line: str, say: Say) -> None:
     """Answer one request; errors of the user become one line of the page, others end the process."""
     # The server ends a job by its clock; the limit of CPU time ends one that has outlived its server.
     limit_resources(BUDGET_SECONDS, MEMORY_MEGABYTES, 0)

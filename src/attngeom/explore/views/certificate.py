@@ -49,7 +49,7 @@ def recheck(file: ShelfItem, verdict: Verdict) -> tuple[list[RecheckStep], Certi
     def unseal(record: Any) -> tuple[Any, str]:
         certificate = Certificate.from_json(record, file.name)
         digest = f"SHA-256 {record['provenance']['sha256'][:16]}… matches the content"
-        return certificate, f"format and version 1; {digest}"
+        return certificate, f"format and version {record['version']}; {digest}"
 
     def claim(certificate: Any) -> tuple[Any, str]:
         kind = certificate.claim.get("kind")
@@ -102,7 +102,8 @@ def run(state: State, progress: Progress) -> Facts:
     verdict = verify(state["file"].path)
     steps, certificate = recheck(state["file"], verdict)
     rows = [(number, step.title, MARKS[step.passed], step.found[:LONGEST]) for number, step in enumerate(steps, 1)]
-    held = {} if certificate is None else {name: _brief(part) for name, part in vars(certificate).items()}
+    parts = () if certificate is None else ("claim", "witness", "provenance")
+    held = {part: _brief(getattr(certificate, part)) for part in parts}
     return {"verdict": verdict, "words": VERDICTS[verdict.valid], "rows": rows, "held": held}
 
 
