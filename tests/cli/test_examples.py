@@ -95,7 +95,8 @@ class Stop:
 
     def __call__(self, frame, event, argument):
         name = frame.f_code.co_filename
-        if event == "call" and "/attngeom/" in name and "/cli/" not in name and "/explore/" not in name:
+        rooms = ("/attngeom/cli/", "/attngeom/explore/")
+        if event == "call" and "/attngeom/" in name and not any(room in name for room in rooms):
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
