@@ -10,7 +10,7 @@ from attngeom.equations import Family, Points, Variety, families, find_family, r
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index, triple_index
+from attngeom.exact.multisets import pair_index, triple_index, triples
 from tests.effort import choose
 from tests.exact.expressions import as_sympy
 
@@ -195,3 +195,69 @@ def test_a_polynomial_in_very_many_coordinates_is_refused_and_a_minor_is_not() -
 def test_families_are_about_plain_heads() -> None:
     with pytest.raises(InputError, match="plain head"):
         families(Variety(2, 1, d_out=2, heads=2))
+
+
+@pytest.mark.parametrize(("d", "t"), [(2, 2), (2, 4), (3, 3)])
+def test_linear_relations_of_one_entry_are_all_of_them(d: int, t: int) -> None:
+    """For every column: they vanish on layers, and leave the D·d cross coordinates of one context free."""
+    variety = Variety(d, d, tokens=t)
+    pairs, triples = d * (d + 1) // 2, d * (d + 1) * (d + 2) // 6
+    points = random_points(variety, 3, FIELD, np.random.default_rng(d + t))
+    for column in range(t):
+        linear = [f for f in families(variety, column) if f.degree == 1]
+        assert sum(f.count for f in linear) == (t - 2) * pairs * d + triples
+        names: set[str] = set()
+        for f in linear:
+            assert FIELD.is_zero(f.evaluate(points))
+            names |= {name for x in f for name in x.polynomial().variables}
+        assert len(names - {name for name in names if name.startswith("yc_")}) == triples + pairs * d
+        copies = {name for name in names if name.startswith("yc_")}
+        assert all(name.startswith(f"yc_{column}_") for name in copies) and len(copies) == (t - 2) * pairs * d
+        assert not any(name.startswith("sc_") for name in names)
+
+
+def test_polynomials_of_one_entry_agree_with_evaluation() -> None:
+    """Off the variety, at a point whose columns all differ."""
+    variety, rng = Variety(2, 2, tokens=3), np.random.default_rng(4)
+    points = Points(QQ.random((1, 3, 4), rng), QQ.random((1, 3, 2, 3, 2), rng), QQ)
+    assert points.single is not None and points.cross is not None
+    index = {S: k for k, S in enumerate(((0, 0), (0, 1), (1, 1)))}
+    for column in range(3):
+        others = [n for n in range(3) if n != column]
+        for f in (x for x in families(variety, column) if x.degree == 1):
+            for k, value in enumerate(f.evaluate(points)):
+                total = QQ.convert(0)
+                for exponents, c in f.polynomial(k).terms:
+                    (name,) = (x for x, e in zip(f.polynomial(k).variables, exponents) if e)
+                    kind, *rest = name.split("_")
+                    *place, i, j, m = map(int, rest)
+                    if kind == "s":
+                        total += c * points.single[0, column, triples(2).index((i, j, m))]
+                    else:
+                        context = 0 if kind == "y" else others.index(place[1])
+                        total += c * points.cross[0, column, context, index[i, j], m]
+                assert total == value
+
+
+@pytest.mark.parametrize("name", ["sylvester-resultant", "binary-restriction"])
+@pytest.mark.parametrize("count", [1, 4, choose(9, 16)])
+def test_the_span_on_given_lines_is_the_rank_of_the_values(name: str, count: int) -> None:
+    """Random lines, some of them twice: the span is that of the members at random points of the ambient space."""
+    rng, d = np.random.default_rng(count), 3
+    drawn = [tuple(map(tuple, rng.integers(-3, 4, (2, d)).tolist())) for _ in range(3 * count)]
+    lines = [line for line in drawn if np.linalg.matrix_rank(np.array(line)) == 2][:count]
+    lines += [(tuple(2 * x for x in lines[0][0]), lines[0][1])]
+    variety = Variety(d, d)
+    f = find_family(variety, name, lines=tuple(lines))
+    assert f.count == len(lines) * find_family(variety, name, lines=tuple(lines[:1])).count
+    ambient = Points.of_cross(FIELD.random((f.count + 10, 6, d), rng), FIELD)
+    assert rank_mod_p(f.evaluate(ambient), WORD_PRIME) == f.span
+    on_layers = random_points(variety, 4, FIELD, rng)
+    assert FIELD.is_zero(f.evaluate(on_layers))
+
+
+def test_how_many_lines_are_enough() -> None:
+    """[I] Example 42: fifteen generic lines give all 90 quartics of d = 3, fourteen give 84."""
+    rng, variety = np.random.default_rng(0), Variety(3, 3)
+    lines = tuple(tuple(map(tuple, rng.integers(-9, 10, (2, 3)).tolist())) for _ in range(15))
+    assert [find_family(variety, "sylvester-resultant", lines=lines[:k]).span for k in (1, 14, 15)] == [6, 84, 90]

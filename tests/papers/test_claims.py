@@ -14,7 +14,7 @@ from attngeom.cli.app import COMMANDS, run
 from attngeom.errors import InputError
 from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, Store, Work, find_claims, run_claims
 from attngeom.papers.plots import DRAWINGS, draw_figure, draw_figures
-from attngeom.papers.records import outcome_label
+from attngeom.papers.records import FLAWS, outcome_label
 
 GEOMETRY = [
     *(f"Lemma {n}" for n in ("3.1", "3.5", "3.6", "A.3")),
@@ -71,7 +71,7 @@ def test_ids_are_unique_and_name_their_paper():
 def test_claims_that_need_a_correction_say_which():
     for claim in CLAIMS:
         assert claim.expected in OUTCOMES
-        if claim.is_false:
+        if claim.flaw:
             assert claim.correction, claim.id
             assert claim.strength == "proven", claim.id
 
@@ -86,7 +86,7 @@ def test_quick_run_shows_a_counterexample_for_every_correction(folder):
     _, rows = stored(folder)
     for row in rows:
         assert row["checks"], row["id"]
-        if row["outcome"] == "false as printed":
+        if row["outcome"] in FLAWS:
             assert row["counterexample"], row["id"]
             assert any(not check["holds"] for check in row["checks"] if check["part"] == "claim")
         else:

@@ -26,7 +26,7 @@ def make_record(name="one", outcome="proven", expected=None, **more):
 
 @pytest.fixture
 def report():
-    records = [make_record(), make_record("two", "false as printed"), make_record("three", "failed", "proven")]
+    records = [make_record(), make_record("two", "error"), make_record("three", "failed", "proven")]
     figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("figures/G-figure-1.png",), "plotly is missing.")
     return Report(records, [figure], quick=True, seed=5)
 
@@ -102,16 +102,16 @@ def test_reports_say_nothing_of_the_machine(report):
         assert f"/{getpass.getuser()}/" not in text
 
 
-def test_what_is_false_as_printed_says_what_holds(report):
+def test_what_is_not_as_printed_says_what_holds(report):
     for text in (to_html(report), to_markdown(report)):
-        assert "false as printed, corrected and proven" in text
+        assert "error, corrected and proven" in text
         assert "docs/reference/papers.md, G-one" in text
 
 
 def test_summary_counts(report):
     rows = dict(summary_rows(report))
     counts = {name: count for name, count in rows["both"].items() if count}
-    assert counts == {"proven": 1, "false as printed": 1, "failed": 1}
+    assert counts == {"proven": 1, "error": 1, "failed": 1}
     assert sum(rows["[I]"].values()) == 0
 
 

@@ -28,7 +28,7 @@ MISPRINT = Check("a step of the proof", False, "printed proof")
         ([TRUE], "supported"),
         ([TRUE, CORRECTED], "supported"),
         ([TRUE, MISPRINT], "supported"),
-        ([TRUE, FALSE, CORRECTED], "false as printed"),
+        ([TRUE, FALSE, CORRECTED], "error"),
         ([TRUE, FALSE], "failed"),
         ([TRUE, SUPPORT_FAILS], "failed"),
         ([FALSE, CORRECTED, SUPPORT_FAILS], "failed"),

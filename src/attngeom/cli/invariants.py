@@ -14,6 +14,7 @@ from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, choice
 from attngeom.cli.output import print_answer, print_json, table
 from attngeom.equations import Family, Variety, families, find_family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
+from attngeom.equations.families.lines import Line, LineFamily
 from attngeom.errors import InputError, SizeError
 from attngeom.files import write_atomic
 
@@ -36,6 +37,13 @@ def invariants_command(
     family_name: Annotated[
         str | None, typer.Option("--family", autocompletion=_names, help="One family only; default: all.")
     ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="I,J", help="One entry of the output: row I, column J, from 0.")
+    ] = None,
+    line: Annotated[
+        list[str] | None,
+        typer.Option("--line", metavar="P:R", help="Own line of families 9 and 12, such as 1,0,0:0,1,1; repeatable."),
+    ] = None,
     form: Annotated[str, choice_option("--format", FORMATS, f"One of {', '.join(FORMATS)}.")] = "text",
     count: Annotated[bool, flag("--count", "Degrees and counts instead of the polynomials.")] = False,
     index: Annotated[int | None, typer.Option("--index", min=0, help="One member of --family by number.")] = None,
@@ -50,8 +58,18 @@ def invariants_command(
         raise SizeError(
             f"width {str(largest)[:40]} given; equations are counted and listed for widths up to {MAX_WIDTH}"
         )
-    variety = Variety(d, a, tokens, d_out, targets)
-    chosen = families(variety) if family_name is None else (find_family(variety, family_name),)
+    column = None if output is None else _read_entry(output, d_out, tokens)
+    # The equations of an entry do not depend on its row.
+    variety = Variety(d, a, tokens, d_out if column is None else 1, targets)
+    lines = None if line is None else tuple(map(_read_line, line))
+    if family_name is None:
+        chosen = families(variety, column, lines)
+    else:
+        chosen = (find_family(variety, family_name, column, lines),)
+    if lines is not None:
+        chosen = tuple(family for family in chosen if isinstance(family, LineFamily))
+        if not chosen:
+            raise InputError("--line given; it is for the families sylvester-resultant and binary-restriction")
     check_choice(form, FORMATS, "format")
     if index is not None and family_name is None:
         raise InputError("--index given without --family; name the family")
@@ -62,6 +80,29 @@ def invariants_command(
     with contextlib.redirect_stdout(text):
         _print(chosen, form, count, index, limit, json)
     write_atomic(out, text.getvalue())
+
+
+def _read_entry(text: str, d_out: int, tokens: int) -> int:
+    """The column of an entry of the output, from I,J."""
+    row, _, column = text.partition(",")
+    if not (row.strip().isdecimal() and column.strip().isdecimal()):
+        raise InputError(f"--output {text[:40]} given; a row and a column from 0 are required, such as 0,0")
+    if int(row) >= d_out or int(column) >= tokens:
+        size = f"{d_out} row{'s' * (d_out > 1)} and {tokens} column{'s' * (tokens > 1)}"
+        raise InputError(f"--output {text[:40]} given; the output has {size}, counted from 0")
+    return int(column)
+
+
+def _read_line(text: str) -> Line:
+    """The two points of a line, from P:R."""
+    points = [point.split(",") for point in text.split(":")]
+    try:
+        first, second = (tuple(int(x) for x in point) for point in points)
+    except ValueError:
+        raise InputError(
+            f"--line {text[:40]} given; two points of integers are required, such as 1,0,0:0,1,1"
+        ) from None
+    return first, second
 
 
 def _print(

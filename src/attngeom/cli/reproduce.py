@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 # Matrices here are small: one BLAS thread is as fast, and many on a busy machine are far slower. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -41,6 +42,7 @@ def reproduce_command(
     outcome differs from the recorded one."""
     from attngeom.papers.plots import draw_figures
 
+    started = time.perf_counter()
     work, chosen = Work(quick, seed), find_claims(claim or [])
     with progress() as bar:
         task = bar.add_task("claims", total=len(chosen))
@@ -51,7 +53,8 @@ def reproduce_command(
         count = min(os.cpu_count() or 1, len(chosen)) if workers is None else workers
         records = run_claims(chosen, work, out, show, count)
         bar.update(task, completed=len(chosen), description="figures and report")
-        report = Report(records, draw_figures(Store(out, work)), quick, seed)
+        figures = draw_figures(Store(out, work))
+        report = Report(records, figures, quick, seed, time.perf_counter() - started)
         page, text = write_report(report, out)
     answer = {
         "claims": [{**record.to_json(), "as_expected": record.as_expected} for record in records],
@@ -69,7 +72,7 @@ def _lines(report: Report) -> Iterator[str]:
     rows = []
     for record in report.records:
         mark = record.label if record.as_expected else f"{record.label} (!)"
-        rows.append((f"[{record.paper}] {record.place}", mark, record.kind, f"{record.seconds:.2f}"))
+        rows.append((f"[{record.paper}] {record.place}", mark, record.basis, f"{record.seconds:.2f}"))
     columns = ("claim", "outcome", "evidence", "seconds")
     yield table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
 from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
-from attngeom.equations.families.lines import BinaryRestriction, SylvesterResultants
+from attngeom.equations.families.lines import BinaryRestriction, Line, SylvesterResultants
 from attngeom.equations.families.pluecker import PlueckerQuartics
 from attngeom.equations.families.single_column import LieFlattening, LowRankSlice
 from attngeom.equations.families.slice_pencil import SlicePencil
@@ -19,12 +19,12 @@ from attngeom.errors import InputError
 from attngeom.network import Architecture
 
 
-def _all_families(variety: Variety) -> Iterator[Family]:
+def _all_families(variety: Variety, column: int | None, lines: tuple[Line, ...] | None) -> Iterator[Family]:
     if variety.has_cross:
         if variety.tokens is not None:
-            yield SequenceCopy(variety)
+            yield SequenceCopy(variety, column)
         if variety.has_single:
-            yield Symmetrization(variety)
+            yield Symmetrization(variety, column)
         yield SlicePencil(variety)
         yield AttentionRank(variety)
         if variety.rank_bound == variety.d >= 3:
@@ -33,8 +33,8 @@ def _all_families(variety: Variety) -> Iterator[Family]:
             yield VeroneseCatalecticant(variety, r)
             yield VeroneseCrossTarget(variety, r)
             yield VeroneseBlock(variety, r)
-        yield SylvesterResultants(variety)
-        yield BinaryRestriction(variety)
+        yield SylvesterResultants(variety, lines)
+        yield BinaryRestriction(variety, lines)
         if variety.rank_bound >= 2:
             yield PlueckerQuartics(variety)
         yield SegreQuadrics(variety)
@@ -48,21 +48,26 @@ def _all_families(variety: Variety) -> Iterator[Family]:
         yield CrossRowRank(variety)
 
 
-def families(variety: Variety) -> tuple[Family, ...]:
+def families(variety: Variety, column: int | None = None, lines: tuple[Line, ...] | None = None) -> tuple[Family, ...]:
     """The families that have members for this variety, by number; the linear ones only if tokens are given.
+
+    ``column``: only relations between coefficients of an output entry in this column. ``lines``: pairs of points that
+    span the lines of families 9 and 12, instead of those that are enough for all.
 
     >>> [f.name for f in families(Variety(2, 1, tokens=2))]
     ['sequence-copy', 'symmetrization', 'attention-rank', 'sylvester-resultant']
     """
     if not variety.is_plain:
         raise InputError("families of a layer with heads, mask or skip asked for; one plain head is required")
-    found = [family for family in _all_families(variety) if family.count > 0]
+    found = [family for family in _all_families(variety, column, lines) if family.count > 0]
     return tuple(sorted(found, key=lambda family: family.number))
 
 
-def find_family(variety: Variety, name: str) -> Family:
-    """The family of this name; InputError if there is none."""
-    known = {family.name: family for family in families(variety)}
+def find_family(
+    variety: Variety, name: str, column: int | None = None, lines: tuple[Line, ...] | None = None
+) -> Family:
+    """The family of this name; InputError if there is none. See :func:`families`."""
+    known = {family.name: family for family in families(variety, column, lines)}
     if name not in known:
         raise InputError(f"family {name[:40]!r} given; for this layer there are {', '.join(known) or 'none'}")
     return known[name]

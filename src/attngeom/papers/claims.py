@@ -17,7 +17,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("G-definition-3", "Definition 3", "exact arithmetic", Named("remarks.run_shapes"),
         "The weights of a network with widths d_i and attention widths a_i have Σ d_i(2a_i + d_{i−1}) entries.",
         "Q_i and K_i act on the input of layer i: their shape is a_i×d_{i−1}, and the count is Σ d_{i−1}(2a_i + d_i).",
-        is_false=True),
+        flaw="misprint"),
     Claim("G-section-2-cost", "Section 2, cost", "operation counts", Named("remarks.run_cost"),
         "One lightning layer can be computed with O(t) operations; by way of normalized scores it takes O(t²)."),
     Claim("G-lemma-3.1", "Lemma 3.1", "exact arithmetic", Named("layer_fibers.run_query_key"),
@@ -32,17 +32,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("G-theorem-3.4", "Theorem 3.4", "exact arithmetic", Named("layer_geometry.run_geometry"),
         "The functions of one layer form a closed set; its boundary points are A = k qᵀ, V = h kᵀ, and its singular"
         " points are those with rk A · rk V ≤ 1.",
-        "For 1 < a < d the points with rk A < a are singular too.", is_false=True),
+        "For 1 < a < d the points with rk A < a are singular too: one error, in the statement of Corollary A.4, from"
+        " which this one is taken.", flaw="error"),
     Claim("G-corollary-A.1", "Corollary A.1", "identities of polynomials", Named("layer_fibers.run_closed"),
         "The set of functions of one layer is closed in the Euclidean topology."),
     Claim("G-corollary-A.2", "Corollary A.2", "exact arithmetic", Named("layer_fibers.run_birational"),
         "The projective parametrization by (A, V) is birational onto its image, with special fibers of two points."),
     Claim("G-lemma-A.3", "Lemma A.3", "exact arithmetic", Named("layer_geometry.run_critical"),
         "(A, V) is critical for the parametrization exactly if A = k qᵀ and V = h kᵀ.",
-        "It is also critical if one of A, V is zero, whatever the rank of the other.", is_false=True),
+        "It is also critical if one of A, V is zero, whatever the rank of the other, as the printed proof says first;"
+        " the statement leaves the case out.", flaw="misprint"),
     Claim("G-corollary-A.4", "Corollary A.4", "exact arithmetic", Named("layer_geometry.run_singular"),
         "φ_(A,V) is a singular point exactly if rk A · rk V ≤ 1.",
-        "Singular exactly if rk A · rk V ≤ 1, or a < d and rk A < a.", is_false=True),
+        "Singular exactly if rk A · rk V ≤ 1, or a < d and rk A < a; the same error as in Theorem 3.4.", flaw="error"),
     Claim("G-proposition-A.5", "Proposition A.5", "identities of polynomials", Named("layer_fibers.run_table"),
         "One layer is linearly isomorphic to its table of quadrics α_m ν_n, columns of A times rows of V."),
     Claim("G-corollary-A.6", "Corollary A.6", "certificates", Named("layer_geometry.run_boundary"),
@@ -56,16 +58,18 @@ CLAIMS: tuple[Claim, ...] = (
         "φ(X) = L X Π_i D_{l−i} Xᵀ M_{l−i+1} X with D_i = D_{i−1} Xᵀ M_i X D_{i−1} Xᵀ M_iᵀ X D_{i−1}, D_0 = I."),
     Claim("G-equation-12", "Equation 12", "identities of polynomials", Named("deep.run_word"),
         "The unrolled form: a word in the M_i and their transposes, read off base-3 digits, of length (3^l − 1)/2.",
-        "The last factor is x_{k_m}ᵀ A_1 x_k with the summation index k_m, not x_m, m = (3^l − 1)/2.", is_false=True),
+        "The last factor is x_{k_m}ᵀ A_1 x_k with the summation index k_m, not x_m, m = (3^l − 1)/2.", flaw="misprint"),
     Claim("G-equation-13", "Equation 13", "exact arithmetic mod p", Named("deep.run_scales"),
         "M_i ↦ λ_i M_i, L ↦ ρ L leaves the function unchanged if Π λ_i^(3^(l−i)) = 1/ρ."),
     Claim("G-theorem-3.7", "Theorem 3.7", "exact arithmetic mod p", Named("deep_fibers.run_deep_fibers"),
         "If t ≥ 3, L ≠ 0, rk M_i ≥ 2 for all i and M_i is not skew-symmetric for i > 1, the fiber in (M, L) consists of"
         " the rescalings of Equation 13.",
         "False for a skew-symmetric M_1: with J = ((0, 1), (−1, 0)) the networks (J, B, L) and (B, J, L/det B) are"
-        " equal. With M_1 not skew-symmetric either it is proven, for t ≥ 2. The printed proof takes the quadric of a"
+        " equal. The words of its proof, that M_j is not skew-symmetric \"for all j by hypothesis\", suggest that the"
+        " printed range i > 1 is a slip; with M_1 not skew-symmetric either it is proven, for t ≥ 2. The printed proof"
+        " takes the quadric of a"
         " matrix of rank 2 to be irreducible, which fails for diag(1, −1), and a factor of its Equation 30 to be"
-        " nonzero at x_2 = x_3, which fails for i ≥ 3.", is_false=True, page=f"{THEOREMS}, Theorem F"),
+        " nonzero at x_2 = x_3, which fails for i ≥ 3.", flaw="error", page=f"{THEOREMS}, Theorem F"),
     Claim("G-remark-genericity", "Section 3.3, after Theorem 3.7", "exact arithmetic", Named("remarks.run_genericity"),
         "The conditions of Theorem 3.7 are generic if d_i, a_i ≥ 2 for all i."),
     Claim("G-corollary-3.8", "Corollary 3.8", "certificates", Named("deep.run_deep_dimension"),
@@ -75,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
         Named("remarks.run_parameter_count"),
         "For a = δ = d there are (3/2) d² l parameters against dimension d²(l + 1) − l: a ratio of 3/2.",
         "There are 3 d² l parameters, and the ratio tends to 3 (2 if the entries of A and V are counted).",
-        is_false=True),
+        flaw="error"),
     Claim("G-theorem-3.9", "Theorem 3.9", "double precision", Named("softmax.run_softmax_fibers"),
         "For one softmax layer and t ≥ 2, φ = 0 only if V = 0, and else the fiber in (A, V) is a single point.",
         "The statement stands. Equation 34 in the proof lacks a factor t − 1 in both numerators; with it the proof goes"
@@ -86,14 +90,16 @@ CLAIMS: tuple[Claim, ...] = (
         "Deep networks: Conjecture 3.10 is proven for S that is smooth near 0 with S'(0) ≠ 0 and M_i, i < l, not"
         " skew-symmetric; for other injective S it is open."),
     Claim("G-conjecture-3.10", "Conjecture 3.10", "certificates", Named("softmax.run_deep_softmax"),
-        "For deep softmax networks the generic fiber in (M, L) is a single point; so the dimension is that of Corollary"
-        " 3.8 plus l (Equation 16).",
-        "It is a theorem: the fiber is one point unless a layer before the last is blind (Theorem A; also P. V. Konda,"
-        " Identifiability and Observability of Deep Normalized Attention, 2026).", page=f"{THEOREMS}, Theorem A"),
+        "For deep networks normalized by an injective S with S(0) = 1 the generic fiber in (M, L) is a single point; so"
+        " the dimension is that of Corollary 3.8 plus l (Equation 16).",
+        "A theorem for S = exp(x/τ): the fiber is one point unless a layer before the last is blind (Theorem A; also"
+        " P. V. Konda, Identifiability and Observability of Deep Normalized Attention, 2026); and for S that is smooth"
+        " near 0 with S'(0) ≠ 0, if M_1, …, M_{l−1} are not skew-symmetric. For other injective S it is open.",
+        strength="proven in part", page=f"{THEOREMS}, Theorem A"),
     Claim("G-section-4-skip", "Section 4, skip connections", "certificates", Named("remarks.run_skip"),
         "With skip connections the parametrization by (M, L) is expected to be generically one-to-one.",
         "The scale (λA, V/λ) of every layer remains; what breaks is GL(δ) between layers, so (M, L) is no parameter.",
-        is_false=True),
+        flaw="expectation refuted"),
     Claim("G-section-4-heads", "Section 4, heads", "certificates", Named("remarks.run_heads"),
         "Several heads introduce new symmetries: their permutations.",
         "Softmax: the only new ones (Theorem D). Lightning: the only new ones for heads that form a direct sum (Theorem"
@@ -124,10 +130,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("I-remark-11", "Remark 11", "identities of polynomials", Named("expansion.run_copies"),
         "All single-column families of coefficients are copies of one, and so are all cross-column families."),
     Claim("I-example-12", "Example 12", "identities of polynomials", Named("ideals.run_hypersurface"),
-        "d = t = 2: the ideal is generated by four linear forms and one quartic."),
+        "d = t = 2: the ideal is generated by four linear forms and one quartic.", strength="confirmed in all degrees"),
     Claim("I-example-13", "Example 13", "exact arithmetic", Named("ideals.run_rank_one_ideal"),
         "d = 3, a = 1, t = 2: 10 linear relations do not suffice; 45 quadrics and 10 cubics are needed.",
-        page=THEOREM_6),
+        page=THEOREM_6, strength="confirmed in all degrees"),
     Claim("I-lemma-16", "Lemma 16", "identities of polynomials", Named("single_column.run_split_kernel"),
         "For d ≥ 3 a cubic that splits into a linear and a quadratic form is killed by a trace-zero operator, so its"
         " Lie flattening has rank below d² − 1."),
@@ -138,7 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         " exactly if this stabilizer is nontrivial."),
     Claim("I-example-19", "Example 19", "exact arithmetic mod p", Named("single_column.run_octics"),
         "d = 3, t = 1: the variety has codimension 2 and its ideal is generated by 35 octics, which span the 45"
-        " maximal minors of the Lie flattening."),
+        " maximal minors of the Lie flattening.", strength="confirmed in all degrees"),
     Claim("I-remark-20", "Remark 20", "exact arithmetic mod p", Named("single_column.run_octics"),
         "The Lie flattening drops rank exactly if the orbit of the cubic is smaller than generic; for d = 3, t = 1"
         " its maximal minors generate the ideal."),
@@ -157,7 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The D×d flattening has rank at most a, so its C(D,a+1) C(d,a+1) minors of size a+1 vanish."),
     Claim("I-example-26", "Example 26", "exact arithmetic", Named("ideals.run_rank_one_ideal"),
         "d = 3, a = 1, t = 2: minimal generators are 10 linear forms, 45 quadrics from Theorem 25 and 10 cubics from"
-        " Proposition 24.", page=THEOREM_6),
+        " Proposition 24.", page=THEOREM_6, strength="confirmed in all degrees"),
     Claim("I-theorem-27", "Theorem 27", "identities of polynomials", Named("cross_column.run_syzygies"),
         "For a ≥ d there are at least C(D,d) − C(2d−1,d) independent relations among the maximal minors of the"
         " flattening."),
@@ -182,7 +188,7 @@ CLAIMS: tuple[Claim, ...] = (
         "As lists; but every minor of Corollary 32 is a sum of minors of Corollary 33: it adds nothing to the ideal."),
     Claim("I-example-36", "Example 36", "exact arithmetic", Named("ideals.run_full_rank_ideal"),
         "d = a = 3, t = 2: 10 linear forms, 10 + 10 cubics and quartics from Theorem 30, Corollary 33 and resultants;"
-        " the sextics of r = 3 are not minimal.", page=THEOREM_6),
+        " the sextics of r = 3 are not minimal.", page=THEOREM_6, strength="confirmed in all degrees"),
     Claim("I-proposition-39", "Proposition 39", "identities of polynomials", Named("resultants.run_common_factor"),
         "The slice quadrics q_m(z) = v(z) a_m(z) share the linear factor v."),
     Claim("I-theorem-40", "Theorem 40", "identities of polynomials", Named("resultants.run_resultants"),

@@ -44,7 +44,8 @@ details.claim>summary:hover{background:var(--soft)}
 .kind,.said{color:var(--dim)}.outcome{font-weight:600;color:var(--yes)}.time{text-align:right;color:var(--dim)}
 .said{grid-column:2/-1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;font-size:.9em;margin-top:-.5rem}
 details[open]>summary>.said{display:none}
-[data-outcome='false as printed'],[data-outcome=failed]{--yes:var(--fail)}[data-outcome=supported]{--yes:#8a5a00}
+[data-outcome=error],[data-outcome=failed]{--yes:var(--fail)}
+[data-outcome=supported],[data-outcome=misprint],[data-outcome='expectation refuted']{--yes:#8a5a00}
 .body{padding:.2rem .2rem 1rem 1.8rem}.box{border-left:4px solid #999;padding:.2rem .8rem;background:var(--soft)}
 ul{padding-left:1.2rem}li{margin:.15rem 0}.fails{color:var(--fail)}
 code{background:var(--soft);padding:0 .2em}figure{margin:2rem 0}figure img{max-width:100%;height:auto}

@@ -12,8 +12,12 @@ from typing import Any, Literal, cast, get_args
 from attngeom.errors import FormatError
 
 Paper = Literal["G", "I"]
-Strength = Literal["proven", "proven at the stated sizes", "supported", "answered"]
-Outcome = Literal[Strength, "false as printed", "failed"]
+Strength = Literal[
+    "proven", "confirmed in all degrees", "proven in part", "proven at the stated sizes", "supported", "answered"
+]
+Flaw = Literal["error", "expectation refuted", "misprint"]
+"""What is not as printed: a statement that is false, a belief that does not come true, a slip of the pen."""
+Outcome = Literal[Strength, Flaw, "failed"]
 Evidence = Literal[
     "identities of polynomials",
     "certificates",
@@ -24,11 +28,13 @@ Evidence = Literal[
 ]
 Part = Literal["claim", "printed proof", "correction", "support"]
 
+FLAWS: tuple[Flaw, ...] = get_args(Flaw)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 PAGE = "docs/reference/papers.md"
 """Where the proofs at all sizes stand that are not on a page of their own."""
 PAPERS: Mapping[Paper, str] = {
-    "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025)",
+    "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025);"
+    " read in version 3 of arXiv 2408.17221, June 2026",
     "I": "Alexandr, Duan, Montúfar: Algebraic Invariants of Lightning Self-Attention (2026)",
 }
 
@@ -62,17 +68,17 @@ class Finding:
     error_bound: float = 0.0
     data: Mapping[str, Any] | None = None
 
-    def outcome(self, strength: Strength) -> Outcome:
-        """The strength of the claim if everything holds; false as printed if only it fails and corrections hold.
+    def outcome(self, strength: Strength, flaw: Flaw = "error") -> Outcome:
+        """The strength of the claim if everything holds; the flaw if only the claim fails and corrections hold.
 
         >>> Finding("", (Check("2 + 2 = 5", False), Check("2 + 2 = 4", True, "correction"))).outcome("proven")
-        'false as printed'
+        'error'
         """
         failed = {check.part for check in self.checks if not check.holds} - {"printed proof"}
         if not failed:
             return strength
         corrected = any(check.part == "correction" for check in self.checks)
-        return "false as printed" if failed == {"claim"} and corrected else "failed"
+        return flaw if failed == {"claim"} and corrected else "failed"
 
 
 @dataclass(frozen=True)
@@ -140,9 +146,10 @@ class Named:
 class Claim:
     """A result of a paper as data: where it stands, what it says, how far it is established, and by what.
 
-    ``strength`` is what holds of the statement, or of the corrected one if it ``is_false`` as printed: "proven" for
-    all sizes by the argument that ``proof`` names, "proven at the stated sizes" and "supported" by the runner alone,
-    "answered" for a question that is settled. ``evidence`` is how the runner checks the finite part.
+    ``strength`` is what holds of the statement, or of the corrected one if it has a ``flaw`` as printed: "proven" for
+    all sizes by the argument that ``proof`` names, "confirmed in all degrees" likewise for an ideal that the paper
+    computed, "proven in part" under the conditions that the row names, "proven at the stated sizes" and "supported" by
+    the runner alone, "answered" for a question that is settled. ``evidence`` is how the runner checks the finite part.
     """
 
     id: str
@@ -151,7 +158,7 @@ class Claim:
     run: Runner
     statement: str
     correction: str | None = None
-    is_false: bool = False
+    flaw: Flaw | None = None
     strength: Strength = "proven"
     page: str = PAGE
 
@@ -163,12 +170,12 @@ class Claim:
     @property
     def expected(self) -> Outcome:
         """The recorded outcome."""
-        return "false as printed" if self.is_false else self.strength
+        return self.flaw or self.strength
 
     @property
     def proof(self) -> str | None:
         """Where the argument for all sizes stands; None if the row rests on its runner alone."""
-        if self.strength not in ("proven", "answered"):
+        if self.strength in ("proven at the stated sizes", "supported"):
             return None
         return f"{self.page}, {self.id}" if self.page == PAGE else self.page
 
@@ -176,10 +183,12 @@ class Claim:
 def outcome_label(outcome: str, strength: str) -> str:
     """The outcome in words, with what holds of the corrected statement.
 
-    >>> outcome_label("false as printed", "proven")
-    'false as printed, corrected and proven'
+    >>> outcome_label("misprint", "proven")
+    'misprint, corrected and proven'
     """
-    return f"{outcome}, corrected and {strength}" if outcome == "false as printed" else outcome
+    if outcome == "expectation refuted":
+        return f"{outcome}, what holds is {strength}"
+    return f"{outcome}, corrected and {strength}" if outcome in FLAWS else outcome
 
 
 @dataclass(frozen=True)
@@ -211,8 +220,8 @@ class Record:
 
     @property
     def basis(self) -> str:
-        """What the outcome rests on: a proof on a page, where there is one, and what the run computed."""
-        return f"proof; {self.kind}" if self.proof else self.kind
+        """What the outcome rests on: a proof on a page, where there is one, of which the run computes examples."""
+        return f"proof; examples by {self.kind}" if self.proof else self.kind
 
     @property
     def as_expected(self) -> bool:
@@ -224,7 +233,7 @@ class Record:
         """The record of a claim that was run."""
         known = {f.name: getattr(claim, f.name) for f in fields(cls) if hasattr(claim, f.name)}
         found = {f.name: getattr(finding, f.name) for f in fields(finding) if f.name != "data"}
-        outcome = finding.outcome(claim.strength)
+        outcome = finding.outcome(claim.strength, claim.flaw or "error")
         return cls(**{**known, "kind": claim.evidence, "outcome": outcome, "seconds": round(seconds, 3), **found})
 
     def to_json(self) -> dict[str, Any]:

@@ -11,15 +11,20 @@ from typing import Any
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
 from attngeom.papers import PAPERS, Check, Record, count_outcomes
+from attngeom.papers.records import FLAWS
 from attngeom.version import __version__, library_versions
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
 MARKS = {
     "proven": "✓",
+    "confirmed in all degrees": "✓",
+    "proven in part": "✓",
     "proven at the stated sizes": "✓",
     "supported": "≈",
     "answered": "!",
-    "false as printed": "✗",
+    "error": "✗",
+    "expectation refuted": "✗",
+    "misprint": "✎",
     "failed": "?",
 }
 
@@ -46,6 +51,7 @@ class Report:
     figures: Sequence[Figure] = ()
     quick: bool = False
     seed: int = 0
+    wall_seconds: float | None = None
 
     @property
     def unexpected(self) -> list[Record]:
@@ -78,11 +84,11 @@ def summary_rows(report: Report) -> list[tuple[str, dict[str, int]]]:
 def record_facts(record: Record) -> list[tuple[str, str]]:
     """Labelled facts of one claim, in the order in which they are shown."""
     facts = [("proof", record.proof)] if record.proof else []
-    facts.append(("evidence", f"{record.kind}: {record.evidence}"))
-    is_false = record.outcome == "false as printed"
+    facts.append(("examples" if record.proof else "evidence", f"{record.kind}: {record.evidence}"))
+    is_flawed = record.outcome in FLAWS
     if record.correction:
-        facts.append(("correction" if is_false else "remark", record.correction))
-    if record.counterexample and (is_false or record.outcome == "failed"):
+        facts.append(("correction" if is_flawed else "remark", record.correction))
+    if record.counterexample and (is_flawed or record.outcome == "failed"):
         facts.append(("smallest example", record.counterexample))
     if record.error_bound:
         facts.append(("error probability", f"at most {record.error_bound:.1e}"))
@@ -110,14 +116,16 @@ def as_text(value: Any) -> str:
 
 
 def intro(report: Report) -> str:
-    """One sentence: how many claims, at which size, how long it took, how many differ."""
+    """How many claims, at which size, how many differ, how long the run took, and its claims one after the other."""
     size = "quick sizes" if report.quick else "full sizes"
     total = sum(record.seconds for record in report.records)
+    wall = "" if report.wall_seconds is None else f"this run took {report.wall_seconds:.0f} seconds; "
     others = len(report.unexpected)
     agreed = f"{others} outcome{'s differ' if others > 1 else ' differs'} from the recorded ones"
     return (
-        f"{len(report.records)} claims of two papers, recomputed with attngeom at {size} (seed {report.seed}) in"
-        f" {total:.0f} seconds. {agreed if others else 'Every outcome is the recorded one'}."
+        f"{len(report.records)} claims of two papers, recomputed with attngeom at {size} (seed {report.seed})."
+        f" {agreed if others else 'Every outcome is the recorded one'}. Wall time: {wall}the times of all claims, which"
+        f" may run side by side or stem from an earlier run, add up to {total:.0f} seconds."
     )
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from operator import mul
 
 import numpy as np
+from flint import fmpz_mat
 
 from attngeom.equations.family import TableFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.target_squares import format_square, on_target_squares, target_squares
+from attngeom.errors import InputError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_rows
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import Column, two_row_tableau
+
+LARGEST_ENTRY = 1000
+"""Of a line that the user gives: restricted quadrics stay small."""
 
 
 def restriction_matrix(lines: Array) -> Array:
@@ -53,11 +62,77 @@ def separating_line(tableau: tuple[Column, ...], d: int) -> Array:
     return np.asarray(line // np.gcd.reduce(line, axis=1)[:, None])
 
 
+Line = tuple[tuple[int, ...], tuple[int, ...]]
+"""The points p and r that span it, as integers."""
+
+
+def check_line(line: Line, d: int) -> None:
+    """InputError unless two points of d coordinates span a line.
+
+    >>> check_line(((1, 0), (2, 0)), 2)
+    Traceback (most recent call last):
+    attngeom.errors.InputError: line 1,0:2,0 given; two points that are not multiples of each other are required
+    """
+    words = ":".join(",".join(map(str, point)) for point in line)[:60]
+    if any(len(point) != d for point in line):
+        raise InputError(f"line {words} given; two points of {d} coordinates are required, such as 1,0,…:0,1,…")
+    if max(abs(x) for point in line for x in point) > LARGEST_ENTRY:
+        raise InputError(f"line {words} given; coordinates of at most {LARGEST_ENTRY:,} are required")
+    p, r = line
+    if not any(p[i] * r[j] != p[j] * r[i] for i, j in combinations(range(d), 2)):
+        raise InputError(f"line {words} given; two points that are not multiples of each other are required")
+
+
+def count_separated(lines: Sequence[Line], degree: int) -> int:
+    """The rank of the forms of this degree in Plücker coordinates at given lines: dim S_kk(C^d) if they separate all.
+
+    The products of Plücker vectors are ⟨p_i, p_j⟩⟨r_i, r_j⟩ − ⟨p_i, r_j⟩⟨r_i, p_j⟩ (Cauchy and Binet), and the matrix
+    of their powers is the Gram matrix of the values of all monomials, so it has the same rank over Q.
+
+    >>> count_separated([((1, 0, 0), (0, 1, 0)), ((1, 0, 0), (0, 2, 0)), ((1, 0, 0), (0, 0, 1))], 4)
+    2
+    """
+
+    def product(one: Line, other: Line) -> int:
+        (pp, pr), (rp, rr) = ([sum(map(mul, x, y)) for y in other] for x in one)
+        return int(pp * rr - pr * rp)
+
+    return int(fmpz_mat([[product(one, other) ** degree for other in lines] for one in lines]).rank())
+
+
+@dataclass(frozen=True)
 class LineFamily(TableFamily):
-    """A family of degree k with one line for each semistandard tableau of shape (k, k), see :func:`separating_line`."""
+    """A family of degree k with one line for each semistandard tableau of shape (k, k), see :func:`separating_line`.
+
+    ``lines`` of the user take their place; then members may depend on each other, and the span says how far they reach.
+    """
+
+    lines: tuple[Line, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for line in self.lines or ():
+            check_line(line, self.variety.d)
+
+    @property
+    @abstractmethod
+    def on_a_line(self) -> int:
+        """The number of members on one line."""
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        usual = schur_dimension((self.degree, self.degree), self.variety.d)
+        return usual if self.lines is None else len(self.lines), self.on_a_line
+
+    @property
+    def span(self) -> int:
+        if self.lines is None:
+            return self.count
+        return self.variety.d_out * count_separated(self.lines, self.degree) * self.on_a_line
 
     def line(self, number: int) -> Array:
-        """Line number ``number`` of the dim S_kk(C^d) lines, as the 2×d matrix with rows p and r."""
+        """Line number ``number`` of the dim S_kk(C^d) lines, or of the given ones, as the 2×d matrix of p and r."""
+        if self.lines is not None:
+            return np.array(self.lines[number], dtype=np.int64)
         return separating_line(two_row_tableau(self.variety.d, self.degree, number), self.variety.d)
 
     def line_label(self, number: int) -> str:
@@ -88,8 +163,8 @@ class SylvesterResultants(LineFamily):
     degree = 4
 
     @property
-    def row_sizes(self) -> tuple[int, ...]:
-        return schur_dimension((4, 4), self.variety.d), schur_dimension((2, 2), self.variety.num_targets)
+    def on_a_line(self) -> int:
+        return schur_dimension((2, 2), self.variety.num_targets)
 
     def row_label(self, *index: int) -> str:
         number, square = index
@@ -137,8 +212,8 @@ class BinaryRestriction(LineFamily):
     degree = 3
 
     @property
-    def row_sizes(self) -> tuple[int, ...]:
-        return schur_dimension((3, 3), self.variety.d), comb(self.variety.num_targets, 3)
+    def on_a_line(self) -> int:
+        return comb(self.variety.num_targets, 3)
 
     def row_label(self, *index: int) -> str:
         number, triple = index
