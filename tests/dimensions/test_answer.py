@@ -101,12 +101,30 @@ def test_five_rank_one_heads_with_two_outputs_are_defective():
     assert rank_mod_p(coefficient_jacobian(random_weights(architecture, GF(WORD_PRIME), seed=3)), WORD_PRIME) == 35
 
 
+UNSEEN = [
+    # kind, widths, a, t, H, v, causal, dimension; without what later layers do not see the bound is larger
+    ("lightning", (2, 4, 1), (1, 2), 2, 4, 2, True, 46),
+    ("lightning", (2, 6, 1), (2, 2), 2, 4, 2, True, 62),
+    ("lightning", (3, 6, 4), (2, 3), 1, 2, None, False, 70),
+    ("softmax", (1, 4, 3), (1, 3), 2, 4, 3, True, 104),
+    ("softmax", (1, 4, 4, 2), (2, 3, 3), 2, 2, 2, True, 50),
+    ("softmax", (2, 4, 2), (2, 3), 2, 2, 2, True, None),
+    ("sigmoid", (2, 2, 4, 1), (3, 3, 3), 1, 2, 2, False, 42),
+]
+
+
+@pytest.mark.parametrize(("kind", "widths", "a", "t", "heads", "v", "causal", "value"), UNSEEN)
+def test_what_later_layers_do_not_see_closes_the_bounds(kind, widths, a, t, heads, v, causal, value):
+    answer = dimension(Architecture(widths, a, t, kind, heads=heads, value_width=v, causal=causal), method="minor")
+    assert answer.standing == "proven" and answer.dimension == (value or answer.dimension)
+
+
 def test_bounds_that_do_not_meet_are_told():
-    architecture = Architecture((2, 4, 1), (1, 2), 2, heads=4, value_width=2, causal=True)
+    architecture = Architecture((2, 2, 5, 1), (2, 2, 3), 2, heads=3, value_width=3, causal=True)
     answer = dimension(architecture, prove=True)
-    assert (answer.lower_bound, answer.dimension, answer.upper_bound) == (46, 46, 48)
+    assert (answer.lower_bound, answer.dimension, answer.upper_bound) == (70, 70, 73)
     assert not answer.is_proven and answer.error_probability < 1e-15
-    assert answer.fiber["unexplained"] == 2 and "between 46 and 48" in answer.reason
+    assert answer.fiber["unexplained"] == 3 and "between 70 and 73" in answer.reason
     assert answer.lower.value == answer.lower_bound
 
 

@@ -130,5 +130,5 @@ def test_count_witness_is_used_where_symmetries_do_not_suffice():
 def test_only_proofs_are_certified():
     with pytest.raises(InputError, match="without a proof"):
         certify_dimension(
-            dimension(Architecture((2, 4, 1), (1, 2), 2, heads=4, value_width=2, causal=True), prove=True)
+            dimension(Architecture((2, 2, 5, 1), (2, 2, 3), 2, heads=3, value_width=3, causal=True), prove=True)
         )

@@ -56,7 +56,7 @@ def test_transformer_sizes_answer_at_once(capsys, flags, method):
 
 
 def test_unproven_request_exits_with_three(capsys):
-    arguments = ("--widths", "2,4,1", "--attention", "1,2", "--heads", "4", "--value-width", "2")
+    arguments = ("--widths", "2,2,5,1", "--attention", "2,2,3", "--heads", "3", "--value-width", "3")
     arguments += ("--tokens", "2", "--causal")
     record = answer(capsys, *arguments, "--prove", code=3)
     assert record["lower_bound"] < record["upper_bound"] and record["error_probability"] < 1e-9

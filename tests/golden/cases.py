@@ -72,7 +72,7 @@ DIM = [
     one("dim-heads-value-width", "dim --widths 3,3,3 --attention 1 --heads 2 --value-width 1 --prove"),
     one(
         "dim-not-proven",
-        "dim --widths 2,4,1 --attention 1,2 --heads 4 --value-width 2 --tokens 2 --causal --prove",
+        "dim --widths 2,2,5,1 --attention 2,2,3 --heads 3 --value-width 3 --tokens 2 --causal --prove",
         3,
     ),
     one("dim-value-width", "dim --widths 3,3 --attention 2 --value-width 1 --prove"),

@@ -112,7 +112,7 @@ def cubic_count(layer: EffectiveLayer) -> int:
     21
     """
     q = min(layer.d_in, layer.heads * (2 * layer.attention + layer.value_rank))
-    cubics = cubic_dimension(q, 1 if layer.symmetric else 2)
+    cubics = cubic_dimension(q, 1 if layer.symmetric else 2) - (layer.unseen_cubics if q == layer.d_in else 0)
     maps = bounded_rank(layer.d_out, cubics, layer.heads * layer.value_rank)
     return min(q * (layer.d_in - q) + maps, *_flattenings(layer))
 

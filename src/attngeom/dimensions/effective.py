@@ -8,8 +8,12 @@ backward, layer i+1 reads at most H (2 α_{i+1} + ν_{i+1}) linear forms. Proofs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import combinations_with_replacement, pairwise
 from math import comb
+from typing import Any
+
+from flint import fmpz_mat, fmpz_mpoly_ctx
 
 from attngeom.network.architecture import Architecture, LayerShape
 
@@ -20,12 +24,13 @@ class EffectiveLayer(LayerShape):
 
     ``symmetric`` says that only the symmetric part of A can be seen, because all tokens that enter the layer are
     parallel; ``unseen`` is the dimension of a space of matrices that can be added to A without effect, see
-    :func:`unseen_matrices`.
+    :func:`unseen_matrices`; ``unseen_cubics`` that of a space of cubics that can be added to an output row.
     """
 
     symmetric: bool
     is_last: bool
     unseen: int = 0
+    unseen_cubics: int = 0
 
     @property
     def attention_rank(self) -> int:
@@ -91,7 +96,7 @@ def unseen_matrices(before: EffectiveLayer) -> int:
 
     Those that alternate on the images of heads of rank one, Σ_h C(v, 2) or, for two that intersect in dimension o,
     2 C(v − o, 2); H² − 1 − min(3, C(H, 2)) after heads on a plane, v = 2 and d_out = 2H; after parallel tokens, what
-    exceeds the forms of degree 6.
+    exceeds the forms of degree 6, or what one token does not see.
 
     >>> unseen_matrices(EffectiveLayer(4, 4, 1, 2, 2, False, False))
     2
@@ -102,7 +107,7 @@ def unseen_matrices(before: EffectiveLayer) -> int:
     """
     H = before.heads
     if before.symmetric:
-        return max(0, comb(before.d_out + 1, 2) - comb(before.d_in + 5, 6))
+        return max(unseen_by_one_token(before, True), comb(before.d_out + 1, 2) - comb(before.d_in + 5, 6))
     if before.d_in == 2 and before.value_width == 2 and before.d_out == 2 * H > 2:
         return H * H - 1 - min(3, comb(H, 2))
     if before.attention > 1 or before.heads == 1 or before.value_width is None:
@@ -111,6 +116,86 @@ def unseen_matrices(before: EffectiveLayer) -> int:
     if overlap == 0:
         return before.heads * comb(before.value_width, 2)
     return 2 * comb(before.value_width - overlap, 2) if before.heads == 2 and overlap < before.value_width else 0
+
+
+def unseen_by_one_token(before: EffectiveLayer, is_polynomial: bool) -> int:
+    """The dimension of the symmetric matrices that one token cannot see after several heads, H v = d_out.
+
+    Λ² of a space of dimension 2v − d_in for each pair of heads; for lightning with v = d_in and independent quadrics,
+    H ≤ d(d + 1)/2, also the kernel of S²R^H ⊗ R^H → S³R^H, of dimension 2 C(H + 1, 3).
+
+    >>> unseen_by_one_token(EffectiveLayer(3, 6, 2, 2, 3, True, False), True)
+    5
+    """
+    H, d, v = before.heads, before.d_in, before.value_width
+    if v is None or H * v != before.d_out:
+        return 0
+    relations = 2 * comb(H + 1, 3) if is_polynomial and v == d and comb(d + 1, 2) >= H else 0
+    return comb(H, 2) * comb(max(0, 2 * v - d), 2) + relations
+
+
+def unseen_by_causal_pairs(before: EffectiveLayer, first: int) -> int:
+    """The dimension of the matrices that causal softmax over two tokens cannot see after several heads.
+
+    The first token is a linear function of the input and fills a space of dimension r = ``first``, the least width so
+    far: skew matrices that vanish on it. If H v = d_out: all matrices, less the conditions that (z_2 − z_1)ᵀ A z_2
+    vanishes.
+
+    >>> [unseen_by_causal_pairs(EffectiveLayer(2, 4, 1, 2, 2, False, False), r) for r in (2, 1)]
+    [2, 4]
+    """
+    H, v, s, r = before.heads, before.value_width, before.d_out, min(before.d_out, first)
+    found = comb(s - r, 2)
+    if v is not None and H * v == s:
+        alternating = comb(max(0, 2 * v - before.d_in), 2)
+        conditions = comb(H, 2) * (v * v - alternating) + H * comb(v + 1, 2) + H * v * r - comb(r + 1, 2)
+        found = max(found, s * s - conditions)
+    return found
+
+
+def unseen_by_causal_cubics(before: EffectiveLayer) -> int:
+    """The dimension of the cubics that causal lightning attention over two tokens cannot see, for each output row.
+
+    After heads on a plane, d_out = s ≥ 4, the first token lies on a twisted cubic: the kernel of I_2 ⊗ R^s → I_3. For
+    s = 6 the layer before shows all its cubics, and the number is that of the map from cubics to functions.
+
+    >>> unseen_by_causal_cubics(EffectiveLayer(2, 4, 1, 4, 2, False, False))
+    2
+    """
+    s = before.d_out
+    if before.d_in != 2 or s < 4:
+        return 0
+    if s == cubic_dimension(2, 2):
+        return s * comb(s + 1, 2) - rank_of_pairs()
+    return s * (comb(s + 1, 2) - 7) - (comb(s + 2, 3) - 10)
+
+
+@cache
+def rank_of_pairs() -> int:
+    """The dimension of all functions T(z_1, z_1, z_1), T(z_1, z_1, z_2) + T(z_2, z_2, z_2), T ∈ S²R⁶ ⊗ R⁶, exactly.
+
+    z_1 = x_1² ⊗ x_1 and z_2 = x_1² ⊗ x_2 + x_2² ⊗ x_2 in S²R² ⊗ R² are all cubics of two causal tokens on a plane.
+
+    >>> rank_of_pairs()
+    62
+    """
+    context = fmpz_mpoly_ctx.get(["a", "b", "c", "d"])
+    a, b, c, d = context.gens()
+    first, second = ([x * x, x * y, y * y] for x, y in ((a, b), (c, d)))
+    z_1 = [square * x for square in first for x in (a, b)]
+    z_2 = [one * x + two * x for one, two in zip(first, second) for x in (c, d)]
+    rows: list[dict[Any, int]] = []
+    places: dict[Any, int] = {}
+    for i, j in combinations_with_replacement(range(6), 2):
+        for k in range(6):
+            columns = z_1[i] * z_1[j] * z_1[k], z_1[i] * z_1[j] * z_2[k] + z_2[i] * z_2[j] * z_2[k]
+            rows.append({(n, m): int(x) for n, form in enumerate(columns) for m, x in form.to_dict().items()})
+            places |= {place: len(places) + n for n, place in enumerate(rows[-1].keys() - places.keys())}
+    matrix = fmpz_mat(len(rows), len(places))
+    for i, row in enumerate(rows):
+        for place, value in row.items():
+            matrix[i, places[place]] = value
+    return int(matrix.rank())
 
 
 def unseen_by_two_tokens(before: EffectiveLayer) -> int:
@@ -137,19 +222,25 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     parallel = architecture.tokens == 1 and not rule.is_normalised
     masked = architecture.causal and architecture.tokens > 1
     can_collapse = not (masked or architecture.residual) and rule.is_polynomial
-    pairs_only = rule.is_normalised and architecture.tokens == 2 and not (architecture.causal or architecture.residual)
+    is_plain, two_tokens = not architecture.residual, architecture.tokens == 2
     layers: list[EffectiveLayer] = []
     for index, (d_in, d_out) in enumerate(pairwise(widths)):
         given = architecture.layer(index)
         alpha = min(given.attention, d_in)
         value_width = None if given.value_width is None else min(given.value_width, d_in, d_out)
         is_last = index == architecture.num_layers - 1
-        unseen = 0
+        unseen = unseen_cubics = 0
         if layers and can_collapse and layers[-1].symmetric == parallel:
             unseen = unseen_matrices(layers[-1])
-        elif layers and pairs_only:
-            unseen = unseen_by_two_tokens(layers[-1])
-        layers.append(EffectiveLayer(d_in, d_out, alpha, given.heads, value_width, parallel, is_last, unseen))
+        elif layers and is_plain and rule.is_normalised and two_tokens:
+            first = min(widths[: index + 1])
+            unseen = unseen_by_causal_pairs(layers[-1], first) if masked else unseen_by_two_tokens(layers[-1])
+        elif layers and is_plain and not rule.is_polynomial and parallel:
+            unseen = unseen_by_one_token(layers[-1], False)
+        elif layers and is_plain and rule.is_polynomial and two_tokens and masked:
+            unseen_cubics = unseen_by_causal_cubics(layers[-1])
+        shape = (d_in, d_out, alpha, given.heads, value_width)
+        layers.append(EffectiveLayer(*shape, parallel, is_last, unseen, unseen_cubics))
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
         parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)
     return tuple(layers)

@@ -7,7 +7,10 @@ which the map stays the same; the network is parametrized by its layers modulo l
 
 from __future__ import annotations
 
+from functools import cache
 from math import comb
+
+from flint import fmpz_mat
 
 from attngeom.network.architecture import Architecture
 from attngeom.verification.compositions import Piece, bound_composition, bounded_rank, outputs_span
@@ -48,23 +51,32 @@ def count_upper_bound(architecture: Architecture) -> int:
     parallel = architecture.tokens == 1
     masked = architecture.causal and architecture.tokens > 1
     blind = not masked and not architecture.residual and architecture.rule.is_polynomial
-    two_tokens = architecture.rule.is_normalised and architecture.tokens == 2
-    two_tokens = two_tokens and not architecture.causal and not architecture.residual
-    hidden, was_parallel, pieces = 0, parallel, []
+    pairs = architecture.tokens == 2 and not architecture.residual
+    soft = architecture.rule.is_normalised
+    hidden, lost, was_parallel, pieces = 0, 0, parallel, []
     for i in range(architecture.num_layers):
         d, d_out = widths[i], widths[i + 1]
         attention = min(architecture.attention[i], d)
         if parallel and not was_parallel:
             hidden = 0
-        size, shared = _count_layer(architecture, i, d, d_out, parallel, hidden), 0
+        size, shared = _count_layer(architecture, i, d, d_out, parallel, hidden, lost), 0
         hidden = _hidden_forms(architecture, i, d, d_out) if blind and attention == 1 else 0
         if blind:
             hidden = max(hidden, _hidden_on_planes(architecture, i, d, d_out))
         if parallel:
             # Quadrics of cubic forms are forms of degree 6 in the inputs.
             hidden = max(0, comb(d_out + 1, 2) - comb(d + 5, 6)) if blind else 0
-        if two_tokens:
+            if not architecture.residual:
+                hidden = max(hidden, _hidden_from_one(architecture, i, d, d_out))
+        if pairs and soft:
             hidden = _hidden_from_pairs(architecture, i, d, d_out)
+            if masked:
+                hidden = _hidden_from_causal_pairs(architecture, i, d, d_out, min(widths[: i + 2]))
+        # Two causal tokens of lightning: the first one is a point of a curve, on which 7 quadrics and 10 cubics live.
+        lost = 0
+        if pairs and masked and architecture.rule.is_polynomial and d == 2 and d_out >= 4:
+            lost = (comb(d_out + 1, 2) - 7) * d_out - comb(d_out + 2, 3) + 10
+            lost = comb(7, 2) * 6 - _all_pairs_on_a_plane() if d_out == 6 else lost
         if i < architecture.num_layers - 1 and not architecture.residual and _spans(architecture, i, d, d_out):
             shared = d_out**2
         pieces.append(Piece(d, d_out, parallel, size, shared))
@@ -86,6 +98,66 @@ def _hidden_on_planes(architecture: Architecture, i: int, d: int, d_out: int) ->
     if H == 1 or layer.value_width is None or d != 2 or min(layer.value_width, d_out) < 2 or d_out != 2 * H:
         return 0
     return H**2 - (1 + min(H * (H - 1) // 2, 3))
+
+
+def _hidden_from_one(architecture: Architecture, i: int, d: int, d_out: int) -> int:
+    """Quadratic forms that vanish on all tokens (c_h W_h x)_h, one block for each head, c_h a number that depends on x.
+
+    Blocks of different heads that are alternating on the common input directions; and if each block is all of R^d and
+    the c_h are quadratic forms, combinations Σ λ_ghk c_k of these in block (g, h), λ without symmetric part.
+    """
+    layer = architecture.layer(i)
+    H = layer.heads
+    v = min(layer.value_width or 0, d, d_out)
+    if H * v != d_out:
+        return 0
+    common = max(0, v - (d - v))
+    found = H * (H - 1) // 2 * (common * (common - 1) // 2)
+    if architecture.rule.is_polynomial and v == d and d * (d + 1) >= 2 * H:
+        found += H * (H * (H + 1) // 2) - H * (H + 1) * (H + 2) // 6
+    return found
+
+
+def _hidden_from_causal_pairs(architecture: Architecture, i: int, d: int, d_out: int, least: int) -> int:
+    """Bilinear forms with (z_2 − z_1)ᵀ N z_2 = 0, z_1 = Σ V_h x and z_2 − z_1 = Σ c_h V_h δ, for all x ∈ U, δ and c_h.
+
+    U has the ``least`` width as its dimension. By blocks B_gh = W_gᵀ N_gh W_h: the rows Σ_h B_gh vanish on U, and so do
+    the symmetric parts of B_gh + B_hg. Both kinds of conditions contain the symmetric part of Σ B_gh on U. In any case:
+    skew forms whose kernel contains all z_1.
+    """
+    layer = architecture.layer(i)
+    H, v = layer.heads, min(layer.value_width or 0, d, d_out)
+    rest = d_out - least
+    found = rest * (rest - 1) // 2
+    if H * v == d_out:
+        rows = H * (v * least)
+        common = max(0, 2 * v - d)
+        between = H * (H - 1) // 2 * (v**2 - common * (common - 1) // 2)
+        within = H * (v * (v + 1) // 2)
+        found = max(found, d_out**2 - (rows + between + within - least * (least + 1) // 2))
+    return found
+
+
+@cache
+def _all_pairs_on_a_plane() -> int:
+    """The dimension of the functions T(z, z, z), T(z, z, w) + T(w, w, w), T ∈ S²R⁶ ⊗ R⁶, z = x²x and w = x²y + y²y.
+
+    By values, exactly: forms in x of degree at most 9 are known from x = (1, n), n ≤ 9, those in y of degrees 1 to 9
+    from m · (1, n), 1 ≤ m ≤ 9.
+    """
+    columns = []
+    pairs = [(i, j) for i in range(6) for j in range(i, 6)]
+    for x in range(10):
+        for y in range(10):
+            for size in range(1, 10):
+                u, v = (1, x), (size, size * y)
+                squares = (u[0] ** 2, u[0] * u[1], u[1] ** 2), (v[0] ** 2, v[0] * v[1], v[1] ** 2)
+                z = [s * t for s in squares[0] for t in u]
+                w = [s * t + r * t for s, r in zip(*squares) for t in v]
+                columns.append([z[i] * z[j] * w[k] + w[i] * w[j] * w[k] for i, j in pairs for k in range(6)])
+                if y == 0 and size == 1:
+                    columns.append([z[i] * z[j] * z[k] for i, j in pairs for k in range(6)])
+    return int(fmpz_mat(columns).rank())
 
 
 def _hidden_from_pairs(architecture: Architecture, i: int, d: int, d_out: int) -> int:
@@ -118,15 +190,15 @@ def _hidden_forms(architecture: Architecture, i: int, d: int, d_out: int) -> int
     return 2 * comb(v - shared, 2) if layer.heads == 2 and shared < v else 0
 
 
-def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool, hidden: int) -> int:
-    """The dimension of the set of maps of one layer, at most; ``hidden`` forms of A have no effect."""
+def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, parallel: bool, hidden: int, lost: int) -> int:
+    """The dimension of the set of maps of one layer, at most; ``hidden`` forms of A, ``lost`` cubics have no effect."""
     layer = architecture.layer(i)
     H, alpha = layer.heads, min(layer.attention, d)
     nu = min(layer.d_out if layer.value_width is None else layer.value_width, d, d_out)
     values = bounded_rank(d_out, d, nu)
     if not architecture.rule.is_polynomial:
-        scores = _symmetric_rank(d, 2 * alpha) if parallel else min(bounded_rank(d, d, alpha), d * d - hidden)
-        return H * (scores + values)
+        scores = _symmetric_rank(d, 2 * alpha) if parallel else bounded_rank(d, d, alpha)
+        return H * (min(scores, (comb(d + 1, 2) if parallel else d * d) - hidden) + values)
     all_scores = (comb(d + 1, 2) if parallel else d * d) - hidden
     scores = min(_symmetric_rank(d, 2 * alpha) if parallel else bounded_rank(d, d, alpha), all_scores)
     free = H * (scores + values)
@@ -138,7 +210,7 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
         if not hidden or (H <= 3 and not parallel):
             stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, lost_V, parallel))
     read = min(d, H * (2 * alpha + nu))
-    cubics = count_cubics(read, parallel)
+    cubics = count_cubics(read, parallel) - (lost if read == d else 0)
     reach = min(d_out, H * nu, cubics)
     squares = d * (d + 1) // 2
     flattened = bounded_rank(squares, d * d_out, H * nu * alpha), bounded_rank(d, d_out * squares, H * alpha)
