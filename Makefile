@@ -94,6 +94,7 @@ torch: $(READY)
 models-test: $(DEV)
 	$(PIP) -e '.[models-test]'
 	$(BIN)/python tests/models/live_families.py
+	$(BIN)/python tests/models/live_blocks.py 1 1000
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,3 +1,3 @@
-"""Two scripts need torch and transformers: pytest must not import them for doctests."""
+"""Three scripts need torch or transformers: pytest must not import them for doctests."""
 
-collect_ignore = ["data/make_reference.py", "live_families.py"]
+collect_ignore = ["data/make_reference.py", "live_families.py", "live_blocks.py"]

@@ -23,8 +23,8 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict
 def test_inspect(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, record = call(capsys, "inspect", str(DATA / family))
     assert code == 0
-    keys = {"family", "parameters", "layers", "kind", "redundancy", "group", "proven", "findings", "unread", "heads"}
-    assert keys <= record.keys()
+    keys = {"family", "parameters", "layers", "kind", "redundancy", "group", "findings", "unread", "heads"}
+    assert keys | {"standing", "reason", "layer_standing", "layer_reason"} <= record.keys()
     assert {"heads", "kv_heads", "head_dim", "rotary", "norm", "qk_norm", "softcap", "sinks", "bias"} <= record[
         "kind"
     ].keys()
@@ -132,8 +132,40 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    """Layers by the theorem, the whole model at least; small ones of the kind are told and prove nothing."""
     code, record = call(capsys, "inspect", str(DATA / choose("qwen3", "llama") / "config.json"), "--prove")
-    assert code == 0 and record["proven"] == "rank mod p" and record["proof"]["standing"] == "proven"
+    proof = record["proof"]
+    assert code == 0 and proof["layer_standing"] == record["layer_standing"] == "theorem"
+    assert proof["standing"] == record["standing"] == "estimate" and "at least" in record["reason"]
+    assert not proof["model"]["is_given"] and proof["model"]["agrees"]
+
+
+def small_mistral(tmp_path: Path, **changes: object) -> str:
+    config = json.loads((DATA / "mistral" / "config.json").read_text())
+    config |= {"hidden_size": 8, "intermediate_size": 6, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config |= {"head_dim": 4, "vocab_size": 20, "sliding_window": 5, **changes}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return str(tmp_path / "config.json")
+
+
+def test_small_models_are_proved_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, record = call(capsys, "inspect", small_mistral(tmp_path), "--prove")
+    assert code == 0 and record["layer_standing"] == "theorem" and record["standing"] == "estimate"
+    assert record["proof"]["standing"] == "proven" and record["proof"]["model"]["is_given"]
+
+
+@pytest.mark.parametrize(("window", "width"), [(1, 8), (2, 4)])
+def test_a_window_that_hides_distances_proves_nothing(
+    window: int, width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = small_mistral(tmp_path, sliding_window=window, hidden_size=width)
+    code, record = call(capsys, "inspect", path, "--prove")
+    proof = record["proof"]
+    assert code == 0 and record["layer_standing"] == proof["layer_standing"] == proof["standing"] == "estimate"
+    assert "a window of" in record["layer_reason"]
+    assert run(["model", "inspect", path, "--prove"]) == 0
+    text = capsys.readouterr().out
+    assert "theorem" not in text and "proven" not in text and "at least" in text
 
 
 def test_readable_output(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
 @group.command("inspect")
 def inspect_command(
     path: Annotated[Path, typer.Argument(help="Folder of a model, or a config.json alone.")],
-    prove: Annotated[bool, typer.Option("--prove", help="Prove the count for a small block of the same kind.")] = False,
+    prove: Annotated[bool, typer.Option("--prove", help="Prove the counts by rank, where the model is small.")] = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -78,8 +78,7 @@ def inspect_command(
 
         proof = prove_redundancy(found.spec, seed=seed)
         record |= {"proof": proof.to_json()}
-        record["proven"] = "rank mod p" if proof.standing == "proven" else record["proven"]
-        lines.append(prose(f"proof: {proof.standing}: {proof.reason}"))
+        lines.append(prose(f"proof:\n{proof}"))
     return print_answer(json, {**record, "seed": seed}, *lines)
 
 

@@ -19,14 +19,16 @@ CARD = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelInspection(Result):
-    """What can be said of a configuration, and of weights where they are given; standing is that of the redundancy."""
+    """What can be said of a configuration, and of weights where they are given.
+
+    Its standing is that of the redundancy of the whole model; that of the layers is told beside it.
+    """
 
     spec: TransformerSpec
     redundancy: Redundancy | None
     heads: tuple[HeadRow, ...] = ()
     findings: tuple[Remark, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
-    proven: str = "formula"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -36,7 +38,9 @@ class ModelInspection(Result):
             "kind": kind_of(self.spec),
             "redundancy": None if self.redundancy is None else self.redundancy.to_json(),
             "group": [] if self.redundancy is None else self.redundancy.group,
-            "proven": self.proven if self.redundancy is not None else None,
+            "layer_standing": None if self.redundancy is None else self.redundancy.layers.standing,
+            "layer_reason": None if self.redundancy is None else self.redundancy.layers.reason,
+            "standing": self.standing,
             "reason": self.reason,
             "heads": [row.to_json() for row in self.heads],
             "findings": [finding.to_json() for finding in self.findings],
@@ -50,7 +54,10 @@ class ModelInspection(Result):
         return {"parameters": f"{self.spec.parameters:,}", **shown}
 
     def rows(self) -> Mapping[str, Any]:
-        counted = {} if self.redundancy is None else {"redundant": f"{self.redundancy.total:,}"}
+        counted = {}
+        if self.redundancy is not None:
+            layers = f"{self.redundancy.layer_scope:,} ({self.redundancy.layers.standing})"
+            counted = {"redundant": f"at least {self.redundancy.total:,}", "in the layers": layers}
         found = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
         return {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted, **found}
 
@@ -66,7 +73,7 @@ class ModelInspection(Result):
         if self.redundancy is None:
             lines.append(self.reason)
         else:
-            lines += [f"redundancy ({self.redundancy.standing}, {self.reason}):", str(self.redundancy)]
+            lines += ["redundancy:", str(self.redundancy)]
             lines += [f"  {line}" for line in self.redundancy.group]
         for finding in self.findings:
             place = "model" if finding.layer is None else f"layer {finding.layer}"

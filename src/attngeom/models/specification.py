@@ -86,11 +86,12 @@ class TransformerBlock(Checked):
 class Stack(Checked):
     """Blocks over one residual stream: layer i is ``kinds[order[i]]``; then ``final_norm``.
 
-    ``positions`` rows of a learned position table (0: none; a fixed table is no weight and counts 0), ``token_types``
-    rows of a segment table, ``embedding_norm`` on the sum of the tables. ``relative_buckets`` > 0: one table of
-    buckets × heads shared by all layers of the stack (T5), stored in its first block; ``relative_distance`` is its
-    largest distance. ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the
-    output of another front end (patches, audio).
+    ``positions`` rows of a learned position table (0: none; a fixed table is no weight and counts 0), of which the
+    first ``unread_positions`` stand for no position (OPT: two), ``token_types`` rows of a segment table,
+    ``embedding_norm`` on the sum of the tables. ``relative_buckets`` > 0: one table of buckets × heads shared by all
+    layers of the stack (T5), stored in its first block; ``relative_distance`` is its largest distance.
+    ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the output of another
+    front end (patches, audio).
     """
 
     name: Literal["decoder", "encoder"]
@@ -98,6 +99,7 @@ class Stack(Checked):
     order: tuple[int, ...]
     final_norm: Norm | None
     positions: int = 0
+    unread_positions: int = 0
     token_types: int = 0
     embedding_norm: Norm | None = None
     relative_buckets: int = 0
@@ -109,6 +111,8 @@ class Stack(Checked):
         require(count <= MAX_SIZES["layers"], f"{count} layers given; at most {MAX_SIZES['layers']} are read")
         good = all(isinstance(i, int) and 0 <= i < len(self.kinds) for i in self.order)
         require(good, f"an order of layers that points outside the {len(self.kinds)} kinds given")
+        fewer = self.unread_positions < max(1, self.positions)
+        require(fewer, f"{self.unread_positions} unread of {self.positions} positions given; fewer are required")
         heads = {block.attention.heads for block in self.kinds if block.attention is not None}
         same = not self.relative_buckets or len(heads) == 1
         require(same, "a relative position table with different numbers of heads given; one number is required")

@@ -165,7 +165,7 @@ class GroupedAttention(Checked):
     def parameters(self, width: int, source: int) -> int:
         """Number of weights; ``source`` is the width of the stream that keys and values read."""
         heads, groups, a, v = self.heads, self.groups, self.head_dim, self.value_dim
-        output = heads * v * width + width * self.output_bias
+        output = heads * v * width + width * self.output_bias + heads * self.sinks
         if self.latent is not None:
             r_q, r_k = self.latent.query_rank, self.latent.key_rank
             bias = self.latent.bias
@@ -181,7 +181,7 @@ class GroupedAttention(Checked):
         gains = 0
         if self.qk_norm is not None:
             gains = self.qk_norm.norm.parameters(2 * a if self.qk_norm.shares_gains else (heads + groups) * a)
-        return query + key_value + gains + heads * self.sinks + output
+        return query + key_value + gains + output
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from attngeom.models.checked import require
+from attngeom.models.counts.hypotheses import check_block
 from attngeom.models.counts.parts import PartName, RedundantPart, attention_terms, mlp_terms
 from attngeom.models.counts.streams import Stream, stream
+from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Norms, TransformerBlock
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sublayer:
-    """A map that is added to the stream, and its norms; cross-attention reads keys and values from another stream."""
-
-    map: GroupedAttention | MLP | Experts
-    norms: Norms
-    is_cross: bool = False
-
-
-def sublayers(block: TransformerBlock) -> list[Sublayer]:
-    """Attention, cross-attention and MLP, as far as the block has them, in the order of the computation."""
-    found = []
-    if block.attention is not None:
-        found.append(Sublayer(map=block.attention, norms=block.attention_norms))
-    if block.cross is not None:
-        found.append(Sublayer(map=block.cross, norms=block.cross_norms, is_cross=True))
-    if block.mlp is not None:
-        found.append(Sublayer(map=block.mlp, norms=block.mlp_norms))
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +86,12 @@ def block_terms(
     gain of ``incoming`` and the parameters of ``source`` are counted by the caller. ``mean_seen`` False: nothing that
     reads the output of the block sees its mean (whole models with LayerNorm).
     """
-    _check_placement(block)
+    check_block(block, width)
     terms: list[RedundantPart] = []
     if block.parallel:
         terms += _parallel_terms(block, width, width - (not mean_seen))
     else:
-        last_mean = constant_before = False
+        last_mean = False
         for sublayer in sublayers(block):
             part, norms = sublayer.map, sublayer.norms
             before = incoming if norms.stream is not None else norms.input
@@ -128,12 +108,8 @@ def block_terms(
                 terms += pool_terms
             else:
                 terms += pool.terms(width, written)
-            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, own)]
+            terms += [*_norm_terms(norms, width), *_output_terms(sublayer, width)]
             mean = mean_seen and pool.reaches_mean(width) and norms.output is None and norms.stream is None
-            bare = constant_before and pool.biases > 0 and (norms == Norms() or _reads_directions(part, own))
-            known = not bare or (_reading_rows(part) >= width and not _reads_with_bias(part))
-            require(known, "a narrow or biased map without norm between two biases given; the formula is not known")
-            constant_before |= pool.biases > 0 or pool.any_values
             if last_mean and norms.input is not None and norms.input.kind == "layer":
                 if mean:
                     terms.append(RedundantPart(part="norm", count=1, group="(c1, −c1) of two biases", lemma="L4"))
@@ -141,44 +117,6 @@ def block_terms(
             else:
                 last_mean = mean
     return [term for term in terms if term.count]
-
-
-def _reading_rows(part: GroupedAttention | MLP | Experts) -> int:
-    """Rows that read shifts of the stream: fewer than its width leave directions unread."""
-    if isinstance(part, GroupedAttention):
-        return part.heads * part.head_dim
-    if isinstance(part, MLP):
-        # In (up + 1) φ(gate) a shift of up is a scale of the unit, unless a clamp sees it.
-        rescaled = part.activation == "swiglu_oai" and part.limit is None
-        return part.width * (2 if part.gated and not rescaled else 1)
-    rows = part.count * _reading_rows(part.expert) + part.count
-    return rows + (0 if part.shared is None else _reading_rows(part.shared))
-
-
-def _reads_directions(part: GroupedAttention | MLP | Experts, read: Stream) -> bool:
-    """Whether a QK-norm with eps = 0 hides the length of what queries read, and with it the norm in front of them."""
-    if not isinstance(part, GroupedAttention) or part.qk_norm is None:
-        return False
-    return part.qk_norm.norm.eps == 0 and not read.has_constant(part.query_bias)
-
-
-def _reads_with_bias(part: GroupedAttention | MLP | Experts) -> bool:
-    """Whether what reads the stream has biases, which can absorb a shift of the stream."""
-    if isinstance(part, GroupedAttention):
-        return part.query_bias
-    if isinstance(part, MLP):
-        return part.up_bias
-    return part.expert.up_bias or part.router_bias or (part.shared is not None and part.shared.up_bias)
-
-
-def _check_placement(block: TransformerBlock) -> None:
-    for sublayer in sublayers(block):
-        norms = sublayer.norms
-        alone = norms.stream is None or (norms.input is None and norms.output is None)
-        require(alone, "a sublayer with a norm of the sum and another norm given; the formula is not known")
-        flat = norms.output is None or norms.output.kind == "rms"
-        require(flat, "a LayerNorm of a sublayer's output given; the formula is known for rms only")
-        require(norms.output is None or not block.parallel, "a parallel block with output norms given; not known")
 
 
 def _map_terms(part: GroupedAttention | MLP | Experts, own: Stream, other: Stream, written: int) -> list[RedundantPart]:
@@ -196,9 +134,9 @@ def _norm_terms(norms: Norms, width: int) -> list[RedundantPart]:
     return terms
 
 
-def _output_terms(sublayer: Sublayer, read: Stream) -> list[RedundantPart]:
+def _output_terms(sublayer: Sublayer, width: int) -> list[RedundantPart]:
     """gain ∘ n(W y): the scale of W if eps = 0; gains that the lengths of W y do not fix, if y has few coordinates."""
-    norm, part, width = sublayer.norms.output, sublayer.map, read.width
+    norm, part = sublayer.norms.output, sublayer.map
     if norm is None:
         return []
     terms = []
@@ -206,24 +144,15 @@ def _output_terms(sublayer: Sublayer, read: Stream) -> list[RedundantPart]:
         terms.append(
             RedundantPart(part="norm", count=1, group="R+ scale of what an output norm reads", lemma="L5, eps = 0")
         )
+    if isinstance(part, Experts):
+        return terms
     if isinstance(part, GroupedAttention):
         inner, bias = part.heads * part.value_dim, part.output_bias
-        alone = part.heads == 1 and part.sinks and norm.eps == 0
-        require(not alone, "an output norm with eps 0 after one head with a sink given; the formula is not known")
-    elif isinstance(part, MLP):
-        inner, bias = part.width, part.down_bias
     else:
-        inner, bias = part.expert.width, part.expert.down_bias
-    direct = norm.eps > 0 or (inner > 1 and not isinstance(part, Experts))
-    require(direct, "an output norm with eps 0 after one hidden unit or after experts given; the formula is not known")
-    if isinstance(part, MLP) and bias and norm.gain and inner == 1 and not part.gated:
-        moebius = part.activation in ("tanh", "sigmoid") and read.has_constant(part.up_bias)
-        require(not moebius, "an output norm after one unit of tanh or sigmoid given; the formula is not known")
+        inner, bias = part.width, part.down_bias
     inner += bias
     # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
     loose = max(0, width - inner * (inner + 1) // 2 + (bias and norm.eps > 0)) * norm.gain
-    known = not (loose and isinstance(part, Experts))
-    require(known, f"an output norm of width {width} after experts of width {inner} given; the formula is not known")
     return [*terms, RedundantPart(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")]
 
 
@@ -232,9 +161,7 @@ def _parallel_terms(block: TransformerBlock, width: int, written: int) -> list[R
     terms: list[RedundantPart] = []
     pool = Constants(biases=0, value_size=0, own_values=False, any_values=False)
     for sublayer in sublayers(block):
-        shared = block.shared_norm and not isinstance(sublayer.map, GroupedAttention)
-        norm = block.attention_norms.input if shared else sublayer.norms.input
-        own = stream(width, norm)
+        own = stream(width, sublayer.before)
         terms += _map_terms(sublayer.map, own, own, written)
         terms += _norm_terms(sublayer.norms, width)
         pool = pool.merged(constants(sublayer.map, own))

@@ -10,8 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from attngeom.models.checked import require
-from attngeom.models.counts.streams import Stream, independent_squares, product
+from attngeom.models.counts.streams import Stream, product
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Norm, QKNorm, Rotary
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
@@ -82,7 +81,7 @@ def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, a
     key_constant = source.has_constant(attention.key_bias)
     if attention.qk_norm is not None:
         rows = (queries.seen + queries.has_constant(attention.query_bias), source.seen + key_constant)
-        return _normalised_terms(attention, attention.qk_norm, rows, (queries.is_round, source.is_round))
+        return _normalised_terms(attention, attention.qk_norm, rows)
     still, turning = frequencies(attention.rotary)
     plain = attention.unrotated + still
     wide = n * (queries.seen + queries.has_constant(attention.query_bias))
@@ -105,31 +104,20 @@ def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, a
     return terms
 
 
-def _normalised_terms(
-    attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int], are_round: tuple[bool, bool]
-) -> list[RedundantPart]:
+def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[RedundantPart]:
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
-    ``columns`` are those that queries and keys see. The squares of the row spaces under one norm must be independent
-    (of the form of the ellipsoid as well, where the vectors lie on one): else the length does not fix each form, and
-    the fiber can be larger (docs/theorems/models.md, section 7).
+    ``columns`` are those that queries and keys see.
     """
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
-    require(max(turning.values(), default=1) == 1, "a QK-norm with equal rotary frequencies given; not known")
     shared = qk_norm.shares_gains
-    spaces = [2] * pairs + [plain]
-    # One linear relation between the rows of a head keeps their squares independent if there are three spaces or more.
-    tied = qk_norm.is_centred and pairs + bool(plain) < 3
-    for count, seen, is_round in zip((attention.heads, attention.groups), columns, are_round, strict=True):
-        under = spaces * (count if qk_norm.is_joint else 1)
-        free = not tied and (sum(under) < seen if is_round else independent_squares(under, seen))
-        require(free, f"a QK-norm over {count} heads of {attention.head_dim} rows at width {seen} given; not known")
     if qk_norm.norm.gain:
         owners = 1 if shared else attention.groups
         count, group = owners * (pairs + plain), f"(R*)^{owners * (pairs + plain)} between the two gains"
     else:
-        count = attention.groups * (pairs + plain * (plain - 1) // 2)
+        filled = min(plain, attention.heads // attention.groups * columns[0] + columns[1])
+        count = attention.groups * (pairs * (max(columns) > 0) + rotations(plain) - rotations(plain - filled))
         group = f"(U(1)^{pairs} x O({plain}))^{attention.groups}"
     terms = [RedundantPart(part="query_key", count=count, group=group, lemma="L1, L5")]
     if qk_norm.is_centred:
@@ -146,46 +134,40 @@ def _normalised_terms(
 
 def _latent_terms(attention: GroupedAttention, latent: Latent, queries: Stream, written: int) -> list[RedundantPart]:
     """Multi-head latent attention: O(r) and gain per latent, GL per head, C* of the rotated key for all heads."""
-    heads, v, plain = attention.heads, attention.value_dim, attention.unrotated
-    still, turning = frequencies(attention.rotary)
-    simple = still == 0 and max(turning.values(), default=1) == 1
-    require(simple, "latent attention with equal or zero rotary frequencies given; the formula is not known")
-    sharp = attention.softcap is not None or attention.sinks
-    flat = queries.seen == queries.width == written and not sharp
-    require(flat, "latent attention with a LayerNorm, softcap or sinks given; the formula is not known")
-    query_width = queries.seen if latent.query_rank is None else latent.query_rank
-    small = plain <= min(query_width, latent.key_rank) and v <= min(latent.key_rank, queries.width)
-    small = small and max(query_width, latent.key_rank) <= queries.seen
-    normed = [
-        rank for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm)) if norm
-    ]
-    fixed = not queries.is_round or all(rank is None or rank < queries.seen for rank in normed)
-    require(fixed, "a normed latent as wide as a stream behind a norm with eps 0 given; the formula is not known")
-    require(small, "latent ranks above the width, or below the head dimensions, given; the formula is not known")
-    many = latent.query_rank is None or latent.query_norm is not None or heads * attention.head_dim >= latent.query_rank
-    many = many and (latent.key_norm is not None or heads * (plain + v) >= latent.key_rank)
-    require(many, "a latent without norm and with fewer readers than its rank given; the formula is not known")
+    heads, v, plain, turned = attention.heads, attention.value_dim, attention.unrotated, attention.rotated
+    rank = latent.key_rank
+    wide = queries.seen + queries.constant if latent.query_rank is None else latent.query_rank
+    scores = plain * (rank + wide) - product(plain, rank, wide)
+    values = v * (rank + written) - product(v, rank, written)
     terms = [
-        _latent_term(rank, norm)
+        _latent_term(rank, norm, queries.seen + queries.has_constant(latent.bias))
         for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm))
         if rank is not None
     ]
-    turned = attention.rotated
     return [
         *terms,
-        RedundantPart(part="query_key", count=heads * plain**2, group=f"GL({plain})^{heads}", lemma="L1, L2"),
+        RedundantPart(part="query_key", count=heads * scores, group=f"GL({plain})^{heads}", lemma="L1, L2"),
         RedundantPart(part="query_key", count=turned, group=f"(C*)^{turned // 2} shared by all heads", lemma="L1, L3"),
-        RedundantPart(part="value_output", count=heads * v**2, group=f"GL({v})^{heads}", lemma="L1, L2"),
+        RedundantPart(part="value_output", count=heads * values, group=f"GL({v})^{heads}", lemma="L1, L2"),
     ]
 
 
-def _latent_term(rank: int, norm: Norm | None) -> RedundantPart:
+def _latent_term(rank: int, norm: Norm | None, columns: int) -> RedundantPart:
+    """A latent that reads so many columns: what fixes their span moves no entry."""
+    filled = min(rank, columns)
     if norm is None:
-        return RedundantPart(part="latents", count=rank**2, group=f"GL({rank})", lemma="L2")
-    require(norm.kind == "rms", "a latent with a LayerNorm given; the formula is known for rms only")
+        count = rank * filled if filled == rank else 0
+        return RedundantPart(part="latents", count=count, group=f"GL({rank})", lemma="L2")
+    if norm.kind == "layer":
+        return RedundantPart(part="latents", count=norm.gain * rank, group=f"(R*)^{rank}", lemma="L4")
     scales = norm.gain * rank + (norm.eps == 0)
-    group = f"O({rank}) x (R*)^{scales}"
-    return RedundantPart(part="latents", count=rank * (rank - 1) // 2 + scales, group=group, lemma="L5, L4")
+    count = rotations(rank) - rotations(rank - filled) + scales
+    return RedundantPart(part="latents", count=count, group=f"O({rank}) x (R*)^{scales}", lemma="L5, L4")
+
+
+def rotations(size: int) -> int:
+    """Dimension of O(size)."""
+    return size * (size - 1) // 2
 
 
 def mlp_terms(mlp: MLP | Experts, u: Stream, written: int) -> list[RedundantPart]:
@@ -225,8 +207,6 @@ def unit_scales(mlp: MLP, constant: bool) -> int:
 
 
 def _router_terms(experts: Experts, u: Stream) -> list[RedundantPart]:
-    seen = experts.active > 1 or not experts.normalised
-    require(seen, "one active expert with normalised weights given: the router only chooses; the formula is not known")
     common = (u.seen + u.has_constant(experts.router_bias)) * (experts.router == "softmax")
     return [
         RedundantPart(

@@ -6,35 +6,38 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attngeom.models.checked import require
-from attngeom.models.counts.blocks import block_terms, sublayers
+from attngeom.models.counts.blocks import block_terms
+from attngeom.models.counts.hypotheses import violations
 from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
-from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
-from attngeom.results import Result
+from attngeom.models.specification import Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.results import Proof, Result
 
 HYPOTHESES = (
-    "weights generic; any number of tokens",
-    "layer scope: every layer receives arbitrary residual vectors",
-    "rotary frequencies between 0 and pi; equal ones are counted as equal",
-    "heads with different scores, hidden units with different rows, no zero gains",
+    "weights generic, and where the rank depends on the region (relu, limit, experts) those of largest rank",
+    "layer scope: every layer receives arbitrary residual vectors, in contexts longer than its rotated coordinates",
+    "heads with different scores, hidden units with different rows, no zero gains, every expert chosen somewhere",
     "whole model: token vectors generic and spanning the stream, front ends fixed",
 )
+WHOLE = "at least this many for the whole model, as the groups act; that no more are is not proved"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Redundancy(Result):
     """parameters − dimension of the set of functions, as a sum of terms; ``layer_scope`` leaves the residual part out.
 
-    ``distribution`` further dimensions are lost if only the softmax of the logits is seen. That at least ``total``
-    dimensions are redundant is a theorem always: the groups act. That no more are is a theorem for the layers if
-    ``standing`` says so, and otherwise proven by rank for small models of the same kind (`proofs.prove_redundancy`).
+    At least ``total`` dimensions are redundant always: the groups act. ``layers`` says whether ``layer_scope`` is the
+    exact number for layers of arbitrary inputs: "theorem" if Theorem 1' covers every block, else "estimate" with the
+    hypotheses that are not met. ``standing`` is that of ``total``: for one block the same, for a whole model
+    "estimate", as no theorem says that nothing else is lost. `proofs.prove_redundancy` proves small ones by rank.
+    ``distribution`` further dimensions are lost if only the softmax of the logits is seen.
     """
 
     parameters: int
     terms: tuple[RedundantPart, ...]
     distribution: int
+    layers: Proof
     hypotheses: tuple[str, ...] = HYPOTHESES
 
     def part(self, name: PartName) -> int:
@@ -71,7 +74,8 @@ class Redundancy(Result):
 
     def rows(self) -> Mapping[str, Any]:
         parts: dict[str, str] = {name: f"{self.part(name):,}" for name in PART_NAMES if self.part(name)}
-        return {**parts, "total": f"{self.total:,}", "parameters": f"{self.parameters:,}"}
+        layers = f"{self.layer_scope:,} ({self.layers.standing})"
+        return {**parts, "layers": layers, "total": f"{self.total:,}", "parameters": f"{self.parameters:,}"}
 
     @property
     def recheck(self) -> str:
@@ -79,7 +83,9 @@ class Redundancy(Result):
 
     def __str__(self) -> str:
         lines = [f"{name:<14}{self.part(name):>16,}" for name in PART_NAMES if self.part(name)]
-        lines += [f"{'layer scope':<14}{self.layer_scope:>16,}", f"{'total':<14}{self.total:>16,}"]
+        proofs = (("layer scope", self.layer_scope, self.layers), ("total", self.total, self))
+        for name, count, proof in proofs:
+            lines.append(f"{name:<14}{count:>16,}  {proof.standing}: {proof.reason}")
         share = 100 * self.total / self.parameters if self.parameters else 0.0
         return "\n".join([*lines, f"{'parameters':<14}{self.parameters:>16,}  ({share:.3g} % redundant)"])
 
@@ -87,7 +93,7 @@ class Redundancy(Result):
 def redundancy(spec: TransformerSpec) -> Redundancy:
     """parameters − dimension of the functions of a transformer, for generic weights (docs/theorems/models.md).
 
-    A kind of block for which no formula is proved is refused with InputError.
+    A kind of block for which no count is known is refused with InputError.
 
     >>> from attngeom.models.presets import published
     >>> redundancy(published("gpt2")).total
@@ -101,29 +107,46 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
         terms += _table_terms(stack)
     terms += _final_terms(spec)
     terms += residual_terms(spec)
-    blocks = [block for stack in spec.stacks for block in stack.kinds]
+    parts = [_block_proof(block, spec.width, source) for stack in spec.stacks for block in stack.kinds]
+    layers = Proof.from_parts(_together(parts), *parts) if parts else Proof("theorem", "there are no layers")
     return Redundancy(
         parameters=spec.parameters,
         terms=_merged(terms),
         distribution=_distribution(spec),
-        **_standing(blocks),
+        layers=layers,
+        standing="estimate",
+        reason=WHOLE,
     )
 
 
 def block_redundancy(block: TransformerBlock, width: int) -> Redundancy:
-    """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams)."""
+    """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams).
+
+    >>> from attngeom.models.presets import published
+    >>> found = block_redundancy(published("gpt2").stack.block(0), 768)
+    >>> found.total, found.standing
+    (108289, 'theorem')
+    """
     terms = _merged(block_terms(block, width))
     size = block.parameters(width, width)
-    return Redundancy(parameters=size, terms=terms, distribution=0, **_standing([block]))
+    proof = _block_proof(block, width, None)
+    return Redundancy(
+        parameters=size, terms=terms, distribution=0, layers=proof, standing=proof.standing, reason=proof.reason
+    )
 
 
-def _standing(blocks: list[TransformerBlock]) -> dict[str, Any]:
-    """The lemmas are proved for norms in front of and behind a map, not for norms of the sum."""
-    rank = "equality by rank at small width only (--prove)"
-    if any(sublayer.norms.stream is not None for block in blocks for sublayer in sublayers(block)):
-        reason = f"at least this many is a theorem; a norm of the sum is present: {rank}"
-        return {"standing": "estimate", "reason": reason}
-    return {"standing": "theorem", "reason": f"layer scope: lemmas L1 to L6; whole model: at least this many, {rank}"}
+def _block_proof(block: TransformerBlock, width: int, source: Norm | None) -> Proof:
+    """Theorem 1', or at least the count, with what the block does not meet."""
+    found = violations(block, width, source=source)
+    if found:
+        return Proof("estimate", f"at least this many: {'; '.join(found)}")
+    return Proof("theorem", "Theorem 1': the block meets all its hypotheses")
+
+
+def _together(parts: list[Proof]) -> str:
+    """One sentence for the layers of a model."""
+    unmet = list(dict.fromkeys(part.reason for part in parts if part.standing != "theorem"))
+    return "; ".join(unmet) if unmet else "Theorem 1': all layers meet its hypotheses"
 
 
 def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart]:
@@ -155,10 +178,10 @@ def _table_terms(stack: Stack) -> list[RedundantPart]:
     first = next((block.attention for block in stack.blocks if block.attention is not None), None)
     if not heads or first is None:
         return []
-    require(first.softcap is None, "a relative table under a softcap given; the formula is not known")
     unused = heads * (not first.causal)
+    shifts = heads * (first.softcap is None)
     return [
-        RedundantPart(part="query_key", count=heads, group="a shift of the relative table per head", lemma="L1"),
+        RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="L1"),
         RedundantPart(
             part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"
         ),

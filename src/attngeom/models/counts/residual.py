@@ -7,8 +7,9 @@ of front ends (``other_parameters``) are held fixed.
 
 from __future__ import annotations
 
-from attngeom.models.counts.blocks import block_terms, sublayers
+from attngeom.models.counts.blocks import block_terms
 from attngeom.models.counts.parts import RedundantPart
+from attngeom.models.counts.sublayers import sublayers
 from attngeom.models.readers import key_bias_is_invisible
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 
@@ -43,8 +44,7 @@ def _reading_norms(stack: Stack) -> list[Norm | None]:
     found: list[Norm | None] = [stack.final_norm]
     for block in stack.blocks:
         for sublayer in sublayers(block):
-            shared = block.shared_norm and not isinstance(sublayer.map, GroupedAttention)
-            found.append(block.attention_norms.input if shared else sublayer.norms.input)
+            found.append(sublayer.before)
     return found
 
 
@@ -95,7 +95,8 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     unseen: dict[str, bool] = {}
     sums = set()
     for index, stack in enumerate(spec.stacks):
-        own = {f"positions {index}": stack.positions, f"types {index}": stack.token_types}
+        read = stack.positions - stack.unread_positions
+        own = {f"positions {index}": read, f"types {index}": stack.token_types}
         if stack.embeds_tokens and _free_embedding(spec):
             own["tokens"] = spec.embedding_rank or spec.vocabulary
         own = {name: size for name, size in own.items() if size}
@@ -107,7 +108,9 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     # Of projected tokens the mean directions are those of the projection; a vector for all of them has no place.
     moved = len(rows) - len(sums - {frozenset()}) - bool(spec.embedding_rank)
     each = spec.width - (bool(unseen) and all(unseen.values()))
+    unread = spec.width * sum(stack.unread_positions for stack in spec.stacks)
     return [
+        RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
         RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
         RedundantPart(
             part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.models.specification import Norm
-
-MAX_SQUARES = 2**22
 
 
 @dataclass(frozen=True)
@@ -64,29 +58,3 @@ def product(inner: int, left: int, right: int) -> int:
     """
     alpha = min(inner, left, right)
     return alpha * (left + right - alpha)
-
-
-def independent_squares(dimensions: list[int], width: int) -> bool:
-    """Whether the spaces S²(U_i) of generic subspaces U_i of these dimensions of a space of this width are independent.
-
-    True if the U_i themselves fit in (their sum is direct). Else decided by a random point mod p, where True is a
-    proof; False means that they are dependent, or only probably so, or that the question is too large to try.
-
-    >>> independent_squares([2, 2], 4), independent_squares([2, 2], 3), independent_squares([2, 2, 2], 4)
-    (True, False, True)
-    """
-    if sum(dimensions) <= width:
-        return True
-    unknowns, equations = sum(size * (size + 1) // 2 for size in dimensions), width * (width + 1) // 2
-    if unknowns > equations or unknowns * equations > MAX_SQUARES:
-        return False
-    rng = np.random.default_rng(0)
-    upper = np.triu_indices(width)
-    rows = []
-    for size in dimensions:
-        basis = rng.integers(1, WORD_PRIME, (size, width))
-        for i in range(size):
-            for j in range(i + 1):
-                first, second = (np.outer(basis[i], basis[j]) % WORD_PRIME, np.outer(basis[j], basis[i]) % WORD_PRIME)
-                rows.append(((first + second) % WORD_PRIME)[upper])
-    return rank_mod_p(np.array(rows), WORD_PRIME) == unknowns

@@ -29,6 +29,7 @@ def specify(config: Config) -> TransformerSpec:
         "decoder",
         final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings") + 2,
+        unread_positions=2,
     )
     return TransformerSpec(
         family="opt",

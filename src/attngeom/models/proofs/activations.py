@@ -1,41 +1,41 @@
 """Activations as formal functions: a free value per argument, with the derivative relation of the true function.
 
-Piecewise functions take a pattern instead: which pieces the hidden units of a sample are in. Only patterns are drawn
-that occur together on an open set of weights and inputs (docs/theorems/models.md, section 5): for ReLU the units that
-are on form the beginning or the end of the list; for a clamp at most one bound of the layer is reached.
+Piecewise functions take the pieces in which the hidden units of a sample are, read off a real point (`regions`).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant
+from attngeom.models.proofs.regions import Pieces
 
 HALF = constant(Fraction(1, 2))
 CUBIC = constant(Fraction(44715, 10**6))
 # √(2/π) is transcendental, so an arbitrary residue may stand for it.
 ROOT_TWO_OVER_PI = 20_260_711
 SLOPE = constant(Fraction(1702, 1000))
+VALUE_AT_LIMIT = 11_072_026
 
 
-def activate(name: str, x: Dual, tape: Tape) -> Dual:
+def activate(name: str, x: Dual, tape: Tape, pieces: Pieces) -> Dual:
     """φ(x) for x of shape (samples, units)."""
-    shape = x.value.shape[1:]
     if name == "relu":
-        mask = tape.choose(_initial_patterns(shape[0]))
-        return x * mask
-    free = tape.free(shape)
+        return x * pieces.is_on
     value = x.value
+    cubed = value * (value * value % PRIME) % PRIME
+    # What the exponential in φ is of; for gelu the normal density exp(−x²/2).
+    arguments = {"gelu": value * value, "gelu_tanh": (value + CUBIC * cubed) % PRIME * ROOT_TWO_OVER_PI}
+    free = tape.free(arguments.get(name, value) % PRIME)
     if name == "tanh":
         return x.chain(free, 1 - free * free % PRIME)
     if name == "sigmoid":
         return x.chain(free, _bell(free))
     if name == "gelu":
-        return x.chain(value * free, (free + value * tape.free(shape)) % PRIME)
+        return x.chain(value * free, (free + value * tape.draw(value.shape[1:])) % PRIME)
     if name == "gelu_tanh":
         inner = (1 + 3 * (CUBIC * (value * value % PRIME) % PRIME)) % PRIME * ROOT_TWO_OVER_PI % PRIME
         rise = value * ((1 - free * free) % PRIME) % PRIME * inner % PRIME
@@ -44,44 +44,21 @@ def activate(name: str, x: Dual, tape: Tape) -> Dual:
     return x.chain(value * free, (free + value * _bell(free) % PRIME * slope) % PRIME)
 
 
-def clamp(gate: Dual, up: Dual, limit: float, tape: Tape) -> tuple[Dual, Dual]:
-    """min(gate, limit) and up between −limit and limit."""
-    units = gate.value.shape[1]
-    pieces = tape.choose(_clamp_patterns(units))
-    bound = constant(limit)
-    gate_free, up_free = pieces[:, 0] == 0, pieces[:, 1] == 0
-    low = gate * gate_free.astype(np.int64) + Dual(np.where(gate_free, 0, bound))
-    middle = up * up_free.astype(np.int64) + Dual(pieces[:, 1] * bound % PRIME)
-    return low, middle
+def clamped_gate(name: str, gate: Dual, limit: float, tape: Tape, pieces: Pieces) -> Dual:
+    """φ(min(gate, limit)): where the limit is reached the number φ(limit), one residue for all samples.
+
+    For relu it is the limit itself, for the others transcendental, by Lindemann–Weierstrass; gelu is refused.
+    """
+    reached = constant(limit) if name == "relu" else VALUE_AT_LIMIT
+    return activate(name, gate, tape, pieces) * (1 - pieces.gate) + Dual(pieces.gate * reached)
+
+
+def clamped(up: Dual, limit: float, pieces: Pieces) -> Dual:
+    """up between −limit and limit."""
+    return up * (1 - np.abs(pieces.up)) + Dual(pieces.up * constant(limit) % PRIME)
 
 
 def _bell(sigma: Array) -> Array:
     """σ(1 − σ)."""
     bell: Array = sigma * ((1 - sigma) % PRIME) % PRIME
     return bell
-
-
-@cache
-def _initial_patterns(units: int) -> Array:
-    """The sets {1..j} and {j+1..m} as rows of 0 and 1."""
-    initial = np.tri(units + 1, units, -1, dtype=np.int64)
-    return np.concatenate([initial, 1 - initial])
-
-
-@cache
-def _clamp_patterns(units: int) -> Array:
-    """No bound, or one: gate above (1), up above (1) or below (−1), for one unit."""
-    rows = np.zeros((1 + 3 * units, 2, units), dtype=np.int64)
-    for unit in range(units):
-        for offset, (place, side) in enumerate(((0, 1), (1, 1), (1, -1))):
-            rows[1 + 3 * unit + offset, place, unit] = side
-    # Half of the samples without bound: they carry most of the rank.
-    return np.concatenate([rows, np.zeros_like(rows)])
-
-
-@cache
-def intervals(count: int, active: int) -> Array:
-    """The cyclic intervals of ``active`` out of ``count`` experts as rows of 0 and 1."""
-    start = np.arange(count)
-    offsets = (start[None, :] - start[:, None]) % count
-    return (offsets < active).astype(np.int64)

@@ -19,7 +19,8 @@ def coordinates(attention: GroupedAttention) -> tuple[list[int], dict[float, lis
     plain = list(range(attention.rotated, attention.head_dim))
     turning: dict[float, list[tuple[int, int]]] = {}
     for pair, frequency in enumerate(attention.rotary.frequencies if attention.rotary else ()):
-        if frequency:
+        # The rotated key of latent attention is another map than the rest, also where it does not turn.
+        if frequency or attention.latent is not None:
             turning.setdefault(frequency, []).append((pair, pair + half))
         else:
             plain += [pair, pair + half]
@@ -68,18 +69,28 @@ class AttentionMoves:
         else:
             self._scores()
         self._values()
-        if self.weight("relative") in self.point and attention.softcap is None:
-            for head in range(attention.heads):
-                column = self.moves.zeros(self.weight("relative"))
-                column[:, head] = 1
-                change = {self.weight("relative"): column}
-                if attention.sinks:
-                    change[self.weight("sinks")] = np.eye(attention.heads, dtype=np.int64)[head]
-                self.moves.add(change)
+        if self.weight("relative") in self.point:
+            self._relative_table()
         if attention.latent is None:
             self._mean_rows()
         if self.mean_unseen:
             self._columns(self.weight("output"))
+
+    def _relative_table(self) -> None:
+        """A shift of all buckets of a head, with its sink, unless a softcap sees it; the bucket that is never used."""
+        attention, name = self.attention, self.weight("relative")
+        for head in range(attention.heads):
+            if not attention.causal:
+                unused = self.moves.zeros(name)
+                unused[len(unused) // 2, head] = 1
+                self.moves.add({name: unused})
+            if attention.softcap is None:
+                column = self.moves.zeros(name)
+                column[:, head] = 1
+                change = {name: column}
+                if attention.sinks:
+                    change[self.weight("sinks")] = np.eye(attention.heads, dtype=np.int64)[head]
+                self.moves.add(change)
 
     def _columns(self, name: str) -> None:
         for head, column in product(range(self.attention.heads), range(self.attention.value_dim)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.blocks import Sublayer, sublayers
 from attngeom.models.counts.parts import unit_scales
+from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.proofs.attention_moves import AttentionMoves
 from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, constant, inverse

@@ -2,125 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from attngeom.errors import InputError, SizeError
-from attngeom.exact.arrays import Array
+from attngeom.errors import SizeError
 from attngeom.exact.modular import rank_mod_p
-from attngeom.models.counts.blocks import sublayers
+from attngeom.models.checked import require
+from attngeom.models.counts.hypotheses import check_block
+from attngeom.models.counts.parts import frequencies
 from attngeom.models.counts.redundancy import block_redundancy
+from attngeom.models.counts.streams import stream
+from attngeom.models.counts.sublayers import mlps, sublayers
 from attngeom.models.proofs.block_moves import block_moves
-from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
-from attngeom.models.proofs.coordinates import ResiduePoint, block_shapes, random_point
+from attngeom.models.proofs.coordinates import block_shapes, random_point
 from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
-from attngeom.models.proofs.formal import PRIME, Dual, RootsMissing, Tape
-from attngeom.models.specification import Experts, GroupedAttention, TransformerBlock
+from attngeom.models.proofs.formal import PRIME, RootsMissing
+from attngeom.models.proofs.independence import arguments_are_independent
+from attngeom.models.proofs.regions import is_piecewise
+from attngeom.models.proofs.samples import BlockSampler, token_roots
+from attngeom.models.proofs.turns import Turns, check_frequencies
+from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
 
 MAX_ROOTS = 14
-MAX_FRUITLESS = 24
-MAX_POINTS = 8
-MAX_ENTRIES = 2**22
+MAX_POINTS = 24
+RELATED = "arguments of exponentials are related, or too few points were found to see that they are not"
 
 
-@dataclass(eq=False)
-class BlockSampler:
-    """Rows of the derivative of a block at random inputs, all square roots in GF(p)."""
-
-    block: TransformerBlock
-    width: int
-    point: ResiduePoint
-    rng: np.random.Generator
-
-    def __post_init__(self) -> None:
-        self.turns = Turns(self.rng)
-
-    def rows(self, samples: int) -> Array:
-        """width rows for each of at least ``samples`` inputs."""
-        batch = max(4, MAX_ENTRIES // (2 * self.point.size * self.width))
-        found, count, fruitless = [], 0, 0
-        while count < samples:
-            rows = self._batch(max(4, min(batch, samples - count)))
-            found.append(rows)
-            count += len(rows) // self.width
-            fruitless = 0 if len(rows) else fruitless + 1
-            if fruitless > MAX_FRUITLESS:
-                raise RootsMissing
-        return np.concatenate(found)
-
-    def _batch(self, size: int) -> Array:
-        """Rows for at most ``size`` inputs: each last token is tried with many free values until all roots exist.
-
-        Last tokens are all different, so no two samples share a score; the other token is one of them, at random.
-        """
-        tries = 2 ** (1 + _later_roots(self.block))
-        last = self._tokens(size, self.block.attention, cross=False)
-        first = last[(np.arange(size)[:, None] + self.rng.integers(1, size, (size, tries))) % size]
-        tokens = np.stack([first, np.broadcast_to(last[:, None], first.shape)], axis=2).reshape(-1, 2, self.width)
-        other = None
-        if self.block.cross is not None:
-            pairs = self._tokens(2 * size, self.block.cross, cross=True).reshape(size, 2, self.width)
-            other = np.repeat(pairs, tries, axis=0)
-        distances = self.rng.integers(1, MAX_DISTANCE, tokens.shape[:2])
-        distances[:, -1] = 0
-        tape = Tape(self.rng, len(tokens))
-        function = BlockFunction(self.block, self.point.without_slopes, self.turns, tape)
-        function(Dual(tokens), distances, None if other is None else Dual(other))
-        good = tape.good.reshape(size, tries)
-        places = np.flatnonzero(good.any(axis=1)) * tries + good.argmax(axis=1)[good.any(axis=1)]
-        if not len(places):
-            return np.zeros((0, self.point.size), np.int64)
-        tape = tape.kept(places)
-        function = BlockFunction(self.block, self.point, self.turns, tape)
-        output = function(Dual(tokens[places]), distances[places], None if other is None else Dual(other[places]))
-        assert output.slope is not None and tape.good.all()
-        return output.slope.reshape(-1, self.point.size)
-
-    def _tokens(self, need: int, attention: GroupedAttention | None, cross: bool) -> Array:
-        """Random token vectors for which the norms of the vector, its query and its key are squares."""
-        found, count, fruitless = [], 0, 0
-        while count < need:
-            draws = min(2**14, 2 * need * 2 ** _token_roots(self.block, attention, cross))
-            vectors = self.rng.integers(1, PRIME, (draws, self.width))
-            tape = Tape(self.rng, draws)
-            function = BlockFunction(self.block, self.point.without_slopes, self.turns, tape)
-            u = Dual(vectors)
-            if not cross:
-                u = function.normalise("attention.input", self.block.attention_norms.input, u)
-            if attention is not None:
-                name = "cross" if cross else "attention"
-                function.keys_values(name, attention, u[:, None])
-                if not cross:
-                    function.queries(name, attention, u)
-            found.append(vectors[tape.good])
-            count += len(found[-1])
-            fruitless = 0 if tape.good.any() else fruitless + 1
-            if fruitless > MAX_FRUITLESS:
-                raise RootsMissing
-        return np.concatenate(found)[:need]
+def check_provable(block: TransformerBlock, width: int) -> None:
+    """Refuse with InputError what the function over GF(p) does not describe."""
+    check_block(block, width)
+    for own in (block.attention, block.cross):
+        if own is not None:
+            _check_attention(own)
+    if block.cross is not None:
+        plain = block.cross.rotary is None and block.cross.window is None and block.cross.latent is None
+        require(plain, "cross-attention with a rotation, a window or latents given; proofs by rank do not describe it")
+    for mlp in mlps(block.mlp) if block.mlp is not None else ():
+        smooth = mlp.limit is None or mlp.activation not in ("gelu", "gelu_tanh")
+        require(smooth, "gelu with a limit given; proofs by rank do not describe its value at the limit")
+    text = "a norm of one dimension with eps 0 given; it shows a sign, which proofs by rank do not describe"
+    require(all(size > 1 for size in _dimensions_without_eps(block, width)), text)
 
 
-def _later_roots(block: TransformerBlock) -> int:
-    """Number of square roots that depend on what tokens attend to."""
-    count = 0
-    for index, sublayer in enumerate(sublayers(block)):
+def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int]:
+    """How many independent squares are under the roots of norms with eps = 0: the root of a single one is no root."""
+    for sublayer in sublayers(block):
         norms, part = sublayer.norms, sublayer.map
-        later = (norms.input if index else None, norms.output, norms.stream)
-        count += sum(norm is not None for norm in later)
-        if isinstance(part, GroupedAttention) and sublayer.is_cross and part.qk_norm is not None:
-            count += 1 if part.qk_norm.is_joint else part.heads
-    return count
+        for norm in (sublayer.before, norms.stream):
+            if norm is not None and norm.eps == 0:
+                yield stream(width, norm).seen
+        seen = stream(width, sublayer.before).seen
+        own = part if isinstance(part, GroupedAttention) else None
+        if own is not None and own.qk_norm is not None and own.qk_norm.norm.eps == 0:
+            yield min(seen, own.head_dim - own.qk_norm.is_centred)
+        if own is not None and own.latent is not None:
+            ranks = ((own.latent.query_rank, own.latent.query_norm), (own.latent.key_rank, own.latent.key_norm))
+            yield from (min(seen, rank or 0) for rank, norm in ranks if norm is not None and norm.eps == 0)
+        if norms.output is not None and norms.output.eps == 0:
+            columns = part.width if isinstance(part, MLP) else 2
+            yield min(width, columns if own is None else own.heads * min(seen, own.value_dim))
 
 
-def _token_roots(block: TransformerBlock, attention: GroupedAttention | None, cross: bool) -> int:
-    """Number of square roots that a token vector alone determines."""
-    count = int(not cross and block.attention_norms.input is not None)
-    if attention is not None and attention.qk_norm is not None:
-        count += 2 if attention.qk_norm.is_joint else attention.heads + attention.groups
-    if attention is not None and attention.latent is not None:
-        count += (attention.latent.query_norm is not None) + (attention.latent.key_norm is not None)
-    return count
+def _check_attention(own: GroupedAttention) -> None:
+    if own.rotary is not None:
+        check_frequencies(own.rotary.frequencies)
+        still, turning = frequencies(own.rotary)
+        fixed = not own.rotary.lengthening or (not still and max(turning.values()) == 1)
+        require(fixed, "equal or zero frequencies that change with the context given; proofs by rank do not see them")
+    for norm in () if own.latent is None else (own.latent.query_norm, own.latent.key_norm):
+        require(norm is None or norm.kind == "rms", "a latent with a LayerNorm given; proofs by rank need rms")
 
 
 def prove_block(
@@ -128,8 +79,8 @@ def prove_block(
 ) -> RankProof:
     """Bounds of the dimension of the functions of a block by rank mod p; equal bounds are a proof.
 
-    Hypotheses: arbitrary residual vectors as inputs, any number of tokens, rotary frequencies generic except for
-    those that are equal or 0. ``buckets`` > 0 adds a relative position table. For blocks of at most 4,096 weights.
+    Inputs are arbitrary residual vectors, any number of tokens, seen through the window. ``buckets`` > 0 adds a
+    relative position table. For blocks of at most 4,096 weights; kinds that are not described are refused.
 
     >>> from attngeom.models.specification import MLP, Norm, Norms
     >>> mlp = MLP(width=2, activation="silu", gated=True)
@@ -137,69 +88,62 @@ def prove_block(
     >>> prove_block(TransformerBlock(attention=None, mlp=mlp, mlp_norms=norms), 3).redundancy
     5
     """
+    check_provable(block, width)
     shapes = block_shapes(block, width)
+    size = block.parameters(width, width)
     if buckets and block.attention is not None:
         shapes |= {"attention.relative": (buckets, block.attention.heads)}
-    rng = np.random.default_rng(seed)
-    size = block.parameters(width, width) + (buckets * block.attention.heads if block.attention else 0)
+        size += buckets * block.attention.heads
     if size > MAX_PARAMETERS:
         raise SizeError(f"a block of {size} weights given; at most {MAX_PARAMETERS} are proved by rank: shrink it")
     for attention in (block.attention, block.cross):
-        if _token_roots(block, attention, attention is block.cross) > MAX_ROOTS:
+        if token_roots(block, attention, attention is block.cross) > MAX_ROOTS:
             raise SizeError(
                 f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it"
             )
-    formula = _formula(block, width, buckets)
+    rng = np.random.default_rng(seed)
+    rotaries = [own.rotary for own in (block.attention, block.cross) if own is not None and own.rotary is not None]
+    turns = Turns(rng, rotaries)
     lower, upper, samples = 0, size, 0
-    for _ in range(MAX_POINTS):
-        point = random_point(shapes, rng)
+    obstacle = "" if arguments_are_independent(block, width, shapes, rng, turns) else RELATED
+    for _ in range(0 if obstacle else MAX_POINTS):
         try:
-            rank, bound, drawn = _bounds(block, width, point, rng)
+            rank, bound, drawn = _bounds(BlockSampler(block, width, random_point(shapes, rng), rng, turns))
         except RootsMissing:
             continue
         lower, upper, samples = max(lower, rank), min(upper, bound), samples + drawn
-        if lower == upper or not _is_piecewise(block):
+        if lower == upper or not is_piecewise(block.mlp):
             break
     return RankProof(
         subject=subject,
         parameters=size,
         lower=lower,
         upper=upper,
-        formula=formula,
+        formula=_formula(block, width, buckets),
         prime=PRIME,
         seed=seed,
         samples=samples,
+        obstacle=obstacle,
     )
 
 
-def _is_piecewise(block: TransformerBlock) -> bool:
-    """Whether units switch on and off: where few are on, one point may have none of the roots that a piece needs."""
-    mlp = block.mlp.expert if isinstance(block.mlp, Experts) else block.mlp
-    return mlp is not None and (mlp.activation == "relu" or mlp.limit is not None)
+def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
+    """What the formula says, with one shift of the relative table per head, and the bucket that is never used."""
+    total = block_redundancy(block, width).total
+    if not buckets or block.attention is None:
+        return total
+    own = block.attention
+    return total + own.heads * ((own.softcap is None) + (not own.causal))
 
 
-def _formula(block: TransformerBlock, width: int, buckets: int) -> int | None:
-    """What the formula says, with one shift of the relative table per head; None if it is not known."""
-    heads = 0
-    if buckets and block.attention is not None:
-        if block.attention.softcap is not None:
-            return None
-        heads = block.attention.heads
-    try:
-        return block_redundancy(block, width).total + heads
-    except InputError:
-        return None
-
-
-def _bounds(block: TransformerBlock, width: int, point: ResiduePoint, rng: np.random.Generator) -> tuple[int, int, int]:
+def _bounds(sampler: BlockSampler) -> tuple[int, int, int]:
     """Rank of the derivative, bound by the symmetries, and the number of samples at a point.
 
     More samples are drawn as long as they raise the rank.
     """
-    sampler = BlockSampler(block, width, point, rng)
-    size = point.size
-    derivative = sampler.rows(8 + size // (width - 1))
-    upper = checked_upper_bound(block_moves(block, width, point), derivative)
+    size, width = sampler.point.size, sampler.width
+    derivative = sampler.rows(8 + size // max(1, width - 1))
+    upper = checked_upper_bound(block_moves(sampler.block, width, sampler.point), derivative)
     lower = rank_mod_p(derivative, PRIME)
     before = 0
     while before < lower < upper:

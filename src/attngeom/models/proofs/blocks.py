@@ -6,43 +6,19 @@ legitimate specialisation of the formal exponentials, so a few tokens at arbitra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.blocks import sublayers
-from attngeom.models.proofs.activations import activate, clamp, intervals
+from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.proofs.activations import activate, clamped, clamped_gate
 from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, contract, inverse, join
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Rotary, TransformerBlock
-
-MAX_DISTANCE = 64
-
-
-@dataclass(eq=False)
-class Turns:
-    """cos mθ and sin mθ for m < 64 as residues: a random point of the circle per frequency, (1, 0) for frequency 0."""
-
-    rng: np.random.Generator
-    known: dict[float, Array] = field(default_factory=dict)
-
-    def table(self, rotary: Rotary) -> Array:
-        """Shape (64, 2, pairs)."""
-        return np.stack([self._powers(frequency) for frequency in rotary.frequencies], axis=-1)
-
-    def _powers(self, frequency: float) -> Array:
-        if frequency not in self.known:
-            u = int(self.rng.integers(2, PRIME)) if frequency else 0
-            scale = pow(1 + u * u, -1, PRIME)
-            cosine, sine = (1 - u * u) * scale % PRIME, 2 * u * scale % PRIME
-            rows = [(1, 0)]
-            for _ in range(MAX_DISTANCE - 1):
-                c, s = rows[-1]
-                rows.append(((c * cosine - s * sine) % PRIME, (c * sine + s * cosine) % PRIME))
-            self.known[frequency] = np.array(rows, dtype=np.int64)
-        return self.known[frequency]
+from attngeom.models.proofs.regions import Pieces, Region
+from attngeom.models.proofs.turns import Turns
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +26,8 @@ class BlockFunction:
     """Evaluates sublayers at a point; ``prefix`` stands in front of the names of the weights.
 
     ``token_tape`` holds the free values that depend on the last token alone (its score with itself, a parallel MLP);
-    None: all samples have different last tokens, and the common tape serves.
+    None: all samples have different last tokens, and the common tape serves. ``region`` and ``real``, one real vector
+    for every sample, say which pieces of the MLP the samples are in; they are needed where an MLP is evaluated.
     """
 
     block: TransformerBlock
@@ -59,6 +36,8 @@ class BlockFunction:
     tape: Tape
     prefix: str = ""
     token_tape: Tape | None = None
+    region: Region | None = None
+    real: Array | None = None
 
     def __call__(self, tokens: Dual, distances: Array, other: Dual | None = None) -> Dual:
         """The last of the tokens (samples, tokens, width) after the block; ``other``: the encoder's stream."""
@@ -121,9 +100,9 @@ class BlockFunction:
         queries = queries.reshape(samples, groups, heads // groups, attention.head_dim)
         scores = contract("sgna,stga->sgnt", queries, keys) * constant(attention.scale)
         scores = scores.reshape(samples, heads, tokens)
-        scores = self._with_table(name, scores)
+        scores = self._with_table(name, scores, attention.causal)
         if attention.softcap is not None:
-            free = self._free_scores(heads, tokens)
+            free = self._free_scores(scores.value)
             scores = scores.chain(free * constant(attention.softcap), (1 - free * free) % PRIME)
         weights = self._softmax(scores, f"{name}.sinks" if attention.sinks else None)
         weights = weights.reshape(samples, groups, heads // groups, tokens)
@@ -183,28 +162,28 @@ class BlockFunction:
         turned = [first * cosine + second * sine, second * cosine + first * (PRIME - sine)]
         return join([*(part * factor for part in turned), keys[..., size:]])
 
-    def _with_table(self, name: str, scores: Dual) -> Dual:
+    def _with_table(self, name: str, scores: Dual, causal: bool) -> Dual:
         """Scores plus a relative position table (buckets × heads), every token in a random bucket, the last in 0."""
         if f"{name}.relative" not in self.point:
             return scores
         table = self.point.tensor(f"{name}.relative")
-        buckets, tokens = table.value.shape[1], scores.value.shape[2]
-        rows = np.stack(np.meshgrid(*[np.arange(buckets)] * (tokens - 1), [0], indexing="ij"), axis=-1)
+        tokens = scores.value.shape[2]
+        rows = np.stack(np.meshgrid(*[used_buckets(table.value.shape[1], causal)] * (tokens - 1), [0]), axis=-1)
         chosen = self.tape.choose(rows.reshape(-1, tokens))
         picked = table[0, chosen]
         slope = None if picked.slope is None else picked.slope.swapaxes(1, 2)
         return scores + Dual(picked.value.swapaxes(1, 2), slope)
 
-    def _free_scores(self, heads: int, tokens: int) -> Array:
-        """Free values per head and token."""
-        free = self.tape.free((heads, tokens))
+    def _free_scores(self, scores: Array) -> Array:
+        """Free values for the scores (samples, heads, tokens)."""
         if self.token_tape is None:
-            return free
-        return np.concatenate([free[:, :, :-1], self.token_tape.free((heads,))[:, :, None]], axis=2)
+            return self.tape.free(scores)
+        parts = [self.tape.free(scores[:, :, :-1]), self.token_tape.free(scores[:, :, -1])[:, :, None]]
+        return np.concatenate(parts, axis=2)
 
     def _softmax(self, scores: Dual, sinks: str | None) -> Dual:
         """Free values for the exponentials; exp(sink) is the stored residue itself, its derivative the same."""
-        exponentials = self._free_scores(*scores.value.shape[1:])
+        exponentials = self._free_scores(scores.value)
         total = exponentials.sum(axis=2) % PRIME
         if sinks is not None:
             total = (total + self.point[sinks]) % PRIME
@@ -220,26 +199,52 @@ class BlockFunction:
             mean = (mean + share[..., None] * tensor.slope) % PRIME
         return Dual(weights, weights[..., None] * ((scores.slope - mean[:, :, None]) % PRIME) % PRIME)
 
-    def transform(self, name: str, mlp: MLP | Experts, u: Dual) -> Dual:
-        """What the MLP or the experts add to a token with input u."""
-        if isinstance(mlp, Experts):
-            return self._experts(name, mlp, u)
+    def transform(self, name: str, part: MLP | Experts, u: Dual) -> Dual:
+        """What the MLP or the experts add to a token with input u, in the pieces of the region."""
+        assert self.region is not None and self.real is not None
+        before, place = self._norm_before_mlp()
+        real = self.region.normalise(f"{self.prefix}{place}", before, self.real)
+        pieces, chosen, clear = self.region.read(name, part, real)
+        self.tape.good &= clear
+        if isinstance(part, MLP):
+            return self._units(name, part, u, pieces[name])
+        assert chosen is not None
+        kept = self._routed(name, part, u, chosen)
+        result = None
+        for index in range(part.count):
+            own = f"{name}.{index}"
+            term = self._units(own, part.expert, u, pieces[own]) * kept[:, index, None]
+            result = term if result is None else result + term
+        assert result is not None
+        if part.shared is None:
+            return result
+        return result + self._units(f"{name}.shared", part.shared, u, pieces[f"{name}.shared"])
+
+    def _norm_before_mlp(self) -> tuple[Norm | None, str]:
+        """The norm whose output the MLP reads: its own, a shared one, or the norm of the sum before it."""
+        parts = sublayers(self.block)
+        if parts[-1].norms.stream is not None and len(parts) > 1:
+            return parts[-2].norms.stream, f"{sublayer_name(parts[-2])}.stream"
+        return parts[-1].before, "attention.input" if self.block.shared_norm else "mlp.input"
+
+    def _units(self, name: str, mlp: MLP, u: Dual, pieces: Pieces) -> Dual:
         up = self.point.add(f"{name}.up_bias", self.point.linear(f"{name}.up", u, "ml,sl->sm"))
         if not mlp.gated:
-            hidden = activate(mlp.activation, up, self.tape)
+            hidden = activate(mlp.activation, up, self.tape, pieces)
         else:
             gate = self.point.add(f"{name}.gate_bias", self.point.linear(f"{name}.gate", u, "ml,sl->sm"))
-            if mlp.limit is not None:
-                gate, up = clamp(gate, up, mlp.limit, self.tape)
-            if mlp.activation == "swiglu_oai":
-                up = up + Dual(np.array([1]))
-            hidden = activate(mlp.activation, gate, self.tape) * up
+            if mlp.limit is None:
+                opened = activate(mlp.activation, gate, self.tape, pieces)
+            else:
+                opened = clamped_gate(mlp.activation, gate, mlp.limit, self.tape, pieces)
+                up = clamped(up, mlp.limit, pieces)
+            hidden = opened * (up + Dual(np.array([1])) if mlp.activation == "swiglu_oai" else up)
         return self.point.add(f"{name}.down_bias", self.point.linear(f"{name}.down", hidden, "dm,sm->sd"))
 
-    def _experts(self, name: str, experts: Experts, u: Dual) -> Dual:
-        chosen = self.tape.choose(intervals(experts.count, experts.active))
+    def _routed(self, name: str, experts: Experts, u: Dual, chosen: Array) -> Dual:
+        """The weights of the experts, 0 for those that do not run."""
         logits = self.point.add(f"{name}.router_bias", self.point.linear(f"{name}.router", u, "el,sl->se"))
-        free = self.tape.free((experts.count,))
+        free = self.tape.free(logits.value)
         if experts.router == "softmax":
             weights = logits.chain(free, free)
             kept = weights * chosen
@@ -249,10 +254,13 @@ class BlockFunction:
             total = kept.total(1)
         if experts.router == "softmax" or experts.normalised:
             kept = kept * self.tape.reciprocal(total)[..., None]
-        kept = kept * constant(experts.factor)
-        result = None
-        for index in range(experts.count):
-            part = self.transform(f"{name}.{index}", experts.expert, u) * kept[:, index, None]
-            result = part if result is None else result + part
-        assert result is not None
-        return result if experts.shared is None else result + self.transform(f"{name}.shared", experts.shared, u)
+        return kept * constant(experts.factor)
+
+
+def used_buckets(buckets: int, causal: bool) -> list[int]:
+    """The buckets of other tokens: distance 0 has the first one, and of two sides the second has none for it.
+
+    >>> used_buckets(4, causal=True), used_buckets(6, causal=False)
+    ([1, 2, 3], [1, 2, 4, 5])
+    """
+    return [bucket for bucket in range(1, buckets) if causal or bucket != buckets // 2]

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.blocks import Sublayer, sublayers
+from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.proofs.formal import PRIME, Dual
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 

@@ -19,6 +19,7 @@ class RankProof:
 
     ``lower`` is the rank of the derivative at a point mod p, ``upper`` the number of parameters minus the rank of
     the infinitesimal symmetries. ``formula`` is what `redundancy` says; None if no formula is known for the kind.
+    ``obstacle`` says why no rank was taken, if none was.
     """
 
     subject: str
@@ -29,6 +30,7 @@ class RankProof:
     prime: int
     seed: int
     samples: int
+    obstacle: str = ""
 
     @property
     def standing(self) -> Literal["proven", "undecided"]:
@@ -46,6 +48,8 @@ class RankProof:
 
     @property
     def reason(self) -> str:
+        if self.obstacle:
+            return self.obstacle
         if self.lower < self.upper:
             return f"the rank found, {self.lower}, is below the bound {self.upper} that the known symmetries give"
         text = f"rank {self.lower} mod {self.prime} and {self.parameters - self.upper} independent symmetries add up"

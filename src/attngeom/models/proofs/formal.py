@@ -2,7 +2,8 @@
 
 A batch of samples is evaluated at once: values have shape (samples, …), derivatives (samples, …, parameters). A formal
 function value is a random residue with the right derivative relation: exp' = exp, σ' = σ(1 − σ), tanh' = 1 − tanh²,
-Φ' = g with g a second free value. Square roots are taken in GF(p); samples in which some root does not exist are
+Φ' = g with g a second free value. This is legitimate where the arguments are independent, which `independence` checks
+from the arguments that a tape notes. Square roots are taken in GF(p); samples in which some root does not exist are
 marked and dropped, so what remains is an honest point of the ring that the expressions generate.
 """
 
@@ -146,6 +147,7 @@ class Tape:
     samples: int
     good: Array = field(init=False)
     record: list[Array] = field(default_factory=list)
+    arguments: list[Array] = field(default_factory=list)
     cursor: int = 0
 
     def __post_init__(self) -> None:
@@ -161,12 +163,17 @@ class Tape:
     def is_new(self) -> bool:
         return self.cursor == len(self.record)
 
-    def free(self, shape: tuple[int, ...]) -> Array:
-        """Random nonzero residues of shape (samples, *shape): values of algebraically independent functions."""
+    def free(self, arguments: Array) -> Array:
+        """Random nonzero residues, one for each argument (samples, …) of a transcendental function."""
+        self.arguments.append(arguments.reshape(self.samples, -1))
+        return self.draw(arguments.shape[1:])
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Random nonzero residues of shape (samples, *shape): a second function of arguments that were noted."""
         return self._next(self.rng.integers(1, PRIME, (self.samples, *shape)) if self.is_new else None)
 
     def choose(self, options: Array) -> Array:
-        """One of the rows of ``options`` per sample and leading index: a pattern of a piecewise function."""
+        """One of the rows of ``options`` for every sample."""
         return self._next(options[self.rng.integers(0, len(options), self.samples)] if self.is_new else None)
 
     def root(self, square: Dual) -> Dual:
@@ -198,7 +205,10 @@ class KeyedTape(Tape):
     store: list[Array] = field(kw_only=True)
     count: int = field(kw_only=True)
 
-    def free(self, shape: tuple[int, ...]) -> Array:
+    def free(self, arguments: Array) -> Array:
+        return self.draw(arguments.shape[1:])
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
         if self.cursor == len(self.store):
             self.store.append(self.rng.integers(1, PRIME, (self.count, *shape)))
         return self._keyed()

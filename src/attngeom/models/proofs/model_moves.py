@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.blocks import sublayers
 from attngeom.models.counts.residual import absorbs_shift, bends, last_norm, reads_bare_tables
+from attngeom.models.counts.sublayers import sublayers
 from attngeom.models.proofs.block_moves import block_moves
 from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
 from attngeom.models.proofs.formal import PRIME, constant, inverse
@@ -111,6 +111,10 @@ class _ModelBuilder:
                 changes[first][:, column], changes[second][:, column] = self._scale_of(second), -self._scale_of(first)
                 self.moves.add(changes)
 
+        for row, column in np.ndindex(self.stack.unread_positions, self.width):
+            change = self.moves.zeros("positions")
+            change[row, column] = 1
+            self.moves.add({"positions": change})
         self._tied_shift()
 
     def bare(self) -> None:

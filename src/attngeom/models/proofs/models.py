@@ -12,10 +12,13 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.blocks import sublayers
-from attngeom.models.proofs.blocks import MAX_DISTANCE, BlockFunction, Turns
+from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.proofs.block_proof import check_provable
+from attngeom.models.proofs.blocks import BlockFunction
 from attngeom.models.proofs.coordinates import ResiduePoint, Shapes, block_shapes, norm_shapes, random_point
 from attngeom.models.proofs.formal import PRIME, Dual, KeyedTape, RootsMissing, Tape, constant
+from attngeom.models.proofs.regions import Region
+from attngeom.models.proofs.turns import MAX_DISTANCE, Turns
 from attngeom.models.specification import GroupedAttention, TransformerBlock, TransformerSpec
 
 
@@ -50,6 +53,10 @@ def check_model(spec: TransformerSpec) -> None:
         raise SizeError(f"a model with {roots} norms per token given; the proof draws until all roots exist: too many")
     if len(spec.stacks) != 1 or not spec.stack.embeds_tokens or spec.other_parameters:
         raise InputError("a model with two stacks or a front end given; whole models are proved with one token stream")
+    for block in spec.stack.kinds:
+        check_provable(block, spec.width)
+    if spec.width < 3 or _reach(spec) < 2 or spec.stack.positions - spec.stack.unread_positions == 1:
+        raise InputError("a width below 3, a window of 1 token or one position given; not proved as a whole")
     if spec.embedding_rank:
         raise InputError("a model with projected tokens given; whole models are proved with one table of tokens")
     if spec.stack.relative_buckets or not spec.vocabulary:
@@ -77,20 +84,35 @@ class ModelFunction:
     point: ResiduePoint = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.rng)
+        own = [block.attention for block in self.spec.stack.kinds if block.attention is not None]
+        self.real = np.zeros((0, self.spec.width))
+        self.turns = Turns(self.rng, [part.rotary for part in own if part.rotary is not None])
+        self.region = Region(self.rng)
         self.point = random_point(model_shapes(self.spec), self.rng)
         self.causal = all(block.attention is None or block.attention.causal for block in self.spec.stack.kinds)
         self.singles = Tape(self.rng, self.spec.vocabulary)
-        self.places = max(1, self.spec.stack.positions)
+        self.places = max(1, self.spec.stack.positions - self.spec.stack.unread_positions)
+        self.reach = _reach(self.spec)
         self.store: list[Array] = []
         self._draw_tokens()
 
-    def blocks(self, point: ResiduePoint, tape: Tape, own: Tape | None) -> list[BlockFunction]:
-        """The blocks; ``own`` holds the values of the first one that depend on the last token alone."""
+    def blocks(self, point: ResiduePoint, tape: Tape, own: Tape | None, real: Array) -> list[BlockFunction]:
+        """The blocks; ``own`` holds the values of the first one that depend on the last token alone.
+
+        ``real`` are the real vectors of the last tokens: where all layers add little, they are what every MLP reads.
+        """
         return [
-            BlockFunction(block, point, self.turns, tape, f"layers.{layer}.", None if layer else own)
+            BlockFunction(block, point, self.turns, tape, f"layers.{layer}.", None if layer else own, self.region, real)
             for layer, block in enumerate(self.spec.stack.blocks)
         ]
+
+    def _real(self, vectors: Array, positions: Array, types: Array) -> Array:
+        """Real vectors of tokens at positions and with types, behind the norm of the embedding."""
+        stack = self.spec.stack
+        for name, size, rows in (("positions", stack.positions, positions), ("types", stack.token_types, types)):
+            if size:
+                vectors = vectors + self.region.table(name, size, self.spec.width)[rows]
+        return self.region.normalise("embedding", stack.embedding_norm, vectors)
 
     def _own(self, tokens: Array, positions: Array, store: list[Array], vocabulary: int) -> KeyedTape:
         keys = tokens * self.places + (positions if self.places > 1 else 0)
@@ -101,7 +123,7 @@ class ModelFunction:
         stack = self.spec.stack
         x = point.tensor("tokens")[0, tokens] * constant(self.spec.embedding_scale)
         if stack.positions:
-            x = x + point.tensor("positions")[0, positions]
+            x = x + point.tensor("positions")[0, positions + stack.unread_positions]
         if stack.token_types:
             x = x + point.tensor("types")[0, types]
         return self._norm(point, tape, "embedding", x)
@@ -118,7 +140,7 @@ class ModelFunction:
             return u
         found = point.add("head_bias", point.linear("tokens" if head.tied else "head", u, "vl,sl->sv"))
         if head.softcap is not None:
-            free = tape.free(found.value.shape[1:])
+            free = tape.free(found.value)
             found = found.chain(free * constant(head.softcap), (1 - free * free) % PRIME)
         return found * constant(head.scale)
 
@@ -135,6 +157,7 @@ class ModelFunction:
         rows: list[Array] = []
         records: list[list[Array]] = []
         stores: list[list[Array]] = []
+        reals: list[Array] = []
         for _ in range(MAX_DRAWS):
             if sum(map(len, rows)) >= size:
                 break
@@ -144,28 +167,31 @@ class ModelFunction:
             point = ResiduePoint(shapes, np.concatenate([table.ravel(), rest]), False)
             tape = Tape(self.rng, draws)
             store: list[Array] = []
+            real = self.region.vectors(draws, spec.width)
             if self.causal:
-                self._alone(point, tape, store)
+                self._alone(point, tape, store, real)
             for position, kind in places:
                 self._first_roots(point, tape, position, kind)
             good = tape.good
             rows.append(table[good])
+            reals.append(real[good])
             records.append([values[good] for values in tape.record])
             stores.append([values.reshape(draws, self.places, *values.shape[1:])[good] for values in store])
         if sum(map(len, rows)) < size:
             raise RootsMissing
         self.point.values[: size * spec.width] = np.concatenate(rows)[:size].ravel()
+        self.real = np.concatenate(reals)[:size]
         self.singles.record += [np.concatenate(parts)[:size] for parts in zip(*records, strict=True)]
         kept = [np.concatenate(parts)[:size] for parts in zip(*stores, strict=True)]
         self.store += [values.reshape(size * self.places, *values.shape[2:]) for values in kept]
 
-    def _alone(self, point: ResiduePoint, tape: Tape, store: list[Array]) -> list[Dual]:
+    def _alone(self, point: ResiduePoint, tape: Tape, store: list[Array], vectors: Array) -> list[Dual]:
         """The states of all lone tokens at position 0: the input of every block, then the output of the last one."""
         tokens = np.arange(point.shapes["tokens"][0])
         zeros = np.zeros_like(tokens)
         own = self._own(tokens, zeros, store, len(tokens))
         states = [self.embed(point, tape, tokens, zeros, zeros)]
-        for block in self.blocks(point, tape, own):
+        for block in self.blocks(point, tape, own, self._real(vectors, zeros, zeros)):
             states.append(block(states[-1][:, None], zeros[:, None]))
         tape.good &= own.good
         return states
@@ -175,7 +201,7 @@ class ModelFunction:
         tokens = np.arange(point.shapes["tokens"][0])
         zeros = np.zeros_like(tokens)
         x = self.embed(point, tape, tokens, zeros + position, zeros + kind)
-        first = self.blocks(point, tape, None)[0]
+        first = BlockFunction(self.spec.stack.block(0), point, self.turns, tape)
         part = first.block.attention
         u = first.normalise("layers.0.attention.input", first.block.attention_norms.input, x)
         if part is not None:
@@ -189,8 +215,8 @@ class ModelFunction:
         tries = 2 ** min(12, 1 + later if self.causal else 2 + 2 * later)
         chosen = self.rng.permutation(size * size)[: min(pairs, size * size)]
         first, second = np.divmod(chosen, size)
-        positions = self.rng.integers(1, max(2, spec.stack.positions), len(chosen))
-        far = self.rng.integers(1, MAX_DISTANCE, len(chosen))
+        positions = self.rng.integers(1, max(2, min(self.places, self.reach)), len(chosen))
+        far = self.rng.integers(1, self.reach, len(chosen))
         distances = positions if spec.stack.positions else far
         types = self.rng.integers(0, max(1, spec.stack.token_types), len(chosen))
         batch = max(1, 2**15 // tries)
@@ -227,11 +253,12 @@ class ModelFunction:
         if not self.causal:
             return self._both_sides(point, tape, first, second, positions, types)
         alone = Tape(self.rng, self.spec.vocabulary, self.singles.record)
-        states = self._alone(point, alone, self.store)
+        states = self._alone(point, alone, self.store, self.real)
         own = self._own(second, positions, self.store, self.spec.vocabulary)
         x = self.embed(point, tape, second, positions, zeros)
         turned = np.stack([distances, zeros], axis=1)
-        for state, block in zip(states, self.blocks(point, tape, own), strict=False):
+        real = self._real(self.real[second], positions, zeros)
+        for state, block in zip(states, self.blocks(point, tape, own, real), strict=False):
             x = block(_together(state[first, :], x), turned)
         tape.good &= own.good
         return self.logits(point, tape, x)
@@ -243,10 +270,17 @@ class ModelFunction:
         x = self.embed(point, tape, first, zeros, types)
         y = self.embed(point, tape, second, positions, zeros)
         near = np.zeros((len(first), 2), np.int64)
-        for block in self.blocks(point, tape, None):
-            x, y = block(_together(y, x), near), block(_together(x, y), near)
-        left, right = self.logits(point, tape, x), self.logits(point, tape, y)
-        return _together(left, right)
+        left = self.blocks(point, tape, None, self._real(self.real[first], zeros, types))
+        right = self.blocks(point, tape, None, self._real(self.real[second], positions, zeros))
+        for one, two in zip(left, right, strict=True):
+            x, y = one(_together(y, x), near), two(_together(x, y), near)
+        return _together(self.logits(point, tape, x), self.logits(point, tape, y))
+
+
+def _reach(spec: TransformerSpec) -> int:
+    """The least window of the layers: only smaller distances are drawn."""
+    windows = [block.attention.window for block in spec.stack.kinds if block.attention is not None]
+    return min([MAX_DISTANCE, *(window for window in windows if window is not None)])
 
 
 def _together(left: Dual, right: Dual) -> Dual:

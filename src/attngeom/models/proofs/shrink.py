@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from attngeom.models.counts.blocks import sublayers
+from attngeom.models.counts.sublayers import sublayers
 from attngeom.models.specification import (
     MLP,
     Experts,
@@ -26,8 +26,8 @@ UNITS, UNITS_FOR_JOINT_NORMS = 4, 12
 def shrink(spec: TransformerSpec) -> TransformerSpec:
     """A description with every kind of block of ``spec`` once (one kind: twice) and a handful of dimensions each.
 
-    Kept are all options, equal and zero rotary frequencies, whether heads share keys, and whether the values of all
-    groups fill the stream; a front end is left out.
+    Kept are all options, equal and zero rotary frequencies, whether heads share keys, whether the values of all
+    groups fill the stream, and whether a window hides distances; a front end is left out.
 
     >>> from attngeom.models.presets import published
     >>> small = shrink(published("llama-3-8b"))
@@ -66,7 +66,7 @@ def _shrink_stack(stack: Stack, width: int, small: int) -> Stack:
         stack,
         kinds=kinds,
         order=tuple(index % len(kinds) for index in range(layers)) if kinds else (),
-        positions=min(stack.positions, 3),
+        positions=min(stack.positions, 3 + stack.unread_positions),
         token_types=min(stack.token_types, 2),
         relative_buckets=min(stack.relative_buckets, 4),
     )
@@ -106,8 +106,15 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
         value_dim=value_dim,
         rotary=rotary,
         latent=latent,
-        window=None,
+        window=_shrink_window(attention, 0 if rotary is None else rotary.dims),
     )
+
+
+def _shrink_window(attention: GroupedAttention, rotated: int) -> int | None:
+    """A window that shows as many tokens as the rotation needs is no limit; a smaller one stays one."""
+    if attention.window is None or attention.window > max(2, attention.rotated):
+        return None
+    return min(attention.window, max(1, rotated))
 
 
 def _shrink_rotary(rotary: Rotary, count: int) -> Rotary:
