@@ -23,14 +23,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
 # Child processes and Dask workers find the question of this file by its name.
 os.environ["ATTNGEOM_QUESTIONS"] = "benchmarks.atlas"
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-sys.path.insert(0, str(ROOT))
+PLACES = [str(ROOT), str(ROOT / "benchmarks")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*PLACES, os.environ.get("PYTHONPATH")]))
+sys.path[:0] = PLACES
 
 from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
 from attngeom.atlas.children import run_batch  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
 from attngeom.atlas.worker import answer  # noqa: E402
-from contract import emit  # noqa: E402
+from contract import emit, require  # noqa: E402
 
 DIMENSIONS = {"layers": 2, "widths": [3, 4, 5], "tokens": 3, "kinds": ["lightning", "softmax"]}
 
@@ -62,30 +63,48 @@ def run_here(line: str) -> dict[str, Any]:
     return answer(Task.from_line(line))
 
 
+def check_outcomes(lines: list[str], outcomes: list[dict[str, Any]], known: dict[str, Any] | None = None) -> None:
+    """Every task has an answer, and it is the known one."""
+    require(len(outcomes) == len(lines), f"{len(lines)} tasks have {len(outcomes)} outcomes")
+    for line, outcome in zip(lines, outcomes):
+        require("answer" in outcome, f"a task was answered: {outcome.get('detail')}")
+        task = Task.from_line(line)
+        expected = {"index": task.parameters["index"]} if task.question == "nothing" else (known or {})[line]
+        require(outcome["answer"] == expected, f"the answer of {task} is {expected}")
+
+
 def start(executor: Any, workers: int) -> None:
-    """Start all processes of an executor before the clock runs."""
+    """Start all processes of an executor before the clock runs, and see that they answer."""
     line = Task("nothing", {}, {"index": -1}).to_line()
     for future in [executor.submit(run_batch, [line], None, None) for _ in range(4 * workers)]:
-        future.result()
+        check_outcomes([line], future.result())
 
 
-def atlas_seconds(sweep: Sweep, workers: int, folder: Path) -> tuple[float, float]:
+def atlas_seconds(sweep: Sweep, workers: int, folder: Path, known: dict[str, Any] | None = None) -> tuple[float, float]:
     """Wall time of a sweep into a new store, with running workers; CPU time of this process, the coordinator."""
     path = folder / f"{time.monotonic_ns()}.db"
     with FactStore(path) as store, local_executor(workers) as (executor, count):
         start(executor, workers)
         begin = time.process_time()
-        return run_sweep(sweep, store, executor, count).seconds, time.process_time() - begin
+        report, used = run_sweep(sweep, store, executor, count), time.process_time() - begin
+        require(report.is_complete and not store.failures(), "no task of the sweep failed")
+        stored = {fact.task.to_line(): {"answer": dict(fact.result.answer)} for fact in store.facts()}
+    lines = [task.to_line() for task in sweep.tasks()]
+    require(report.new == len(stored) == len(lines), "the store has a fact for every task")
+    check_outcomes(lines, [stored[line] for line in lines], known)
+    return report.seconds, used
 
 
-def pool_seconds(tasks: list[Task], workers: int, chunk: int) -> float:
+def pool_seconds(tasks: list[Task], workers: int, chunk: int, known: dict[str, Any] | None = None) -> float:
     """Wall time of the same tasks on a bare process pool."""
     lines = [task.to_line() for task in tasks]
     with ProcessPoolExecutor(workers) as pool:
         list(pool.map(run_here, lines[: 4 * workers]))
         begin = time.monotonic()
-        list(pool.map(run_here, lines, chunksize=chunk))
-        return time.monotonic() - begin
+        outcomes = list(pool.map(run_here, lines, chunksize=chunk))
+        taken = time.monotonic() - begin
+    check_outcomes(lines, outcomes, known)
+    return taken
 
 
 def best(measure: Callable[[], float], rounds: int) -> float:
@@ -118,19 +137,22 @@ def measure_speed_up(count: int, rounds: int, folder: Path) -> None:
     total = sum(1 for _ in question.tasks(DIMENSIONS, 0))
     tasks = list(islice(question.tasks(DIMENSIONS, 0), 0, None, max(1, total // count)))
     begin = time.thread_time()
-    for task in tasks:
-        run_here(task.to_line())
+    outcomes = {task.to_line(): run_here(task.to_line()) for task in tasks}
     work = time.thread_time() - begin
+    require(all("answer" in outcome for outcome in outcomes.values()), "every dimension is answered")
+    known = {line: outcome["answer"] for line, outcome in outcomes.items()}
+    theorems = [x["formula"]["value"] == x["dimension"] for x in known.values() if (x["formula"] or {}).get("applies")]
+    require(theorems and all(theorems), "dimensions are those of the formulas that apply")
 
     class Some(Sweep):
         def tasks(self) -> Iterator[Task]:
             return iter(tasks)
 
     sweep = Some((("dimension", {}),))
-    runs = {n: [atlas_seconds(sweep, n, folder) for _ in range(rounds)] for n in (1, 2)}
+    runs = {n: [atlas_seconds(sweep, n, folder, known) for _ in range(rounds)] for n in (1, 2)}
     times = {n: min(wall for wall, _ in found) for n, found in runs.items()}
     coordinator = min(cpu for _, cpu in runs[2]) / len(tasks)
-    pool = {n: best(lambda n=n: pool_seconds(tasks, n, 20), rounds) for n in (1, 2)}
+    pool = {n: best(lambda n=n: pool_seconds(tasks, n, 20, known), rounds) for n in (1, 2)}
     for n in (1, 2):
         emit("dimensions of many networks", f"{n} workers", times[n], size=n, unit="wall s")
         emit("dimensions of many networks", f"{n} workers", pool[n], "bare process pool", size=n, unit="wall s")
@@ -156,6 +178,7 @@ def measure_store(count: int, folder: Path) -> None:
             for first in range(0, len(facts), size):
                 store.add(facts[first : first + size])
             seconds = time.monotonic() - begin
+            require(store.count() == len(facts), "every fact is stored")
         emit("facts stored per second", f"{size} per commit", len(facts) / seconds, unit="facts/s")
         show(f"facts with certificate stored per second, {size} per commit", f"{len(facts) / seconds:,.0f}")
     begin = time.monotonic()
@@ -164,6 +187,7 @@ def measure_store(count: int, folder: Path) -> None:
         begin = time.monotonic()
         number = sum(1 for _ in store.facts())
         read = time.monotonic() - begin
+    require(number == len(facts), "every fact is read back")
     show("bytes per fact with certificate", f"{path.stat().st_size / number:,.0f}")
     show(f"opening for writing, with check, {number:,} facts", f"{1e3 * opened:,.0f} ms")
     show("facts read and matched with their digests per second", f"{number / read:,.0f}")
@@ -193,7 +217,7 @@ def measure_dask(count: int, folder: Path) -> None:
             line = Task("nothing", {}, {"index": 0}).to_line()
             begin = time.monotonic()
             for future in [executor.submit(run_batch, [line], None, None) for _ in range(count)]:
-                future.result()
+                check_outcomes([line], future.result())
             seconds = time.monotonic() - begin
         show("batches per second through a Dask scheduler", f"{count / seconds:,.0f}")
     finally:

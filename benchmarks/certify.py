@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contract import LIMIT, emit, read_rate
+from contract import LIMIT, emit, read_rate, require
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -35,7 +35,7 @@ from attngeom.verification import verify
 
 def judge(result: Certification, expected: str) -> bool:
     """Whether the verdict is the expected one and its certificate verifies through JSON."""
-    assert result.certificate is not None
+    require(result.certificate is not None, f"{result.verdict} comes with a certificate")
     return result.verdict == expected and verify(result.certificate.to_json()).valid
 
 
@@ -70,10 +70,12 @@ def _row(name: str, cases) -> int:  # type: ignore[no-untyped-def]
         good = judge(result, expected)
         deciding, checking = deciding + middle - start, checking + time.process_time() - middle
         right, wrong = right + good, wrong + (not good)
+    require(right + wrong > 0, f"there are arrays: {name}")
     emit("accuracy: wrong verdicts", f"{name}, {right + wrong:,} arrays", wrong, unit="wrong")
     emit("deciding and rechecking", f"{name}, {right + wrong:,} arrays: certify", deciding)
     emit("deciding and rechecking", f"{name}, {right + wrong:,} arrays: verify", checking)
     print(f"{name:34}{right + wrong:>8,}{right:>8,}{wrong:>7,}{deciding:>11.2f}{checking:>10.2f}", flush=True)
+    require(wrong == 0, f"no verdict is wrong: {name}")
     return wrong
 
 
@@ -99,10 +101,16 @@ def table_of_sizes(sizes: list[int]) -> None:
         changed = change_table(coefficients, rng)
         before = memory()
         times = []
-        for given, attention in ((coefficients, None), (coefficients, d - 1), (changed, None)):
+        asked = (
+            (coefficients, None, "realizable"),
+            (coefficients, d - 1, "not_realizable"),
+            (changed, None, "not_realizable"),
+        )
+        for given, attention, expected in asked:
             start = time.process_time()
-            certify(given, attention)
+            found = certify(given, attention)
             times.append(time.process_time() - start)
+            require(found.verdict == expected and found.certificate is not None, f"{expected}, with a certificate")
         number = coefficients.single.size + coefficients.cross.size
         for kind, seconds in zip(("realizable", "rank broken", "one coefficient changed"), times):
             emit(f"exact decision, t = 2, {kind}", f"d = d' = {d}", seconds, size=d)
@@ -117,7 +125,7 @@ def run(*arguments: str) -> tuple[float, float]:
     process = subprocess.Popen([sys.executable, "-m", "attngeom", *arguments], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, arguments
+    require(process.returncode == 0, f"the command ends well: {arguments}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 

@@ -22,7 +22,7 @@ from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.network import Architecture, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from contract import emit
+from contract import emit, require
 
 ARCHITECTURES = {
     "12 layers of width 6": Architecture((6,) * 13, 4),
@@ -40,18 +40,28 @@ def equal_pair(architecture: Architecture, seed: int) -> tuple[Weights, Weights]
     return first, Weights.from_vector(architecture, vector * (1 + errors), RR)
 
 
-def gauge_by_factors(weights: Weights) -> None:
-    """The sweeps of :func:`rough_gauge` by singular values of the factors, in a settled basis."""
+def gauge_by_factors(weights: Weights) -> float:
+    """The norm after the sweeps of :func:`rough_gauge`, by singular values of the factors."""
     tensors = tensors_of(weights)
     for _ in range(ROUGH_SWEEPS):
         for factor in linear_factors(weights.architecture):
             tensors |= factor.fix(tensors)[1]
+    return float(np.sqrt(sum(np.sum(np.square(tensor)) for tensor in tensors.values())))
 
 
-def seconds(work: Callable[[], object]) -> float:
+def gauge_by_grams(weights: Weights) -> float:
+    """The norm that :func:`rough_gauge` leads to."""
+    element = rough_gauge(weights)
+    require(element is not None, "there is a gauge of least norm")
+    assert element is not None
+    return float(np.linalg.norm(element.apply(weights).vector()))
+
+
+def seconds(work: Callable[[], float]) -> tuple[float, float]:
+    """CPU seconds, and what came out."""
     started = time.process_time()
-    work()
-    return time.process_time() - started
+    found = work()
+    return time.process_time() - started, found
 
 
 def main() -> int:
@@ -69,11 +79,15 @@ def main() -> int:
             started = time.process_time()
             verdicts[compare(first, second).same_function] += 1
             times.append(time.process_time() - started)
-            gauges.append(seconds(lambda w=first: rough_gauge(w)))  # type: ignore[misc]
-            factors.append(seconds(lambda w=first: gauge_by_factors(w)))  # type: ignore[misc]
+            taken, norm = seconds(lambda w=first: gauge_by_grams(w))  # type: ignore[misc]
+            other, least = seconds(lambda w=first: gauge_by_factors(w))  # type: ignore[misc]
+            gauges.append(taken)
+            factors.append(other)
+            require(abs(norm / least - 1) < 1e-3, "both ways lead to the same norm")
         figures = (statistics.median(times), max(times), statistics.median(gauges), statistics.median(factors))
         missed = verdicts[False] + verdicts[None]
         counts = f"{verdicts[True]} same, {verdicts[False]} different, {verdicts[None]} undecided"
+        require(missed == 0, f"all pairs are found equal: {name}")
         emit("float comparison of equal pairs", f"{name}: median", figures[0])
         emit("float comparison of equal pairs", f"{name}: largest", figures[1])
         emit("the gauge of least norm", name, figures[2])

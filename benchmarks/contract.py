@@ -3,6 +3,8 @@
 A record has a table (what is compared), a case (one row of it), a size (a number that grows with the case, or null),
 who was measured (``ours``, the name of a peer, or ``limit`` for what the machine allows), a value and its unit. Scripts
 print what they like besides; ``benchmarks/page.py`` collects the records of all of them.
+
+A time counts only if what was timed was complete and right: a script says so with :func:`require` before it emits.
 """
 
 from __future__ import annotations
@@ -34,6 +36,19 @@ class Measurement:
     @classmethod
     def from_line(cls, line: str) -> Measurement:
         return cls(**json.loads(line))
+
+
+class WrongResult(AssertionError):
+    """What was timed was not complete, or not right: the script ends, and the page says so."""
+
+
+def require(holds: object, what: str) -> None:
+    """WrongResult unless what was timed was complete and right, as ``what`` says; not switched off by ``python -O``.
+
+    >>> require(2 + 2 == 4, "the sum is right")
+    """
+    if not holds:
+        raise WrongResult(f"not so: {what}")
 
 
 def emit(table: str, case: str, value: float, who: str = OURS, size: float | None = None, unit: str = "CPU s") -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import sys
 import time
 from math import ceil
 from pathlib import Path
@@ -27,7 +26,7 @@ from attngeom.dimensions.formulas import deep_lightning
 from attngeom.dimensions.lower.search import choose_method
 from attngeom.network import Architecture
 from attngeom.verification import verify
-from contract import LIMIT, emit, multiply_rate
+from contract import LIMIT, emit, multiply_rate, require
 
 try:
     import torch
@@ -102,8 +101,7 @@ def measure(task, *arguments):
 def prove(architecture: Architecture) -> int:
     # A theorem answers at once: here the proof by computation is asked for.
     answer = dimension(architecture, prove=True, method=choose_method(architecture, upper_bound(architecture).value))
-    if not answer.is_proven:
-        sys.exit(f"not proven: {architecture}")
+    require(answer.is_proven, f"proven: {architecture}")
     return answer.dimension
 
 
@@ -132,7 +130,7 @@ def main() -> None:
     for d in (*both, *alone):
         architecture = network(d)
         value, ours = measure(prove, architecture)
-        assert value == deep_lightning(architecture).value
+        require(value == deep_lightning(architecture).value, "the dimension is that of [G] Corollary 3.8")
         print(f"{d:>4} {architecture.num_parameters:>10} {value:>9} {ours:>9.3f}", end="", flush=True)
         series["attngeom, proven"].append((architecture.num_parameters, ours))
         table, case = (
@@ -162,9 +160,11 @@ def prove_matrix_free() -> None:
     case = f"{architecture.num_parameters:,} parameters"
     answer, seconds = measure(lambda given: dimension(given, prove=True, method="krylov"), architecture)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    require(answer.lower_bound == upper_bound(architecture).value, "the bounds meet")
     emit("matrix-free proof", case, seconds)
     emit("matrix-free proof: memory", case, memory, unit="MB")
     verdict, checking = measure(lambda proof: verify(proof, 100), certify_dimension(answer))
+    require(verdict.valid, "the transcript passes the recheck")
     emit("matrix-free proof", f"{case}: recheck of the transcript", checking)
     print(
         f"matrix-free: {architecture.num_parameters:,} parameters, proven {answer.lower_bound:,} ="

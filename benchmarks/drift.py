@@ -18,7 +18,7 @@ from attngeom.learning.laws import Laws, conserved_quantities
 from attngeom.learning.track import law_drifts
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import gradient
-from contract import emit
+from contract import emit, require
 
 ARCHITECTURES = (
     Architecture((3, 3, 3), 2),
@@ -80,12 +80,18 @@ def measure(architecture: Architecture, laws: Laws, steps: tuple[float, ...], se
     runs |= {f"descent, step {step:g}": lambda step=step: descend(slope, start, step) for step in steps}  # type: ignore[misc]
     runs["Adam, rate 0.01"] = lambda: adam(slope, start, 0.01, round(TIME / steps[-1]))
     print(f"{architecture.kind}, widths {architecture.widths}, {laws.count} laws, loss {loss(start):.4f} at the start")
+    exact = np.inf
     for name, run in runs.items():
         started = time.process_time()
         end = run()
         seconds = time.process_time() - started
         points = [Weights.from_vector(architecture, w, RR) for w in (start, end)]
-        drift = law_drifts(laws, points)[1] or 0.0
+        found = law_drifts(laws, points)[1]
+        require(found is not None and np.isfinite(found), "the drift is measured")
+        require(loss(end) < loss(start), f"{name} goes down")
+        drift = found or 0.0
+        exact = drift if name.startswith("RK4") else exact
+        require(exact <= drift or drift < 1e-12, "no optimiser keeps the laws better than the flow")
         case = f"{architecture.kind}, widths {','.join(map(str, architecture.widths))}, {name}"
         emit("drift of the conservation laws, relative to ‖w‖²", case, drift, unit="drift")
         print(f"  {name:22} loss {loss(end):.4f}  drift {drift:.1e}  {seconds:.2f} CPU s")

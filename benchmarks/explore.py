@@ -16,7 +16,7 @@ import sys
 import time
 from urllib.parse import quote_plus
 
-from contract import emit
+from contract import emit, require
 
 CHANGES = {
     "dimension": ("tokens", ["2", "3", "4", "5"]),
@@ -50,7 +50,8 @@ def main() -> None:
         page.goto(f"{address}dimension")
         page.locator("#dimension").wait_for()
         found["start to first view"] = time.perf_counter() - started
-        assert page.locator("#dimension .number").inner_text().split()[0] == "23"
+        shown = page.locator("#dimension .number").inner_text().split()[0]
+        require(shown == "23", "the first view shows the dimension")
         for view in views:
             name, values = CHANGES[view]
             page.goto(address + view)
@@ -63,7 +64,8 @@ def main() -> None:
                     field.fill(value)
                 times.append(time.perf_counter() - begun)
                 page.locator("#answer:not([aria-busy])").wait_for()
-                assert f"{name}={quote_plus(value)}" in page.url and page.locator(".refusal").count() == 0
+                is_answered = f"{name}={quote_plus(value)}" in page.url and page.locator(".refusal").count() == 0
+                require(is_answered, f"the change of {name} is answered")
             found[f"change, {view}"] = statistics.median(times)
         browser.close()
         server.terminate()

@@ -30,7 +30,7 @@ from attngeom.network import (
     random_weights,
 )
 from attngeom.recovery.recover import recover
-from contract import emit
+from contract import emit, require
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -103,6 +103,7 @@ def exact_pairs(
             right[kind] += found.same_function is truth and found.is_proven
             wrong[kind] += found.same_function is not None and found.same_function is not truth
     for kind in kinds:
+        require(right[kind] == count, f"{kind} pairs: all right and proven")
         times = np.array(seconds[kind])
         case = f"{name}, {kind}, {count} pairs"
         emit("exact comparison: wrong verdicts", case, wrong[kind], unit="wrong")
@@ -149,10 +150,12 @@ def exact_peer(width: int, layers: int) -> None:
     first = random_weights(architecture, QQ, 0)
     second = random_unimodular_symmetry(architecture, QQ, 1).apply(first)
     start = time.process_time()
-    _ = compare(first, second).symmetry
+    symmetry = compare(first, second).symmetry
     middle = time.process_time()
-    canonical_form(first), canonical_form(second)
+    forms = canonical_form(first), canonical_form(second)
     aligned, compared = middle - start, time.process_time() - middle
+    require(symmetry is not None and symmetry.apply(first).equals(second), "the symmetry carries one to the other")
+    require(forms[0].weights.equals(forms[1].weights), "both have the same canonical form")
     emit("exact comparison", f"d = a = {width}, l = {layers}", aligned)
     emit("exact comparison", f"d = a = {width}, l = {layers}", compared, "two canonical forms")
     print(
@@ -179,6 +182,8 @@ def float_pairs(count: int, max_width: int, max_layers: int) -> None:
                 place = 2 if found.same_function is None else 0 if found.same_function is truth else 1
                 tally[name][place] += 1
         size = f"d ≤ {max_width}, l ≤ {max_layers}, noise {noise:.0e}, {2 * count} pairs"
+        require(not any(x[1] for x in tally.values()), "no verdict on floats is wrong")
+        require(all(x[0] > 0 for x in tally.values()), "verdicts are given")
         emit("float comparison: wrong verdicts", size, sum(x[1] for x in tally.values()), unit="wrong")
         emit("float comparison: median", size, float(np.median(seconds)))
         emit("float comparison: largest", size, max(seconds))
@@ -208,6 +213,7 @@ def recovery(name: str, count: int, draw: Callable[[np.random.Generator], Archit
         good += is_good
         wrong += not is_good
         errors.append(error)
+    require(wrong == 0 and good > 0 and good + failed == count, "recovered weights are right, or a failure is told")
     emit("recovery: wrong answers", f"{name}, {count} networks", wrong, unit="wrong")
     emit("recovery: found", f"{name}, {count} networks", good, unit="networks")
     emit("recovery: mean time", f"{name}, {count} networks", float(np.mean(seconds)))

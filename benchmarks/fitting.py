@@ -16,7 +16,7 @@ from attngeom.exact.fitting import fit
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import jacobian
 from attngeom.recovery.polish import LIMITS, STEPS, relative_error
-from contract import emit
+from contract import emit, require
 
 SIZES, QUICK = (2, 4, 6, 8, 10), (2, 4, 6)
 ERROR, RUNS = 1e-3, 4
@@ -53,6 +53,7 @@ def measure(d: int) -> None:
                 x = start
             seconds[method] += time.process_time() - before
             missed[method] = max(missed[method], float(np.abs(misfit(x)).max()))
+    require(missed["ours"] < 1e-9, "our fit reaches the outputs")
     case = f"two layers, d = {d}, {architecture.num_parameters} weights"
     for method in METHODS:
         emit("least squares fits of weights", case, seconds[method] / RUNS, method, architecture.num_parameters)

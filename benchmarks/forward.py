@@ -24,7 +24,7 @@ from attngeom.exact import RR
 from attngeom.network import Architecture, Weights, random_weights
 from attngeom.network.attention import Attention, Lightning
 from attngeom.network.layer import project
-from contract import LIMIT, OURS, emit, multiply_rate
+from contract import LIMIT, OURS, emit, multiply_rate, require
 
 
 def mix_with(mix: Callable[..., np.ndarray]) -> Callable[[Weights, np.ndarray], np.ndarray]:
@@ -73,9 +73,15 @@ def measure(method: str, d: int, t: int) -> dict[str, float]:
     weights = random_weights(Architecture((d, d), d, tokens=t, causal=causal), RR, 0)
     X = RR.random((d, t), np.random.default_rng(1))
     tracemalloc.start()
-    run(weights, X)
+    found = run(weights, X)
     held = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    # The last columns, which see all tokens with a mask or without.
+    ((head,),) = weights.layers
+    expected = head.value_matrix(RR) @ X @ (X.T @ (head.attention_matrix(RR) @ X[:, -1:]))
+    require(found.shape == (d, t), "there is an output for every token")
+    error = np.linalg.norm(found[:, -1:] - expected) / np.linalg.norm(expected)
+    require(error < 1e-9, f"{method} gives the output of the definition")
     start, repeats = time.process_time(), 0
     while repeats < 1 or (time.process_time() - start < 0.2 and repeats < 100):
         run(weights, X)

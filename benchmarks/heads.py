@@ -20,7 +20,7 @@ from attngeom.heads.generic import contact_locus
 from attngeom.heads.slices import WeightSlices
 from attngeom.network import Architecture, random_weights
 from attngeom.results import Failure
-from contract import emit
+from contract import emit, require
 
 TUPLES = [
     (3, 3, 1, 1, 4), (3, 3, 2, 2, 2), (4, 4, 2, 2, 3), (4, 4, 3, 3, 2), (4, 4, 1, 1, 8), (4, 4, 4, 2, 2),
@@ -51,16 +51,19 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
     start = time.process_time()
     found = find_float_heads(source, heads if noise else None, (d, d), noise, seed)
     seconds = time.process_time() - start
-    emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds)
-    if isinstance(found, Failure) or len(found.blocks.sizes) != heads:
-        reason = found.reason if isinstance(found, Failure) else "other sizes"
-        print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {reason}")
+    if isinstance(found, Failure):
+        # A failure is an answer, but its time is none of a search that found the heads.
+        emit("heads in floats: not found", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", 1, unit="layers")
+        print(f"{d:4}/{heads:2}  noise {noise:.0e}  not found: {found.reason}")
         return
+    require(len(found.blocks.sizes) == heads, f"{heads} heads are found")
+    emit("heads in floats", f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}", seconds)
     O, v = np.concatenate([head.O for head in weights.layers[0]], axis=1), d // heads
     true = projectors(O, [slice(k, k + v) for k in range(0, d, v)])
     given = projectors(found.basis @ found.blocks.B, [rows for rows, _ in found.blocks.spans()])
     errors = [min(np.linalg.norm(p - q) / np.linalg.norm(p) for q in given) for p in true]
     case = f"d = {d}, H = {heads}, noise {noise:.0e}, seed {seed}"
+    require(max(errors) < 1e-2, "the heads are those of the layer")
     emit("heads in floats: error of the projectors", case, max(errors), unit="relative error")
     print(
         f"{d:4}/{heads:2}  noise {noise:.0e}  error {max(errors):.1e}  ‖P‖ {max(map(np.linalg.norm, true)):.0f}"
@@ -88,6 +91,7 @@ def main() -> None:
         start = time.process_time()
         outcome = find_heads(weights)
         seconds = time.process_time() - start
+        require(outcome.outcome == "found" and outcome.unique and outcome.is_proven, "heads are found, unique, proven")
         emit("heads over Q, unique and proven", f"d = {d}, H = {heads}", seconds, size=d)
         print(
             f"{d:4}/{heads:2}  {outcome.outcome}, unique {outcome.unique}  {seconds:.2f} s",
@@ -98,6 +102,7 @@ def main() -> None:
         start = time.process_time()
         proof = contact_locus(*sizes)
         seconds = time.process_time() - start
+        require(proof.tangent_rank is not None or proof.contact is not None, "the contact locus is computed")
         emit("generic uniqueness by the contact locus", f"(d, d_out, a, v, H) = {sizes}", seconds)
         print(
             f"{sizes}  {proof.contact}  tangent rank {proof.tangent_rank} of {proof.expected}"

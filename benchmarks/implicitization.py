@@ -28,7 +28,8 @@ from pathlib import Path
 from attngeom.equations import Variety
 from attngeom.equations.ideal import CompletenessCheck, check_complete, complete, implicitize
 from attngeom.equations.ideal.export import module_spaces, write_generators
-from contract import emit
+from attngeom.equations.ideal.formulas import hilbert_function
+from contract import emit, require
 
 QUICK = [(3, 1), (3, 3)]
 FULL = [(2, 2), (3, 1), (3, 3), (4, 1), (4, 4), (4, 3), (4, 2), (3, 2)]
@@ -159,11 +160,11 @@ def run_ours(d: int, a: int) -> tuple[float, float, int]:
     model = Variety(d, a)
     summary = implicitize(model, complete(d, a, d).degree, vectors=True)
     vectors = summary.vectors or ()
-    assert all(vector.is_verified for vector in vectors)
+    require(vectors and all(vector.is_verified for vector in vectors), "generators vanish by substitution")
     count = sum(len(space.coefficients) for _, space in module_spaces(model, vectors, whole=True))
-    assert count == sum(degree.minimal_generators for degree in summary.degrees)
+    require(count == sum(degree.minimal_generators for degree in summary.degrees), "all generators are there")
     middle = time.process_time()
-    assert check_complete(d, a).is_checked
+    require(check_complete(d, a).is_checked, "the finite checks are done")
     return middle - start, time.process_time() - start, count
 
 
@@ -196,8 +197,9 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
                     hopeless.add(peer.name)
                     emit(table, case, limit, f"{peer.name} (stopped then)")
             else:
-                wrong = "" if note == str(count) else f", finds {note}"
-                emit(table, case, seconds, f"{peer.name} (no proof)")
+                is_right = note == str(count)
+                wrong = "" if is_right else f", finds {note}"
+                emit(table, case, seconds, f"{peer.name} ({'no proof' if is_right else f'finds {note}'})")
                 cells.append(f"{seconds:.2f} [{seconds / ours:.0f}x, {seconds / proven:.0f}x{wrong}]")
         print(
             f"{(d, a)!s:8}{count:>11}{ours:>9.3f}{proven:>9.3f} " + "".join(f"{cell:>30}" for cell in cells),
@@ -208,6 +210,7 @@ def compare(sizes: list[tuple[int, int]], timeout: int, jobs: int) -> None:
 def run_check(a: int) -> tuple[CompletenessCheck, int]:
     """The finite check for one attention width and every d, and the peak memory of its process in MB."""
     found = check_complete(a + 2, a, a).check
+    require(found is not None and found.is_proven and not found.new, "nothing is missing, proven")
     assert found is not None
     return found, memory_megabytes()
 
@@ -236,6 +239,7 @@ def reach(sizes: list[tuple[int, int]]) -> None:
         start = time.process_time()
         last = implicitize(Variety(d, d), n).degrees[-1]
         seconds = time.process_time() - start
+        require(last.hilbert_function == hilbert_function(d, d, d, n), "the Hilbert function is that of the formula")
         emit("degrees 1 to n by highest weight vectors, a = d", f"d = {d}, n = {n}", seconds)
         proven = last.is_dimension_proven and last.is_generation_proven
         print(
@@ -250,7 +254,9 @@ def weight_spaces(sizes: list[tuple[int, int]]) -> None:
     print(f"{'d':>2}{'n':>3}{'seconds':>9}{'MB':>7}")
     for d, n in sizes:
         start = time.process_time()
-        implicitize(Variety(d, d), n, "weights", check=False)
+        found = implicitize(Variety(d, d), n, "weights", check=False).degrees
+        right = [hilbert_function(d, d, d, degree.degree) for degree in found]
+        require([degree.hilbert_function for degree in found] == right, "Hilbert functions are those of the formula")
         print(f"{d:>2}{n:>3}{time.process_time() - start:>9.2f}{memory_megabytes():>7}", flush=True)
 
 
@@ -264,6 +270,8 @@ def write_all(d: int, a: int) -> None:
         write_generators(path, model, vectors)
         size = path.stat().st_size
         count = path.read_text().count('"module"')
+    expected = sum(module.dimension for _, module in complete(d, a, d).modules)
+    require(count == expected, f"{expected} generators are in the file")
     print(f"\nAll {count} generators of {(d, a)} written as JSON ({size / 1e6:.0f} MB): ", end="")
     print(f"{time.process_time() - start:.1f} s, {memory_megabytes()} MB")
 

@@ -24,18 +24,23 @@ from attngeom.equations.families.lines import SylvesterResultants
 from attngeom.exact import GF, RR, WORD_PRIME, Polynomial
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.partitions import schur_dimension
-from contract import emit
+from contract import emit, require
 
 BLOCK = 2 * 10**7
 
 
 def evaluate(f: Family, points: Points, number: int) -> float:
-    """Processor seconds to evaluate all members at all points, in blocks."""
-    start = time.process_time()
-    step = max(1, BLOCK // number)
+    """Processor seconds to evaluate all members at all points, which are layers: every value is zero."""
+    total, step, evaluated = 0.0, max(1, BLOCK // number), 0
     for first in range(0, f.count, step):
-        f.evaluate(points, first, min(f.count, first + step))
-    return time.process_time() - start
+        start = time.process_time()
+        values = f.evaluate(points, first, min(f.count, first + step))
+        total += time.process_time() - start
+        evaluated += values.shape[-1]
+        small = points.domain.is_zero(values) if points.domain.is_exact else np.abs(values).max() < 1e-6
+        require(small, f"{f.name} vanishes on layers")
+    require(evaluated == f.count, f"all members of {f.name} are evaluated")
+    return total
 
 
 def substitute(f: Polynomial, points: Array, domain: Domain) -> Array:
@@ -52,13 +57,25 @@ def substitute(f: Polynomial, points: Array, domain: Domain) -> Array:
 def evaluate_expanded(f: Family, points: Points, members: int) -> float:
     """The same for the first members by substitution into the expanded polynomials, in NumPy."""
     polynomials = [f[k].polynomial() for k in range(members)]
+    # Off the variety, where values are not zero, both ways must agree.
+    anywhere = Points.of_cross(
+        points.domain.random((3, *points.first_cross.shape[2:]), np.random.default_rng(1)), points.domain
+    )
     flat = points.first_cross.reshape(points.first_cross.shape[0], -1)
+    other = anywhere.first_cross.reshape(3, -1)
     labels = [f"y_{k}_{l}_{m}" for k, l in zip(*np.triu_indices(f.variety.d)) for m in range(f.variety.num_targets)]
     place = {name: k for k, name in enumerate(labels)}
     start = time.process_time()
     for polynomial in polynomials:
         substitute(polynomial, flat[:, [place[name] for name in polynomial.variables]], points.domain)
-    return time.process_time() - start
+    taken = time.process_time() - start
+    ours = f.evaluate(anywhere, 0, members)
+    for k, polynomial in enumerate(polynomials):
+        value = substitute(polynomial, other[:, [place[name] for name in polynomial.variables]], points.domain)
+        gap = points.domain.reduce(value - ours[:, k])
+        same = points.domain.is_zero(gap) if points.domain.is_exact else np.allclose(value, ours[:, k], rtol=1e-9)
+        require(same, f"member {k} of {f.name} has the values of its polynomial")
+    return taken
 
 
 def table_of_evaluations(d: int, a: int, number: int, domain: Domain) -> None:
@@ -165,10 +182,14 @@ def run_macaulay2(program: str, limit: int) -> tuple[int, float] | None:
 
 
 def generate(f: Family, members: int) -> float:
+    """Processor seconds to write out the first members as polynomials."""
     start = time.process_time()
-    for k in range(members):
-        f[k]
-    return time.process_time() - start
+    found = [f[k].polynomial() for k in range(members)]
+    taken = time.process_time() - start
+    require(len(found) == members and all(x.terms for x in found), f"{members} polynomials of {f.name} are written out")
+    degrees = {sum(exponents) for polynomial in found for exponents, _ in polynomial.terms}
+    require(degrees == {f.degree}, f"they have degree {f.degree}")
+    return taken
 
 
 def table_of_generations(sizes: list[int], limit: int) -> None:
@@ -202,6 +223,7 @@ def _compare(f: Family, members: int | None, program: str, limit: int) -> None:
             peer, ratio = f"> {limit}", f"< {ours / limit:.3f}"
         else:
             count, seconds = found
+            require(count > 0, "Macaulay2 lists polynomials")
             # Equal work per polynomial, in case the two sides list different numbers of them.
             peer, ratio = f"{seconds:.2f}", f"{(ours / members) / (seconds / count):.2f}"
     table, case = "generate the families of [I]", f"{f.name}, d = {f.variety.d}, {members:,} members"

@@ -11,7 +11,7 @@ import time
 from attngeom.learning.laws import conserved_quantities
 from attngeom.network import Architecture
 from attngeom.verification import verify
-from contract import LIMIT, emit, multiply_rate
+from contract import LIMIT, emit, multiply_rate, require
 
 SIZES, QUICK = (4, 8, 12, 16, 22), (4, 6, 8, 10, 12)
 MAX_CHECKED = 8
@@ -24,17 +24,17 @@ def measure(d: int, kind: str) -> None:
     start = time.process_time()
     found = conserved_quantities(architecture, prove=True)
     seconds = time.process_time() - start
-    if not found.is_complete or found.certificate is None:
-        raise SystemExit(f"not proven complete: {architecture}")
+    require(found.is_complete and found.certificate is not None, f"proven complete: {architecture}")
+    assert found.certificate is not None
     table, case = f"laws of two {kind} layers, proven complete", f"d = {d}, {size} parameters, {found.count} laws"
     emit(table, case, seconds, size=size)
     emit(table, case, size**3 / 3 / multiply_rate(), LIMIT, size=size)
     shown = "–"
     if d <= MAX_CHECKED:
         start = time.process_time()
-        if not verify(found.certificate.to_json()).valid:
-            raise SystemExit(f"the certificate is refused: {architecture}")
+        verdict = verify(found.certificate.to_json())
         checked = time.process_time() - start
+        require(verdict.valid, f"the certificate passes: {verdict.reason}")
         emit(f"the recheck of certificates of {kind} layers", case, checked, size=size)
         shown = f"{checked:.2f}"
     print(f"{kind:10} {d:>4} {size:>6} {found.count:>6} {seconds:>8.2f} {shown:>8}", flush=True)

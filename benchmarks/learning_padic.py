@@ -25,7 +25,7 @@ from tests.learning.cases import POINTS
 from attngeom.exact import QQ
 from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights
-from contract import emit
+from contract import emit, require
 
 PRIME, LEVELS, TAIL = 3, 13, 8
 PARTICLES = 12000
@@ -124,6 +124,7 @@ def compare(name: str, weights: Weights, value: Any, multiplicity: int, seeds: t
     for seed, mean in zip(seeds, means):
         emit("exponent of p-adic volumes", f"{name}, run {seed + 1}", round(mean, 3), unit="exponent")
         emit("exponent of p-adic volumes", f"{name}, run {seed + 1}", round(predicted, 3), "(λ, m)", unit="exponent")
+    require(verdict is not False, f"the exponents of {name} are those of (λ, m)")
     word = {True: "agrees", False: "DISAGREES", None: "no particle is left"}[verdict]
     shown = " ".join(f"{mean:.3f}" for mean in means)
     print(f"{name:40} ({value}, {multiplicity})  predicted {predicted:.3f}  counted {shown}  {word}", flush=True)
@@ -172,6 +173,7 @@ def main() -> int:
         return 0
     points = [point for point in POINTS if point.weights.architecture.rule.is_polynomial]
     points = [point for point in points if point.weights.architecture.num_parameters <= MAX_PARAMETERS]
+    require(points, "there are points to count")
     for point in points[:1] if arguments.quick else points:
         compare(point.name, point.weights, point.value, point.multiplicity)
     return 0

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.learning.cases import POINTS, Point
 
 from attngeom.files import write_atomic
-from contract import emit
+from contract import emit, require
 
 RADIUS = 0.5
 WINDOW = (-14.0, -6.0)
@@ -210,6 +210,7 @@ def main() -> int:
     for name in arguments.points[:1] if arguments.quick else arguments.points:
         row = run(points[name])
         rows.append(row)
+        require(row["agrees"], f"the slopes of {name} are those of (λ, m)")
         for seed, measured in enumerate(row["slopes"]):
             emit("slope of log volume against log ε", f"{name}, run {seed + 1}", measured, unit="slope")
             emit(

@@ -46,7 +46,7 @@ from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
-from contract import LIMIT, emit, read_rate  # noqa: E402
+from contract import LIMIT, emit, read_rate, require  # noqa: E402
 
 TABLE = "real sizes"
 
@@ -90,6 +90,9 @@ def gpt2_small() -> dict[str, Any]:
     spoiled[5, 70] *= 1.001
     wrong = compare(model, open_model({**state, name: spoiled}, GPT2), level="rounding", unit=2.0**-53)
     places = [f"{n} [{m.index}]" for layer in wrong.layers for n, m in layer.wrong]
+    require(found.same_function is True, "the moved model computes the same")
+    require(max(orbit, balanced) < 1e-3, "canonical forms of both agree")
+    require(wrong.same_function is False and any(name in place for place in places), "one changed entry is found")
     read = sum(values.nbytes for values in state.values())
     emit(TABLE, "GPT-2 small, 12 layers: canonicalise", seconds)
     emit(TABLE, "GPT-2 small, 12 layers: canonicalise", read / read_rate(), LIMIT)
@@ -113,13 +116,17 @@ def llama_layer() -> dict[str, Any]:
         del state
         (one / "config.json").write_text(json.dumps(LLAMA))
         model = open_model(one)
-        _, seconds = timed(lambda: canonical(model.block(0), ModelView(model).layer(0)))
+        form, seconds = timed(lambda: canonical(model.block(0), ModelView(model).layer(0)))
+        require(form is not None, "there is a canonical form")
+        del form
         peak = peak_memory()
-        _, printing = timed(lambda: layer_fingerprint(model, 0))
+        printed, printing = timed(lambda: layer_fingerprint(model, 0))
+        require(printed == layer_fingerprint(model, 0), "the fingerprint is the same twice")
         write_model(teleport(model, 1), two, "keep")
         writing = peak_memory()
         command = [sys.executable, __file__, "--pair", str(one), str(two)]
         compared = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        require(compared["same"] is not False, "the moved layer is not called another one")
         least = (one / "model.safetensors").stat().st_size / read_rate()
     comparing = compared["compare_bf16_cpu_s"]
     for name, value, passes in (("canonicalise", seconds, 1), ("fingerprint", printing, 1), ("compare", comparing, 2)):
@@ -164,6 +171,7 @@ def billion() -> dict[str, Any]:
         start = time.process_time()
         written = write_model(canonicalize(model), out, "keep")
         seconds = time.process_time() - start
+        require(written.check.same_function is not False, "what was written computes the same")
     peak = peak_memory()
     case = "1.3 billion parameters, bf16, in shards: canonicalise, write, check"
     emit(TABLE, case, seconds)
@@ -191,8 +199,10 @@ def symmetries(count: int) -> dict[str, Any]:
                 recover(block, goal, fold(block, act(block, weights, symmetry)), ordered=ordered).moved, goal
             )
             good, worst = good + (misfit < 1e-12), max(worst, misfit)
+        require(good == count, f"all symmetries of {folder.name} are recovered")
         emit("random symmetries recovered", f"{folder.name}, of {count}", good, unit="recovered")
         found[folder.name] = {"recovered": good, "of": count, "worst": worst}
+    require(found, "there are reference checkpoints")
     return found
 
 

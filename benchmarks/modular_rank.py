@@ -20,7 +20,7 @@ from scipy.linalg import lu_factor
 
 from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import choose_method, rank_mod_p, rref_mod_p
-from contract import LIMIT, emit, multiply_rate
+from contract import LIMIT, emit, multiply_rate, require
 
 SIZES = [50, 100, 150, 200, 250, 300, 500, 1000, 2000, 4000, 8000]
 QUICK = [300, 500, 1000, 1500]
@@ -55,8 +55,7 @@ def compare_ranks(sizes: list[int], p: int, with_floats: bool) -> None:
         a = random_matrix(n, n, p, seed=n)
         blas, rank = measure(lambda a=a: rank_mod_p(a, p, method="blas"))
         flint, other = measure(lambda a=a: rank_mod_p(a, p, method="flint"))
-        if not rank == other == n - DEFECT:
-            raise SystemExit(f"ranks {rank} and {other} at n = {n}; {n - DEFECT} is right")
+        require(rank == other == n - DEFECT, f"the rank at n = {n} is {n - DEFECT}")
         svd = measure(lambda a=a: np.linalg.matrix_rank(a / p))[0] if with_floats else float("nan")
         # The last columns are left out: with them the matrix is singular.
         lu = measure(lambda a=a: lu_factor(a[:-DEFECT, :-DEFECT] / p))[0]
@@ -78,8 +77,8 @@ def compare_nullspaces(sizes: list[int], p: int) -> None:
         a = random_matrix(n + 50, n, p, seed=n)
         blas, basis = measure(lambda a=a: GF(p).kernel(rref_mod_p(a, p, method="blas")))
         flint, other = measure(lambda a=a: GF(p).kernel(rref_mod_p(a, p, method="flint")))
-        if not np.array_equal(basis, other):
-            raise SystemExit(f"different nullspaces at n = {n}")
+        require(np.array_equal(basis, other) and len(basis) == DEFECT, f"nullspaces at n = {n} agree")
+        require(GF(p).is_zero(GF(p).matmul(basis, a.T)), "they are annihilated")
         print(f"{n:>6} {blas:>10.4f} {flint / blas:>7.2f}×  {choose_method(n + 50, n, p)}", flush=True)
         table, case = f"nullspace of an (n+50)×n matrix mod {p}", f"n = {n}"
         emit(table, case, blas, size=n)

@@ -16,7 +16,7 @@ from attngeom.exact import RR
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.recovery.recover import recover
-from contract import emit
+from contract import emit, require
 
 SETS = [(2, 2, 20, 2), (2, 3, 20, 2), (2, 4, 20, 2), (3, 2, 20, 2), (3, 3, 20, 2), (3, 4, 20, 2), (4, 3, 100, 2),
         (2, 8, 5, 2), (5, 3, 20, 2), (3, 3, 20, 4)]  # fmt: skip
@@ -51,6 +51,8 @@ def main() -> None:
         wrong = sum(outcome == "recovered" and not error <= 1e-10 for outcome, error, _ in runs)
         shown = [float(np.median(errors)), max(errors)] if errors else [float("nan")] * 2
         case = f"{layers} layers, d = {d}, t = {tokens}, {len(runs)} networks"
+        require(wrong == 0, f"no wrong network without a warning: {case}")
+        require(right > 0, f"networks are recovered: {case}")
         emit("softmax networks from their values: wrong without a warning", case, wrong, unit="networks")
         emit("softmax networks from their values: right", case, right, unit="networks")
         emit("softmax networks from their values: mean time", case, float(np.mean([x[2] for x in runs])))

@@ -24,13 +24,14 @@ from tests.fuzz.targets import TARGETS
 from tests.verification import attacks
 
 from attngeom import compare
-from contract import emit
+from contract import emit, require
 
 COLUMNS = ("tried", "wrong", "undecided", "crashed", "seconds")
 
 
 def row(name: str, tried: int, wrong: int, undecided: int, crashed: int, seconds: float) -> int:
     """One line of the table; the number of failures."""
+    require(tried > 0, f"something was tried: {name}")
     emit("failures: wrong or crashed", f"{name}, {tried:,} tried", wrong + crashed, unit="failures")
     print(f"{name:42}{tried:10}{wrong:10}{undecided:10}{crashed:10}{seconds:10.1f}", flush=True)
     return wrong + crashed
@@ -102,7 +103,8 @@ def main() -> int:
     failures += compare_pairs(all_float_pairs(pairs, options.seed), "float pairs")
     failures += attack_certificates(certificates, options.seed)
     failures += fuzz_readers(files, options.seed)
-    return 1 if failures else 0
+    require(failures == 0, "nothing was wrong, and nothing crashed")
+    return 0
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import implicitize
-from contract import emit
+from contract import emit, require
 
 P = 32003
 ROWS = {
@@ -83,7 +83,6 @@ def main() -> int:
     if shutil.which("M2") is None:
         print("Macaulay2: not installed")
         return 0
-    wrong = 0
     cases = [
         (f"d', d, a = {(e, d, a)}", Variety(d, a, d_out=e), ROWS[e, d, a])
         for e, d, a in ROWS
@@ -97,12 +96,12 @@ def main() -> int:
         end = os.times()
         peer = middle.children_user + middle.children_system - start.children_user - start.children_system
         ours = end.user + end.system - middle.user - middle.system
-        wrong += (found, values) != (expected, engine)
+        require((found, values) == (expected, engine), f"generators and Hilbert function of {label}")
         emit("several output rows, degrees 1 to 4", label, ours)
         emit("several output rows, degrees 1 to 4", label, peer, "Macaulay2 ker, all degrees")
         seconds = peer + ours
         print(f"{label}: generators {found}, Hilbert function {values} and {engine}, {seconds:.0f} s", flush=True)
-    return 1 if wrong else 0
+    return 0
 
 
 if __name__ == "__main__":

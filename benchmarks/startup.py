@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from attngeom.cli.app import COMMANDS
-from contract import emit
+from contract import emit, require
 
 
 def cpu_seconds(arguments: list[str], starts: int) -> float:
@@ -23,8 +23,9 @@ def cpu_seconds(arguments: list[str], starts: int) -> float:
     found = []
     for _ in range(starts + 1):
         before = os.times()
-        subprocess.run([sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, check=True)
+        done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
         after = os.times()
+        require("--help" not in arguments or "Usage" in done.stdout, f"the help is printed: {arguments}")
         found.append(after.children_user + after.children_system - before.children_user - before.children_system)
     return min(found[1:])
 

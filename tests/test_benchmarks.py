@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -92,6 +93,50 @@ SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in HELP
 def test_every_script_adds_to_the_page_and_has_a_quick_size(path):
     text = path.read_text(encoding="utf-8")
     assert "from contract import" in text and "emit(" in text and '"--quick"' in text
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_asks_that_what_it_timed_was_right(path):
+    """And not by ``assert`` alone, which an option of the interpreter switches off."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    names = [node.func.id for node in calls if isinstance(node.func, ast.Name)]
+    assert names.count("require") > 0
+
+
+def test_a_wrong_result_ends_a_script_and_is_on_the_page(modules, tmp_path):
+    contract, page = modules
+    with pytest.raises(contract.WrongResult, match="not so: 2 and 2 are 5"):
+        contract.require(2 + 2 == 5, "2 and 2 are 5")
+    script = tmp_path / "wrong.py"
+    place = f"import sys; sys.path.insert(0, {str(FOLDER)!r})"
+    lines = [
+        '"""A wrong one."""',
+        place,
+        "from contract import emit, require",
+        "require(False, 'right')",
+        "emit('t', 'c', 1)",
+    ]
+    script.write_text("\n".join(lines))
+    run = page.run_script(script, False, 60)
+    assert run.code == 1 and not run.records and "not so: right" in run.last
+
+
+@pytest.mark.parametrize("name", ["modular_rank", "fitting"])
+def test_a_result_that_is_not_right_stops_a_benchmark(modules, name, monkeypatch):
+    """The script is run with a faulty library: it must not report a time."""
+    assert modules
+    monkeypatch.syspath_prepend(str(FOLDER))
+    script = importlib.import_module(name)
+    emitted = []
+    monkeypatch.setattr(script, "emit", lambda *arguments, **more: emitted.append(arguments))
+    with pytest.raises(AssertionError, match="not so"):
+        if name == "modular_rank":
+            monkeypatch.setattr(script, "rank_mod_p", lambda a, p, method: 1)
+            script.compare_ranks([20], script.BLAS_PRIME, False)
+        else:
+            monkeypatch.setattr(script, "fit", lambda start, *rest, **more: start)
+            script.measure(2)
+    assert not emitted
 
 
 def test_a_script_that_takes_too_long_is_stopped_and_told(modules, tmp_path):

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from attngeom.cli.app import run
+from attngeom.dimensions import dimension
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.interop import write_weights
 from attngeom.learning.laws import conserved_quantities
+from attngeom.learning.pairs import Pair
 from attngeom.learning.track import cut_block, law_drifts, track
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import gradient
@@ -89,7 +91,11 @@ def test_the_stratum_that_is_approached_is_found_with_its_learning_coefficient(a
     distances = [snapshot.nearest.distance for snapshot in found[1:]]
     assert {snapshot.nearest.name for snapshot in found[1:]} == {block}
     assert distances[0] < 1e-1 and distances[1] < 1e-4 and distances[2] < 1e-14
-    assert [str(snapshot.pair) for snapshot in found[1:]] == [pair] * 3
+    assert [str(snapshot.nearest_pair) for snapshot in found[1:]] == [pair] * 3
+    # The start is generic, the end is on the stratum; close to it, floats may not tell.
+    generic = Pair.coordinates(dimension(architecture).dimension)
+    assert found[0].pair == generic and {found[1].pair, found[2].pair} <= {generic, None}
+    assert found[3].pair == found[3].nearest_pair and str(found[3].pair) == pair
     assert found[1].stratum == "generic" and found[3].stratum.startswith(f"rk {block} = ")
     assert found[3].jacobian.rank <= found[0].jacobian.rank
 

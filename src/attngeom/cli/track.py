@@ -23,7 +23,7 @@ def track_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Ranks with gaps, the nearest singular stratum and its (λ, m), and how far conserved quantities drifted."""
+    """Ranks with gaps, (λ, m) at each checkpoint and of the nearest singular stratum, drift of conserved quantities."""
     if plot is not None:
         # What draws is loaded only if it is asked for, and a wrong name is told at once.
         from attngeom.learning.track_plot import check_format, draw_track
@@ -33,7 +33,8 @@ def track_command(
         found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
     if plot is not None:
         draw_track(found, plot)
-    columns = ("checkpoint", "‖w‖", "stratum", "nearest", "distance", "(λ, m)", "Jacobian", "drift")
+    there = "(λ, m) of the nearest stratum"
+    columns = ("checkpoint", "‖w‖", "stratum", "(λ, m)", "nearest", "distance", there, "Jacobian", "drift")
     rows = [_row(snapshot, found.dimension) for snapshot in found.snapshots]
     shown = table(columns, rows, left=(columns[0], columns[2]))
     print_answer(json, found.to_json(), pairs("in floats", found.rows()), shown)
@@ -47,9 +48,10 @@ def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:
         Path(snapshot.name).name,
         f"{snapshot.norm:.3g}",
         snapshot.stratum,
+        "unknown" if snapshot.pair is None else str(snapshot.pair),
         place,
         "–" if near is None else f"{near.distance:.1e}",
-        "unknown" if snapshot.pair is None else str(snapshot.pair),
+        "–" if near is None else "unknown" if snapshot.nearest_pair is None else str(snapshot.nearest_pair),
         rank if dimension is None else f"{rank} of {dimension}",
         "–" if snapshot.drift is None else f"{snapshot.drift:.1e}",
     ]

@@ -52,19 +52,22 @@ class BlockRank:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One checkpoint: its norm, its blocks, the nearest singular stratum and (λ, m) there.
+    """One checkpoint: its norm, its blocks, (λ, m) here, and the nearest singular stratum with (λ, m) there.
 
-    ``nearest`` is the block whose next smaller rank is nearest and singular, None if no block has one; ``pair`` is
-    (λ, m) at the weights with that block cut to the smaller rank, None where it is not known, and ``why`` says on
-    what it rests. ``drift`` is ‖h(w) − h(w_0)‖/‖w_0‖² for the vector h of all laws, None if w_0 = 0.
+    ``pair`` is (λ, m) at the checkpoint, None where it is not known; ``nearest`` the block whose next smaller rank is
+    nearest and singular, None if no block has one; ``nearest_pair`` is (λ, m) of the nearest stratum, at the weights
+    with that block cut to the smaller rank. ``why`` and ``nearest_why`` say on what they rest. ``drift`` is ‖h(w) −
+    h(w_0)‖/‖w_0‖² for the vector h of all laws, None if w_0 = 0.
     """
 
     name: str
     norm: float
     blocks: tuple[BlockRank, ...]
-    nearest: BlockRank | None
     pair: Pair | None
     why: str
+    nearest: BlockRank | None
+    nearest_pair: Pair | None
+    nearest_why: str
     jacobian: PointRank | None
     drift: float | None
 
@@ -84,11 +87,14 @@ class Snapshot:
             "norm": self.norm,
             "blocks": [asdict(block) for block in self.blocks],
             "stratum": self.stratum,
-            "nearest": None if self.nearest is None else self.nearest.name,
-            "distance": None if self.nearest is None else self.nearest.distance,
             "lambda": None if self.pair is None else str(self.pair.value),
             "multiplicity": None if self.pair is None else self.pair.multiplicity,
             "lambda_reason": self.why,
+            "nearest": None if self.nearest is None else self.nearest.name,
+            "distance": None if self.nearest is None else self.nearest.distance,
+            "nearest_lambda": None if self.nearest_pair is None else str(self.nearest_pair.value),
+            "nearest_multiplicity": None if self.nearest_pair is None else self.nearest_pair.multiplicity,
+            "nearest_lambda_reason": self.nearest_why,
             "jacobian": jacobian,
             "drift": self.drift,
         }
@@ -129,8 +135,12 @@ class Track(Result):
         complete = "all there are" if self.laws.is_complete else "not proven to be all"
         last = self.snapshots[-1].nearest
         nearest = "no block" if last is None else f"{last.name} to rank {last.full - 1}, {last.distance:.2e}"
+        if (there := self.snapshots[-1].nearest_pair) is not None:
+            nearest += f", (λ, m) of the nearest stratum {there}"
+        end = self.snapshots[-1]
         return {
             "checkpoints": len(self.snapshots),
+            "(λ, m) at the end": "unknown" if end.pair is None else str(end.pair),
             "laws": f"{count} independent, {complete}",
             "largest drift": drift,
             "nearest singular stratum at the end": nearest,
@@ -192,10 +202,18 @@ def _scaled(weights: Weights, size: float) -> Weights:
 def _snapshot(name: str, weights: Weights, drift: float | None, known: int | None, seed: int) -> Snapshot:
     blocks = tuple(block for _, block, _ in _blocks(weights))
     jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= MAX_PARAMETERS else None
-    nearest, pair, why = _nearest(weights, blocks, known, seed)
+    pair, why = _own_pair(weights, seed)
+    nearest, nearest_pair, nearest_why = _nearest(weights, blocks, known, seed)
     size = float(np.abs(weights.vector()).max())
     norm = size * float(np.linalg.norm(weights.vector() / size)) if size else 0.0
-    return Snapshot(name, norm, blocks, nearest, pair, why, jacobian, drift)
+    return Snapshot(name, norm, blocks, pair, why, nearest, nearest_pair, nearest_why, jacobian, drift)
+
+
+def _own_pair(weights: Weights, seed: int) -> tuple[Pair | None, str]:
+    """(λ, m) at the checkpoint itself, and why it is, or is not, known."""
+    if weights.architecture.num_parameters > MAX_PARAMETERS:
+        return None, f"(λ, m) is measured up to {MAX_PARAMETERS:,} parameters"
+    return _pair_at(in_range(weights), seed)
 
 
 def _nearest(
@@ -262,8 +280,12 @@ def _singular_values(left: Array, right: Array | None) -> Array:
 
 def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | None, str]:
     """(λ, m) at the weights with the block cut to the next smaller rank, and why it is, or is not, known."""
+    return _pair_at(cut_block(in_range(weights), block.name), seed)
+
+
+def _pair_at(weights: Weights, seed: int) -> tuple[Pair | None, str]:
     try:
-        found = learning_coefficient(cut_block(in_range(weights), block.name), seed=seed)
+        found = learning_coefficient(weights, seed=seed)
     except AttnGeomError as error:
         return None, str(error)
     return found.pair, found.reason if found.pair is None else f"Theorem {found.theorem}: {found.stratum}"
