@@ -207,6 +207,11 @@ def model(
     )
 
 
+def sandwich(norms: Norms) -> TransformerBlock:
+    """Output norms of four and of three columns."""
+    return TransformerBlock(attention=TURNED, mlp=SMALL, attention_norms=norms, mlp_norms=norms)
+
+
 TURNED = attention(rotary=rotary(2))
 SMALL = MLP(width=3, activation="silu", gated=True)
 BIASED = replace(PLAIN, width=3)
@@ -230,10 +235,20 @@ MODELS = {
     ),
     "sinks": (model(sequential(replace(TURNED, sinks=True, **BIASES), SMALL, RMS)), 10),
     "positions": (model(sequential(attention(), SMALL, RMS), positions=3), 15),
+    "opt": (
+        model(
+            sequential(attention(**BIASES), replace(BIASED, activation="relu"), LAYER), tied=True, positions=5,
+            unread_positions=2, final_norm=LAYER,
+        ), 19 + 2 * 5,
+    ),
+    "gemma2, narrow": (model(sandwich(Norms(input=RMS, output=RMS)), order=(0,)), 10 - (10 - 5) - (6 - 5)),
+    "olmo2, narrow": (model(sandwich(Norms(output=RMS)), order=(0,)), 10 - (10 - 5) - (6 - 5)),
+    "olmo2, narrow, two layers": (model(sandwich(Norms(output=RMS))), 0),
+    "olmo2, narrow, tied": (model(sandwich(Norms(output=RMS)), order=(0,), tied=True), 0),
 }  # fmt: skip
 
 
-QUICK = ("llama", "tied with bias", "cohere")
+QUICK = ("llama", "tied with bias", "cohere", "opt", "olmo2, narrow")
 
 
 @pytest.mark.parametrize("name", choose(QUICK, tuple(MODELS)))

@@ -8,8 +8,8 @@ of front ends (``other_parameters``) are held fixed.
 from __future__ import annotations
 
 from attngeom.models.counts.blocks import block_terms
-from attngeom.models.counts.parts import RedundantPart
-from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.counts.parts import RedundantPart, rotations
+from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.readers import key_bias_is_invisible
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 
@@ -170,24 +170,43 @@ def _tied_shift_term(spec: TransformerSpec) -> RedundantPart:
 
 
 def _rotation_term(spec: TransformerSpec) -> RedundantPart:
-    """O(d) for RMS norms, O(d − 1) for LayerNorm, GL(d) without norms, if head and tables can follow."""
+    """O(d) for RMS norms, O(d − 1) for LayerNorm, GL(d) without norms, if head and tables can follow.
+
+    Gains of output norms have to follow as well, which the lengths of what they scale restrict (lemma R).
+    """
     none = RedundantPart(part="residual", count=0, group="signed permutations", lemma="R")
     stacks = [stack for stack in spec.stacks if stack.embeds_tokens]
     if spec.head is None or spec.stack not in stacks or any(stack.embedding_norm is not None for stack in stacks):
         return none
-    outputs = [s.norms.output for stack in stacks for block in stack.blocks for s in sublayers(block)]
+    outputs = [part for stack in stacks for block in stack.blocks for part in sublayers(block) if part.norms.output]
     norms = [norm for stack in stacks for norm in _reading_norms(stack)]
     final = spec.stack.final_norm
     held = spec.head.tied and (final is None or final.gain or final.bias)
-    if held or any(_is_post_norm(stack) for stack in stacks) or any(norm and norm.gain for norm in outputs):
+    if held or any(_is_post_norm(stack) for stack in stacks):
         return none
-    kinds = {norm.kind for norm in (*norms, *outputs) if norm is not None}
+    kinds = {norm.kind for norm in (*norms, *(part.norms.output for part in outputs)) if norm is not None}
     d = spec.width
     if not kinds and not spec.head.tied:
         return RedundantPart(part="residual", count=d * d, group=f"GL({d})", lemma="R")
-    if "layer" in kinds:
-        return RedundantPart(part="residual", count=(d - 1) * (d - 2) // 2, group=f"O({d - 1}) x O(1)", lemma="R")
-    return RedundantPart(part="residual", count=d * (d - 1) // 2, group=f"O({d})", lemma="R")
+    size, group = (d - 1, f"O({d - 1}) x O(1)") if "layer" in kinds else (d, f"O({d})")
+    lost = sum(_lengths_beyond_gains(part, d) for part in outputs)
+    group = f"{group} as far as gains behind narrow maps follow" if lost else group
+    return RedundantPart(part="residual", count=max(0, rotations(size) - lost), group=group, lemma="R")
+
+
+def _lengths_beyond_gains(part: Sublayer, width: int) -> int:
+    """Conditions that the lengths of k columns put on a turn, beyond those that the d gains behind them can meet."""
+    norm, own = part.norms.output, part.map
+    if norm is None or not norm.gain:
+        return 0
+    if isinstance(own, GroupedAttention):
+        columns = own.heads * own.value_dim + own.output_bias
+    elif isinstance(own, MLP):
+        columns = own.width + own.down_bias
+    else:
+        columns = width
+    columns = min(width, columns)
+    return max(0, columns * (columns + 1) // 2 - width)
 
 
 def _scale_term(spec: TransformerSpec) -> RedundantPart:

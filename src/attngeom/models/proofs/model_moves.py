@@ -41,6 +41,7 @@ class _ModelBuilder:
         self.writers: list[str] = []
         self.bare_writers: list[str] = []
         self.outputs: list[Norm | None] = []
+        self.gained: dict[str, list[str]] = {}
         self.post = any(part.norms.stream is not None for block in self.stack.blocks for part in sublayers(block))
         for layer, block in enumerate(self.stack.blocks):
             for part in sublayers(block):
@@ -51,6 +52,8 @@ class _ModelBuilder:
                 self.readers.append((Reader(point, norm, place, self.width), readers_of(name, part.map, point)))
                 self.outputs.append(part.norms.output)
                 self.writers += writers_of(name, part.map, point)
+                if part.norms.output is not None and part.norms.output.gain:
+                    self.gained[f"{name}.output.gain"] = writers_of(name, part.map, point)
                 if part.norms.output is None:
                     self.bare_writers += writers_of(name, part.map, point)
         self.final = self.last = Reader(point, self.stack.final_norm, "final", self.width)
@@ -196,9 +199,12 @@ class _ModelBuilder:
             self.moves.add({"embedding.bias": np.ones(self.width, np.int64)})
 
     def rotations(self) -> None:
-        """x → x + ε A x with A antisymmetric (A1 = 0 behind LayerNorm), undone by every reader."""
+        """x → x + ε A x with A antisymmetric (A1 = 0 behind LayerNorm), undone by every reader.
+
+        Behind output norms W moves by (γ⁻¹ A γ − t) W and γ by t γ, where this keeps WᵀW.
+        """
         head, final = self.spec.head, self.stack.final_norm
-        if head is None or self.stack.embedding_norm is not None or any(norm and norm.gain for norm in self.outputs):
+        if head is None or self.stack.embedding_norm is not None:
             return
         if head.tied and (final is None or final.gain or final.bias):
             return
@@ -206,12 +212,42 @@ class _ModelBuilder:
         readers = [*self.readers, (self.final, [] if head.tied else [("head", "head_bias")])]
         if any(reader.mean_direction is not None for reader, _ in readers):
             units = [units[i] - units[i + 1] for i in range(self.width - 1)]
-        for one, two in combinations(units, 2):
-            turn = np.outer(one, two) - np.outer(two, one)
+        turns = [np.outer(one, two) - np.outer(two, one) for one, two in combinations(units, 2)]
+        if not turns:
+            return
+        for solution in kernel(self._length_changes(turns)):
+            turn = np.tensordot(solution[: len(turns)], np.array(turns) % PRIME, 1) % PRIME
             change = dict(self._written(turn))
+            scales = solution[len(turns) :].reshape(len(self.gained), self.width)
+            for scale, (gain, writers) in zip(scales, self.gained.items(), strict=True):
+                inner = (self._behind(gain, turn) - np.diag(scale)) % PRIME
+                change[gain] = self.point[gain] * scale
+                for name in writers:
+                    values = self.point[name]
+                    change[name] = (inner @ values if values.ndim > 1 else values @ inner.T) % PRIME
             for reader, matrices in readers:
                 change |= self._read(reader, matrices, turn)
             self.moves.add(change)
+
+    def _behind(self, gain: str, turn: Array) -> Array:
+        """γ⁻¹ A γ."""
+        values = self.point[gain]
+        found: Array = inverse(values)[:, None] * (turn * values % PRIME) % PRIME
+        return found
+
+    def _length_changes(self, turns: list[Array]) -> Array:
+        """What turns and scales of gains do to WᵀW, for all W in front of gains: rows are entries, columns unknowns."""
+        rows = [np.zeros((0, len(turns) + len(self.gained) * self.width), np.int64)]
+        for place, (gain, writers) in enumerate(self.gained.items()):
+            matrix = np.concatenate([_columns(self.point[name]) for name in writers], axis=1)
+            scales = [np.diag(PRIME - unit) for unit in np.eye(self.width, dtype=np.int64)]
+            zero = np.zeros((self.width, self.width), np.int64)
+            effects = [self._behind(gain, turn) for turn in turns]
+            for other in range(len(self.gained)):
+                effects += scales if other == place else [zero] * self.width
+            forms = [matrix.T @ (effect % PRIME @ matrix % PRIME) % PRIME for effect in effects]
+            rows.append(np.array([(form + form.T) % PRIME for form in forms]).reshape(len(effects), -1).T)
+        return np.concatenate(rows)
 
     def _written(self, turn: Array) -> Change:
         change = {name: self.point[name] @ turn.T % PRIME for name in self.table_names}
@@ -252,3 +288,10 @@ class _ModelBuilder:
             names = [f"layers.{layer}.{sublayer_name(part)}.output" for part in sublayers(block)]
             grown += [f"{name}.{part}" for name in names for part in ("gain", "bias")]
         self.moves.add(self.moves.scaled(grown, ["final.gain"] if tied else []))
+
+
+def _columns(values: Array) -> Array:
+    """A tensor that writes into the stream as a matrix of its columns."""
+    if values.ndim == 1:
+        return values[:, None]
+    return np.moveaxis(values, -2, 0).reshape(values.shape[-2], -1)

@@ -11,6 +11,7 @@ from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_u
 from attngeom.models.proofs.formal import PRIME, RootsMissing
 from attngeom.models.proofs.model_moves import model_moves
 from attngeom.models.proofs.models import ModelFunction, check_model
+from attngeom.models.proofs.regions import is_piecewise
 from attngeom.models.specification import TransformerSpec
 
 MAX_POINTS = 4
@@ -30,14 +31,16 @@ def prove_model(spec: TransformerSpec, *, seed: int = 0, subject: str = "model")
     except InputError:
         formula = None
     rng = np.random.default_rng(seed)
+    piecewise = any(is_piecewise(block.mlp) for block in spec.stack.kinds)
+    lower, upper, samples = 0, spec.parameters, 0
     for _ in range(MAX_POINTS):
         try:
-            lower, upper, samples = _bounds(ModelFunction(spec, rng))
-            break
+            rank, bound, drawn = _bounds(ModelFunction(spec, rng))
         except RootsMissing:
             continue
-    else:
-        lower, upper, samples = 0, spec.parameters, 0
+        lower, upper, samples = max(lower, rank), min(upper, bound), samples + drawn
+        if lower == upper or not piecewise:
+            break
     return RankProof(
         subject=subject,
         parameters=spec.parameters,
