@@ -22,7 +22,7 @@ HOLDS = {
     "src/attngeom/network/symmetry/factor.py": ("def tangent", "def moment", "def fix"),
     "src/attngeom/cli/app.py": ("COMMANDS",),
     "src/attngeom/cli/inspect.py": ("def inspect_command",),
-    "src/attngeom/explore/views/certificate.py": ("controls=", "jobs=", "def show", "def command", "def python"),
+    "src/attngeom/explore/views/certificate.py": ("CONTROLS", "JOBS", "def show", "def command", "def python"),
     "src/attngeom/explore/views/__init__.py": ("VIEWS",),
     "src/attngeom/explore/templates/certificate.html": ("parts.html",),
     "src/attngeom/explore/templates/emblems.html": ("macro draw",),

@@ -35,10 +35,10 @@ def state_of(store, **query):
 @pytest.mark.parametrize("where", ["", "question=dimension", "question=dimension, tokens>=2"])
 def test_filters_are_those_of_the_command(store, where, capsys):
     state = state_of(store, where=where, sort="-dimension")
-    assert run([*shlex.split(VIEW.command(state))[1:], "--json"]) == 0
+    assert run([*shlex.split(VIEW.module.command(state))[1:], "--json"]) == 0
     expected = [fact["key"] for fact in json.loads(capsys.readouterr().out)["facts"]]
     assert [fact.task.key for fact, _ in chosen(state)] == expected
-    rows = list(csv.DictReader(io.StringIO(VIEW.downloads["csv"](state)[1].decode())))
+    rows = list(csv.DictReader(io.StringIO(VIEW.module.DOWNLOADS["csv"](state)[1].decode())))
     assert [row["key"] for row in rows] == expected
     assert f"{len(expected):,} facts" in VIEW.show(state)
 
@@ -47,7 +47,7 @@ def test_pivot_and_plot_hold_every_fact(store):
     state = state_of(store, where="question=dimension")
     found = chosen(state)
     head, body = pivot([row for _, row in found], "widths", "tokens", "dimension")
-    assert head[0] == "widths \\ tokens" and len(body) == len({row["widths"] for _, row in found})
+    assert head[0] == "dimension by widths \\ tokens" and len(body) == len({row["widths"] for _, row in found})
     points = points_of(found, "tokens", "dimension")
     assert len(points) == len(found) and {point[1] for point in points} == {row["dimension"] for _, row in found}
     page = VIEW.show(state_of(store, where="question=dimension", x="tokens", y="dimension"))
@@ -62,7 +62,7 @@ def test_facts_are_opened_with_their_certificate(store):
         assert fact.task.key in page
         assert ("it proves its claim" in page) is (fact.result.certificate is not None)
         if fact.result.certificate is not None:
-            record = VIEW.downloads["certificate"](state_of(store, fact=fact.task.key))[1]
+            record = VIEW.module.DOWNLOADS["certificate"](state_of(store, fact=fact.task.key))[1]
             assert attngeom.verify(json.loads(record)).valid is True
 
 

@@ -15,7 +15,7 @@ from attngeom.explore.heads import MEASURES, facts_of_weights
 from attngeom.explore.pages import math
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
-from attngeom.explore.views.checkpoint import head_misfits
+from attngeom.explore.views.checkpoint import head_differences
 from attngeom.models import open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.network import random_symmetry
@@ -58,9 +58,9 @@ def test_symmetries_are_found_and_no_head_is_missed(name):
     assert 'data-verdict="same"' in page
     one, other = map(attngeom.read_weights, paths)
     found = attngeom.compare(one, other)
-    assert max(max(row) for row in head_misfits(one, other, found.symmetry)) == 0.0
+    assert max(max(row) for row in head_differences(one, other, found.symmetry)) == 0.0
     wrong = random_symmetry(one.architecture, one.domain, seed=5)
-    assert max(max(row) for row in head_misfits(one, other, wrong)) > 0
+    assert max(max(row) for row in head_differences(one, other, wrong)) > 0
 
 
 def test_different_functions_come_with_an_input():
@@ -99,14 +99,14 @@ def test_model_folders_are_compared_by_a_job(tmp_path):
     state = state_of(MODELS / "gpt2", changed_model(MODELS / "gpt2", tmp_path))
     page = VIEW.work("compare", state, print)
     assert 'data-verdict="different"' in page and "rounding does not explain" in page
-    assert "Misfit of each head" in page
+    assert "Difference of each head" in page
     with pytest.raises(AttnGeomError, match="two of one kind"):
         VIEW.work("compare", state_of(MODELS / "gpt2", INPUTS / "deep.json"), print)
 
 
 def test_lines_to_copy_run(capsys):
     for paths in ((INPUTS / "deep.json",), (INPUTS / "deep.json", INPUTS / "deep_moved.json"), (MODELS / "gpt2",)):
-        exec(VIEW.python(state_of(*paths)), {})
+        exec(VIEW.module.python(state_of(*paths)), {})
     assert "same function" in capsys.readouterr().out
 
 

@@ -34,9 +34,9 @@ def test_answer_and_lines_to_copy_agree_with_the_library(query, architecture, ca
     assert expected.rows()["formula"].split(",")[0] in page and all(
         str(size) in page for size in expected.fiber.values()
     )
-    assert run([*VIEW.command(state).split()[1:], "--json"]) == 0
+    assert run([*VIEW.module.command(state).split()[1:], "--json"]) == 0
     assert f'"dimension": {expected.dimension},' in capsys.readouterr().out
-    exec(VIEW.python(state), {})
+    exec(VIEW.module.python(state), {})
     assert f"dimension          {expected.dimension}\n" in capsys.readouterr().out
 
 

@@ -46,15 +46,15 @@ def test_formula_command_and_python_agree(capsys):
     state = state_of({"d": "2", "a": "2", "family": "sylvester-resultant"})
     polynomial = find_family(Variety(2, 2, 2, 1), "sylvester-resultant").polynomial(0)
     assert show_polynomial(polynomial) in VIEW.show(state)
-    assert run(VIEW.command(state).split()[1:]) == 0
-    exec(VIEW.python(state), {})
+    assert run(VIEW.module.command(state).split()[1:]) == 0
+    exec(VIEW.module.python(state), {})
     first, second = capsys.readouterr().out.splitlines()
     assert first == second == str(polynomial)
 
 
-@pytest.mark.parametrize("form", VIEW.downloads)
+@pytest.mark.parametrize("form", VIEW.module.DOWNLOADS)
 def test_exports_are_the_library_s(form):
-    name, content = VIEW.downloads[form](state_of({"d": "2", "a": "1", "family": "attention-rank"}))
+    name, content = VIEW.module.DOWNLOADS[form](state_of({"d": "2", "a": "1", "family": "attention-rank"}))
     assert name.startswith("attention-rank.") and b"y" in content
     if form == "json":
         assert [json.loads(line)["family"] for line in content.splitlines()] == ["attention-rank"] * 3

@@ -48,8 +48,8 @@ def test_sliders_are_the_group_element():
 def test_walks_repeat_and_stay_invertible():
     texts = {"network": "deep"}
     for number in range(1, 6):
-        changed = VIEW.actions["random walk"](state_of(texts))
-        assert changed == VIEW.actions["random walk"](state_of(texts)) and changed["step"] == str(number)
+        changed = VIEW.module.ACTIONS["random walk"](state_of(texts))
+        assert changed == VIEW.module.ACTIONS["random walk"](state_of(texts)) and changed["step"] == str(number)
         texts |= changed
         assert walk(state_of(texts)).is_same
 

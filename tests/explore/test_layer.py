@@ -30,10 +30,10 @@ def state_of(query, shelf=None):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_are_what_they_say_and_certificates_verify(name):
-    state = state_of(VIEW.actions[name](state_of({})))
+    state = state_of(VIEW.module.ACTIONS[name](state_of({})))
     assert decide(state).verdict == VERDICTS[name]
     assert f'data-verdict="{VERDICTS[name]}"' in VIEW.show(state)
-    record = json.loads(VIEW.downloads["certificate"](state)[1])
+    record = json.loads(VIEW.module.DOWNLOADS["certificate"](state)[1])
     assert attngeom.verify(record).valid is True and record["claim"]["verdict"] == VERDICTS[name]
 
 
@@ -112,7 +112,7 @@ def test_browser_decides_at_once_and_refuses_bad_files(visit, assert_that, tmp_p
 
 
 def test_tables_and_files_are_the_same_map(tmp_path):
-    name, content = VIEW.downloads["coefficients"](state_of({}))
+    name, content = VIEW.module.DOWNLOADS["coefficients"](state_of({}))
     (tmp_path / name).write_bytes(content)
     shelf = Shelf.of_paths([tmp_path / name])
     again = given(state_of({"source": "file", "file": "1"}, shelf))

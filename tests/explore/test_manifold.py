@@ -29,15 +29,15 @@ def state_of(query):
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_points_have_their_verdict_weights_and_lambda(name, tmp_path, capsys):
-    state = state_of(VIEW.actions[name](state_of({})))
+    state = state_of(VIEW.module.ACTIONS[name](state_of({})))
     verdict, weights, learned = EXPECTED[name]
     found = decide(state)
     assert (found.verdict, len(found.points)) == (verdict, weights)
     assert VIEW.show(state).count("theorem A1.") == (weights if learned else 0)
     assert learned is None or learned in VIEW.show(state)
-    exec(VIEW.python(state), {})
-    (tmp_path / "coefficients.json").write_bytes(VIEW.downloads["coefficients"](state)[1])
-    words = VIEW.command(state).replace("coefficients.json", str(tmp_path / "coefficients.json")).split()
+    exec(VIEW.module.python(state), {})
+    (tmp_path / "coefficients.json").write_bytes(VIEW.module.DOWNLOADS["coefficients"](state)[1])
+    words = VIEW.module.command(state).replace("coefficients.json", str(tmp_path / "coefficients.json")).split()
     run([*words[1:], "--json"])
     first, second = capsys.readouterr().out.splitlines()
     assert first == verdict == json.loads(second)["verdict"]

@@ -12,8 +12,8 @@ import attngeom
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.exact import QQ
-from attngeom.explore.controls import Control, read_state, read_texts, write_query
-from attngeom.explore.jobs import MOST_AT_ONCE
+from attngeom.explore.controls import Control, opening_texts, read_state, read_texts, write_query
+from attngeom.explore.jobs import MOST_AT_ONCE, Job
 from attngeom.explore.pages import render
 from attngeom.explore.server import Explorer
 from attngeom.explore.shelf import Shelf
@@ -67,7 +67,7 @@ def test_pages_compute_nothing(server, monkeypatch):
         ("POST", "dimension/download/certificate", 404),
         ("POST", "dimension/job/unknown", 404),
         ("POST", "dimension/nothing/prove", 404),
-        ("POST", "job/unknown/cancel", 400),
+        ("POST", "job/unknown", 400),
         ("POST", "nothing/answer", 404),
         ("DELETE", "layer", 405),
         *(
@@ -75,7 +75,6 @@ def test_pages_compute_nothing(server, monkeypatch):
             for path in ("layer/answer", "layer/action/no%20layer", "layer/download/certificate", "dimension/job/prove")
         ),
         ("GET", "upload?name=a.json", 404),
-        ("GET", "job/unknown/cancel", 405),
     ],
 )
 def test_what_is_not_there_is_refused_with_one_line(server, method, path, status):
@@ -138,7 +137,7 @@ def test_jobs_are_cancelled_limited_and_end_by_themselves(server):
     while jobs[1].stage == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert jobs[1].stage == "cancelled"
-    ask(server, "POST", f"job/{keys[2]}/cancel", body=b"")
+    ask(server, "POST", f"job/{keys[2]}", body=b"")
     finish(server, keys[2], "cancelled")
     assert all(job.child.process.wait(10) < 0 for job in jobs)
 
@@ -181,7 +180,7 @@ def test_views_open_on_the_files_that_were_named(tmp_path):
     assert [item.kind for item in shelf.entries.values()] == [
         *("weights", "weights", "coefficients", "certificate", "store", "other")
     ]
-    opened = {name: find_view(name).open(shelf) for name in VIEWS}
+    opened = {name: opening_texts(find_view(name).controls, shelf) for name in VIEWS}
     assert (opened["checkpoint"]["file"], opened["checkpoint"]["other"]) == ("1", "2")
     assert (opened["fiber"]["network"], opened["fiber"]["file"]) == ("file", "2"), "the first that can be walked"
     assert (opened["layer"]["source"], opened["layer"]["file"]) == ("file", "3")
@@ -194,7 +193,7 @@ def test_views_open_on_the_files_that_were_named(tmp_path):
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_answers_without_files(name):
     view = find_view(name)
-    shown = view.answer(view.open(Shelf()), Shelf())
+    shown = view.answer(opening_texts(view.controls, Shelf()), Shelf())
     assert 'id="link"' in shown and "refusal" not in shown
 
 
@@ -204,7 +203,7 @@ def test_no_python_is_shown_but_where_it_is_to_be_copied(tmp_path):
     shelf = Shelf.of_paths([path for name in files if (path := INPUTS / name).exists()])
     for name in VIEWS:
         for given in (Shelf(), shelf):
-            shown = find_view(name).answer(find_view(name).open(given), given)
+            shown = find_view(name).answer(opening_texts(find_view(name).controls, given), given)
             text = re.sub(r'<div class="copy">.*?</div>|<[^>]*>', " ", shown, flags=re.DOTALL)
             found = re.findall(r"\[\d|None|True|False|&#39;|\w+=\(|\{", text)
             assert not found, (name, found, text)
@@ -233,3 +232,21 @@ def test_command_line_refuses_what_it_cannot_serve(server, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3 and "does not exist" in lines[0] and "cannot be used" in lines[1]
     assert lines[2].endswith("pip install 'attngeom[explore]'") and "starlette" in lines[2]
+
+
+def test_a_job_that_never_stops_talking_is_ended_by_its_budget():
+    class Talker:
+        is_killed = False
+
+        def read_line(self, seconds):
+            time.sleep(0.01)
+            return b'{"progress": [1, 2]}'
+
+        def kill(self):
+            self.is_killed = True
+
+        close = kill
+
+    job = Job(Talker(), budget=0.1)
+    job.follow()
+    assert job.stage == "out of time" and job.child.is_killed and job.done == 1

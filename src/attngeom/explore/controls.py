@@ -6,15 +6,20 @@ Everything that arrives is checked here: a value is of its type and within its b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from attngeom.errors import InputError
-from attngeom.explore.shelf import Shelf
+from attngeom.errors import AttnGeomError, InputError, SizeError
+from attngeom.explore.shelf import Shelf, ShelfItem
 
 DECIMAL = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,6})?")
+RATIONAL = re.compile(r"-?[0-9]{1,40}(/0*[1-9][0-9]{0,39}|\.[0-9]{1,40})?")
+MAX_NUMBERS = 2000
 State = dict[str, Any]
 """The values of the controls of a view, by name."""
 
@@ -43,8 +48,12 @@ class Control:
     kinds: tuple[str, ...] = ()
     sets: Mapping[str, str] = field(default_factory=dict)
     """Other controls that are set where a view opens on a file of the command line."""
+    check: Callable[[ShelfItem], object] = lambda item: None
+    """Refuses files on which the view should not open by itself."""
     none: str = "none"
     """What is shown without a file."""
+    option: str = ""
+    """The option of the command that takes the text; of a switch, the option alone."""
 
     def parse(self, given: str, shelf: Shelf) -> Any:
         """The value of a text, or InputError."""
@@ -72,14 +81,21 @@ class Control:
         return given if is_slider else int(given)
 
 
-def opening_texts(controls: Sequence[Control], shelf: Shelf) -> dict[str, str]:
-    """The texts with which a view opens: defaults, and the files of the command line in the places that take them."""
+def opening_texts(controls: Sequence[Control], shelf: Shelf, is_asked: bool = False) -> dict[str, str]:
+    """The texts with which a view opens: defaults, and the files of the command line in the places that take them.
+
+    Where a file was asked for it is chosen even if the view will refuse it, so that it says why.
+    """
     texts = {control.name: control.default for control in controls}
-    free = list(shelf.entries.values())
+    taken = set()
     for control in controls:
-        if item := next((each for each in free if each.kind in control.kinds), None):
-            free.remove(item)
-            texts |= {control.name: item.key, **control.sets}
+        for item in shelf.entries.values():
+            if item.kind in control.kinds and item.key not in taken and not texts[control.name]:
+                with suppress(AttnGeomError):
+                    if not is_asked:
+                        control.check(item)
+                    taken.add(item.key)
+                    texts |= {control.name: item.key, **control.sets}
     return texts
 
 
@@ -106,3 +122,43 @@ def write_query(texts: Mapping[str, str]) -> str:
     'widths=3%2C3'
     """
     return urlencode({name: value for name, value in texts.items() if value})
+
+
+def write_options(controls: Sequence[Control], state: State) -> str:
+    """The options of a command that say the same as the controls.
+
+    >>> write_options([Control("n", "size", "number", "2", option="--size")], {"n": 7})
+    ' --size 7'
+    """
+    given = ((control, str(state[control.name])) for control in controls if control.option and state[control.name])
+    return "".join(f" {c.option}" if c.shape == "switch" else f" {c.option} {shlex.quote(text)}" for c, text in given)
+
+
+def parse_integers(given: str, name: str, most: int) -> list[int]:
+    """Comma separated positive integers of at most nine digits.
+
+    >>> parse_integers("3, 3,2", "widths", 4)
+    [3, 3, 2]
+    """
+    parts = given.split(",")
+    if not all(re.fullmatch(r" *[0-9]{1,9} *", part) for part in parts):
+        raise InputError(f"{name}: {given[:40]!r} given; comma separated positive integers such as 3,3,2 are required")
+    if len(parts) > most:
+        raise SizeError(f"{name}: {len(parts):,} numbers given; at most {most:,} are shown here")
+    return [int(part) for part in parts]
+
+
+def parse_numbers(given: str, name: str) -> list[list[Fraction]]:
+    """Rows of rational numbers, separated by spaces, commas or semicolons; decimals are taken exactly.
+
+    >>> parse_numbers("1 -2/3\\n0.5, 4", "table")
+    [[Fraction(1, 1), Fraction(-2, 3)], [Fraction(1, 2), Fraction(4, 1)]]
+    """
+    lines = [re.split(r"[\s,;]+", line.strip()) for line in given.splitlines() if line.strip()]
+    words = [word for line in lines for word in line]
+    if len(words) > MAX_NUMBERS:
+        raise SizeError(f"{name}: {len(words):,} numbers given; at most {MAX_NUMBERS:,} are read")
+    for word in words:
+        if not RATIONAL.fullmatch(word):
+            raise InputError(f"{name}: {word[:40]!r} given; numbers such as 3, -2/5 or 0.25 are required")
+    return [[Fraction(word) for word in line] for line in lines]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -64,9 +64,8 @@ def show_polynomial(f: Polynomial, names: Mapping[str, Markup] | None = None) ->
     known = {name: show_name(name) for name in f.variables} | dict(names or {})
     parts: list[str] = []
     for exponents, c in f.terms[:MAX_TERMS]:
-        powers = [(known[name], Markup("<sup>{}</sup>").format(e) if e > 1 else "") for name, e in
-                  zip(f.variables, exponents) if e]  # fmt: skip
-        factors = [Markup("{}{}").format(*power) for power in powers]
+        powers = {name: e for name, e in zip(f.variables, exponents) if e}
+        factors = [known[name] + (Markup("<sup>{}</sup>").format(e) if e > 1 else "") for name, e in powers.items()]
         if abs(c) != 1 or not factors:
             factors.insert(0, Markup(abs(c)))
         parts.append(("− " if c < 0 else "+ " if parts else "") + Markup(" ").join(factors))
@@ -75,8 +74,7 @@ def show_polynomial(f: Polynomial, names: Mapping[str, Markup] | None = None) ->
     return Markup(" ").join(parts) if parts else Markup("0")
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """A scaled coefficient that an equation reads: its place, its name, its value."""
 
     key: tuple[Any, ...]
@@ -84,8 +82,7 @@ class Reading:
     value: Any
 
 
-@dataclass(frozen=True)
-class Broken:
+class Broken(NamedTuple):
     """A violated equation in the scaled coefficients that it reads; ``polynomial`` is None where it is too long."""
 
     entries: tuple[Reading, ...]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, log10
+from math import inf, isfinite, log10
+from typing import NamedTuple
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import measured_rank
+from attngeom.explore.pages import math
 from attngeom.learning.blocks import head_blocks
 from attngeom.models.findings import HeadRow
 from attngeom.network import Weights
@@ -27,8 +28,7 @@ SAME = 1e-9
 """Heads whose matrices A and value maps differ by less than this, relative to their norm, are shown as repeated."""
 
 
-@dataclass(frozen=True)
-class HeadFacts:
+class HeadFacts(NamedTuple):
     """One head; ``gap`` is None for exact ranks and where nothing lies below, ``twin`` the head that it repeats.
 
     ``coefficient`` is the learning coefficient of its matrix A in its weights, None where it is not proven.
@@ -48,7 +48,7 @@ class HeadFacts:
         """The cells of a table of heads."""
         gap = "–" if self.gap is None else f"{self.gap:.1e}"
         twin = "–" if self.twin is None else f"repeats head {self.twin}"
-        return (str(self.layer), str(self.head), str(self.rank), gap, f"{self.condition:.3g}", twin, self.learned)
+        return (str(self.layer), str(self.head), str(self.rank), gap, f"{self.condition:.3g}", twin, math(self.learned))
 
     def cell(self, measure: str, width: int) -> tuple[float | None, str]:
         """The size between 0 and 1 and the text of a cell of the map."""
@@ -66,28 +66,18 @@ class HeadFacts:
         return min(1.0, size / 16), f"{size:.1f}"
 
 
-def _condition(A: Array, rank: int) -> float:
-    """The largest by the least singular value that counts, in floats."""
-    values = lapack.svdvals(A)
-    if rank == 0:
-        return 1.0
-    return float(values[0] / values[rank - 1]) if values[rank - 1] > 0 else float("inf")
-
-
 def facts_of_weights(weights: Weights) -> list[HeadFacts]:
-    """The heads of a network; ranks are exact over Q and measured over floats."""
-    blocks = head_blocks(weights)
-    found = []
-    for index, heads in enumerate(weights.layers):
-        matrices = [
-            [RR.convert(m) for m in (h.attention_matrix(weights.domain), h.value_matrix(weights.domain))] for h in heads
-        ]
+    """The heads of a network; ranks are exact over Q and measured over floats, conditions are of floats."""
+    found, domain = [], weights.domain
+    for index, (heads, blocks) in enumerate(zip(weights.layers, head_blocks(weights), strict=True)):
+        floats = [[RR.convert(m) for m in (h.attention_matrix(domain), h.value_matrix(domain))] for h in heads]
         for place, head in enumerate(heads):
-            rank = measured_rank(head.attention_matrix(weights.domain), weights.domain)
-            condition = _condition(matrices[place][0], rank.value)
-            twin = next((k for k in range(place) if _repeats(matrices[k], matrices[place])), None)
-            learned = ", ".join(f"{block.name}: {block.pair.value}" for block in blocks[index][place])
-            coefficient = next((block.pair.value for block in blocks[index][place] if block.name.startswith("A")), None)
+            rank = measured_rank(head.attention_matrix(domain), domain)
+            values = lapack.svdvals(floats[place][0])[: rank.value]
+            condition = float(values[0] / values[-1]) if rank.value and values[-1] > 0 else inf if rank.value else 1.0
+            twin = next((k for k in range(place) if _repeats(floats[k], floats[place])), None)
+            learned = ", ".join(f"{block.name}: {block.pair.value}" for block in blocks[place])
+            coefficient = next((block.pair.value for block in blocks[place] if block.name.startswith("A")), None)
             found.append(HeadFacts(index, place, rank.value, rank.gap, condition, twin, learned, coefficient))
     return found
 

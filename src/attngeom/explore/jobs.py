@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from attngeom.errors import InputError
@@ -52,28 +52,27 @@ class Job:
     def follow(self) -> None:
         """Take the lines of the process, progress and at last its answer, until it ends or its time is over."""
         while self.stage == "running":
-            line = self.child.read_line(WATCH_SECONDS)
-            now = time.monotonic()
-            if line == b"":
-                code = self.child.process.wait()
-                words = f"the computation ended without an answer (exit code {code}); give a smaller one"
-                self.end("failed", refusal(words))
-            elif line is not None:
+            line, now = self.child.read_line(WATCH_SECONDS), time.monotonic()
+            if line:
                 message = json.loads(line)
                 self.done, self.total = message.get("progress", (self.done, self.total))
                 if "html" in message:
                     self.end("done" if message["done"] else "failed", message["html"])
-            elif now - self.started > self.budget:
+            elif line is not None:
+                code = self.child.process.wait()
+                words = f"the computation ended without an answer (exit code {code}); give a smaller one"
+                self.end("failed", refusal(words))
+            if now - self.started > self.budget:
                 words = f"not finished within {self.budget:g} s; give a smaller one, or run the command below"
                 self.end("out of time", refusal(words))
-            elif now - self.asked > FORGOTTEN_SECONDS:
+            if now - self.asked > FORGOTTEN_SECONDS:
                 self.end("cancelled", refusal("cancelled: its window was closed"))
         self.child.close()
 
     def to_json(self) -> dict[str, Any]:
-        seconds = time.monotonic() - self.started if self.stage == "running" else self.seconds
-        told = {name: getattr(self, name) for name in ("stage", "done", "total", "budget", "html")}
-        return {**told, "seconds": round(seconds, 2)}
+        if self.stage == "running":
+            self.seconds = time.monotonic() - self.started
+        return {name: getattr(self, name) for name in ("stage", "done", "total", "budget", "html", "seconds")}
 
 
 class Jobs:
@@ -90,7 +89,8 @@ class Jobs:
         for old in [key for key, job in self._jobs.items() if job.stage != "running"][:-MOST_KEPT]:
             del self._jobs[old]
         child = Child("attngeom.explore.worker")
-        child.send({"view": view, "job": name, "texts": dict(texts), "files": shelf.to_json(texts.values())})
+        files = [asdict(shelf.entries[key]) for key in texts.values() if key in shelf.entries]
+        child.send({"view": view, "job": name, "texts": dict(texts), "files": files})
         key = secrets.token_hex(12)
         self._jobs[key] = job = Job(child, self._budget)
         threading.Thread(target=job.follow, daemon=True).start()
@@ -102,12 +102,6 @@ class Jobs:
             raise InputError("this computation is no longer known; start it again")
         self._jobs[key].asked = time.monotonic()
         return self._jobs[key]
-
-    def cancel(self, key: str) -> Job:
-        """End a job."""
-        job = self.find(key)
-        job.end("cancelled", refusal("cancelled"))
-        return job
 
     def close(self) -> None:
         """End all jobs."""

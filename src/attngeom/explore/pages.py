@@ -11,15 +11,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 
-def commas(number: int) -> str:
-    """A number with its digits in groups.
-
-    >>> commas(4718592)
-    '4,718,592'
-    """
-    return f"{number:,}"
-
-
 def subscript(index: int) -> str:
     """The digits of a number below the line.
 
@@ -51,13 +42,14 @@ def shade(value: Any) -> str:
 
 
 def math(text: object) -> Markup:
-    """Words with their indices below the line, columns of matrices apart.
+    """Words with their indices below and exponents above the line, columns of matrices apart.
 
-    >>> str(math("rk A_1 < 2"))
-    'rk <var>A</var><sub>1</sub> &lt; 2'
+    >>> str(math("rk A_1 < 2^3"))
+    'rk <var>A</var><sub>1</sub> &lt; 2<sup>3</sup>'
     """
     indexed = re.sub(r"(?<![\w.])([A-Za-z])_(\w+)", r"<var>\1</var><sub>\2</sub>", str(escape(str(text))))
-    return Markup(indexed.replace("  ", "\u2002"))
+    indexed = re.sub(r"\^(\w+)", r"<sup>\1</sup>", indexed)
+    return Markup(re.sub(r"\b(not|closure)_(realizable|only)\b", r"\1 \2", indexed).replace("  ", "\u2002"))
 
 
 def plain(value: Any) -> str:
@@ -73,12 +65,6 @@ def plain(value: Any) -> str:
     return {None: "–", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
-def fit(values: list[float]) -> tuple[float, float]:
-    """The ends of an axis on which all values have a place."""
-    low, high = min(values), max(values)
-    return (low, high) if high > low else (low - 1, high + 1)
-
-
 ENVIRONMENT = Environment(
     loader=PackageLoader("attngeom.explore"),
     autoescape=True,
@@ -86,7 +72,8 @@ ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-ENVIRONMENT.filters |= {each.__name__: each for each in (commas, subscript, shorten, shade, math, plain, fit)}
+ENVIRONMENT.filters |= {each.__name__: each for each in (subscript, shorten, shade, math, plain)}
+ENVIRONMENT.filters["commas"] = "{:,}".format
 
 
 def render(template: str, **context: Any) -> Markup:

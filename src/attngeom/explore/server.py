@@ -25,7 +25,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from attngeom.errors import AttnGeomError, InputError
-from attngeom.explore.controls import read_state, read_texts
+from attngeom.explore.controls import opening_texts, read_state, read_texts
 from attngeom.explore.guard import Guard
 from attngeom.explore.jobs import BUDGET_SECONDS, Jobs
 from attngeom.explore.pages import refusal, render
@@ -36,6 +36,12 @@ from attngeom.explore.views import VIEWS, find_view
 HOST = "127.0.0.1"
 BODY_SECONDS = 60.0
 """What a body may take to arrive, from this machine to itself."""
+OPTIONS: dict[str, Any] = {
+    **{"http": "h11", "ws": "none", "loop": "asyncio", "lifespan": "off", "proxy_headers": False},
+    **{"log_level": "critical", "log_config": None, "access_log": False, "server_header": False},
+    **{"limit_concurrency": 256, "timeout_graceful_shutdown": 1},
+}
+"""Of uvicorn: one strict parser of requests, no upgrades, no word of who asks; connections are bounded."""
 Found = TypeVar("Found")
 
 
@@ -54,24 +60,19 @@ class Explorer:
         self.port = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        quiet: dict[str, Any] = {"log_level": "critical", "log_config": None, "access_log": False}
-        options: dict[str, Any] = {"lifespan": "off", "proxy_headers": False, "server_header": False}
         app = Guard(self._app(), token, self.port)
-        config = uvicorn.Config(app, http="h11", ws="none", loop="asyncio", limit_concurrency=256, **quiet, **options)
-        config.timeout_graceful_shutdown = 1
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(uvicorn.Config(app, **OPTIONS))
 
     def _app(self) -> Starlette:
         posts = {
             "/upload": self.upload,
-            "/job/{key}/cancel": self.cancel,
             "/{view}/answer": self.answer,
             "/{view}/{verb}/{what}": self.act,
         }
         routes = [
             Route("/", self.home),
             Mount("/assets", StaticFiles(directory=Path(__file__).parent / "assets")),
-            Route("/job/{key}", self.job),
+            Route("/job/{key}", self.job, methods=["GET", "POST"]),
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()),
             Route("/{view}", self.page, methods=["GET", "POST"]),
         ]
@@ -127,7 +128,8 @@ class Explorer:
         given = await read_form(request) if request.method == "POST" else dict(request.query_params)
         texts = read_texts(view.controls, given)
         if not given or "open" in given:
-            texts = await self.compute(view.open, self.shelf.only(given.get("open")))
+            shelf = self.shelf.only(given.get("open"))
+            texts = await self.compute(opening_texts, view.controls, shelf, "open" in given)
         answer = await self.compute(view.answer, given, self.shelf) if request.method == "POST" else None
         context = {"view": view, "views": VIEWS, "texts": texts, "shelf": self.shelf, "answer": answer}
         return HTMLResponse(render("view.html", **context))
@@ -141,7 +143,7 @@ class Explorer:
         """The texts of the form after a button; a file to take away; the key of long work that begins."""
         view, given = await self.view(request), await read_form(request)
         verb, what = request.path_params["verb"], request.path_params["what"]
-        known: Any = {"action": view.actions, "download": view.downloads, "job": view.jobs}.get(verb, {})
+        known = view.known(verb)
         if what not in known:
             raise HTTPException(404, "no such work; the start page lists all views")
         texts = read_texts(view.controls, given)
@@ -154,12 +156,11 @@ class Explorer:
         return Response(result[1], media_type="application/octet-stream", headers=headers)
 
     async def job(self, request: Request) -> Response:
-        """How far long work is, or what it left."""
-        return JSONResponse(self.jobs.find(request.path_params["key"]).to_json())
-
-    async def cancel(self, request: Request) -> Response:
-        """End long work."""
-        return JSONResponse(self.jobs.cancel(request.path_params["key"]).to_json())
+        """How far long work is, or what it left; a POST ends it."""
+        job = self.jobs.find(request.path_params["key"])
+        if request.method == "POST":
+            await run_in_threadpool(job.end, "cancelled", refusal("cancelled"))
+        return JSONResponse(job.to_json())
 
     async def upload(self, request: Request) -> Response:
         """Keep a file that was dropped on the page."""

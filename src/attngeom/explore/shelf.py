@@ -10,7 +10,7 @@ import secrets
 import shlex
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attngeom.errors import InputError, SizeError
@@ -54,6 +54,8 @@ class ShelfItem:
     kind: str = "other"
     is_named: bool = False
     """Whether it stands on the command line, so that every window may choose it."""
+    changed: float = 0.0
+    """When it was last written, as of :meth:`Shelf.find`: what was read before is not taken for what is there now."""
 
     @property
     def short(self) -> str:
@@ -64,11 +66,6 @@ class ShelfItem:
     def size(self) -> int:
         """The bytes of the file."""
         return Path(self.path).stat().st_size
-
-    @property
-    def changed(self) -> float:
-        """When the file was last written."""
-        return Path(self.path).stat().st_mtime
 
     @property
     def is_folder(self) -> bool:
@@ -98,7 +95,7 @@ class Shelf:
 
     @classmethod
     def of_paths(cls, paths: Iterable[str | Path]) -> Shelf:
-        """The files of the command line; their keys are their numbers, so that links survive a restart.
+        """The files of the command line; their keys are their numbers.
 
         >>> Shelf.of_paths(["no such file"])
         Traceback (most recent call last):
@@ -117,9 +114,9 @@ class Shelf:
 
     def find(self, key: str) -> ShelfItem:
         """The entry of a key."""
-        if key not in self.entries:
+        if key not in self.entries or not Path(self.entries[key].path).exists():
             raise InputError("this file is no longer there; drop it again, or name it when you start attngeom explore")
-        return self.entries[key]
+        return replace(self.entries[key], changed=Path(self.entries[key].path).stat().st_mtime)
 
     def only(self, key: str | None) -> Shelf:
         """This shelf, or what it holds under one key."""
@@ -166,13 +163,3 @@ class Shelf:
         """Remove the dropped files."""
         if self._folder is not None:
             self._folder.cleanup()
-
-    def to_json(self, keys: Iterable[str]) -> list[dict[str, object]]:
-        """The entries of some keys, for a process that works on them."""
-        return [asdict(self.entries[key]) for key in keys if key in self.entries]
-
-    @classmethod
-    def from_json(cls, entries: Iterable[dict[str, object]]) -> Shelf:
-        """The inverse of :meth:`to_json`."""
-        items = [ShelfItem(**entry) for entry in entries]  # type: ignore[arg-type]
-        return cls({item.key: item for item in items})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from markupsafe import Markup
 
 from attngeom.errors import AttnGeomError
-from attngeom.explore.controls import Control, State, opening_texts, read_state, read_texts, write_query
+from attngeom.explore.controls import Control, State, read_state, read_texts, write_query
 from attngeom.explore.pages import refusal, render
 from attngeom.explore.shelf import Shelf
 from attngeom.files import to_json
@@ -32,35 +33,33 @@ def json_file(name: str, record: Mapping[str, Any]) -> Download:
     return name, (to_json(dict(record)) + "\n").encode()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class View:
-    """One page of the explorer. ``facts`` answers at once or refuses; what may take longer is a job.
+    """One page of the explorer: a module of ``views``, and the template of its name.
 
-    ``command`` and ``python`` are lines that give the same answer. Facts of an answer and of a job go to one template,
-    named as the view. ``opening`` changes the texts with which the view opens.
+    The module has ``CONTROLS``; ``show``, which answers at once or refuses; ``command`` and ``python``, lines that give
+    the same answer; where it needs them, ``ACTIONS``, buttons that set controls, ``JOBS``, which may take longer, and
+    ``DOWNLOADS``. What ``show`` and jobs return goes to the template.
     """
 
     name: str
-    controls: Sequence[Control]
-    facts: Callable[[State], Facts]
-    command: Callable[[State], str]
-    python: Callable[[State], str]
-    actions: Mapping[str, Callable[[State], Mapping[str, str]]] = field(default_factory=dict)
-    jobs: Mapping[str, Callable[[State, Progress], Facts]] = field(default_factory=dict)
-    downloads: Mapping[str, Callable[[State], Download]] = field(default_factory=dict)
-    opening: Callable[[Shelf], Mapping[str, str]] = lambda shelf: {}
+    module: ModuleType
+
+    @property
+    def controls(self) -> Sequence[Control]:
+        return self.module.CONTROLS  # type: ignore[no-any-return]
+
+    def known(self, verb: str) -> Mapping[str, Callable[..., Any]]:
+        """The actions, jobs or downloads by their names."""
+        return getattr(self.module, f"{verb.upper()}S", {}) if verb in ("action", "job", "download") else {}
 
     def show(self, state: State) -> Markup:
         """What the page shows for these values; InputError and its kin where it refuses."""
-        return render(f"{self.name}.html", view=self.name, **self.facts(state))
+        return render(f"{self.name}.html", view=self.name, **self.module.show(state))
 
     def work(self, job: str, state: State, progress: Progress) -> Markup:
         """What the page shows when long work has ended."""
-        return render(f"{self.name}.html", view=self.name, **self.jobs[job](state, progress))
-
-    def open(self, shelf: Shelf) -> dict[str, str]:
-        """The texts of the controls where no address says others: files of the command line are chosen."""
-        return {**opening_texts(self.controls, shelf), **self.opening(shelf)}
+        return render(f"{self.name}.html", view=self.name, **self.known("job")[job](state, progress))
 
     def answer(self, given: Mapping[str, str], shelf: Shelf) -> Markup:
         """The answer, or one line that refuses; room for long work; a link, and what to copy."""
@@ -68,7 +67,10 @@ class View:
         try:
             state = read_state(self.controls, given, shelf)
             shown["answer"] = self.show(state)
-            shown["lines"] = {"Show the command": self.command(state), "In Python": self.python(state)}
+            shown["lines"] = {
+                "Show the command": self.module.command(state),
+                "In Python": self.module.python(state),
+            }
         except AttnGeomError as error:
             shown["answer"] = refusal(error)
         return render("answer.html", **shown, query=write_query(read_texts(self.controls, given)))

@@ -9,7 +9,7 @@ from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import read_state
 from attngeom.explore.jobs import BUDGET_SECONDS
 from attngeom.explore.pages import refusal
-from attngeom.explore.shelf import Shelf
+from attngeom.explore.shelf import Shelf, ShelfItem
 from attngeom.explore.views import find_view
 from attngeom.processes import Say, limit_resources, serve_lines
 
@@ -31,8 +31,9 @@ def answer(line: str, say: Say) -> None:
 
     request = json.loads(line)
     view = find_view(request["view"])
+    shelf = Shelf({item["key"]: ShelfItem(**item) for item in request["files"]})
     try:
-        state = read_state(view.controls, request["texts"], Shelf.from_json(request["files"]))
+        state = read_state(view.controls, request["texts"], shelf)
         say({"html": view.work(request["job"], state, progress), "done": True})
     except (AttnGeomError, OSError) as error:
         say({"html": refusal(error), "done": False})

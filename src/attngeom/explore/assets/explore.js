@@ -108,7 +108,7 @@
     bar.setAttribute("aria-label", "progress");
     cancel.type = "button";
     cancel.textContent = "Cancel";
-    cancel.addEventListener("click", () => post(`job/${key}/cancel`));
+    cancel.addEventListener("click", () => post(`job/${key}`));
     work.replaceChildren(words, bar, cancel);
     while (running === key) {
       const reply = await fetch(`job/${key}`).catch(() => null);
@@ -131,7 +131,7 @@
   }
 
   function stopWork() {
-    if (running) post(`job/${running}/cancel`, "", { keepalive: true });
+    if (running) post(`job/${running}`, "", { keepalive: true });
     running = null;
     delete place()?.dataset.stage;
     place()?.replaceChildren();

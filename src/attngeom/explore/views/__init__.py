@@ -20,29 +20,13 @@ class Card(NamedTuple):
 
 VIEWS = {
     "dimension": Card("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
-    "fiber": Card(
-        "Fiber walker", "Weights move, the function stays: drag the symmetries of a small network.", ("weights",)
-    ),
+    "fiber": Card("Fiber walker", "Weights move, the function stays: drag symmetries of a network.", ("weights",)),
     "manifold": Card("Neuromanifold", "A slice of all functions of a layer in space: sheets, singular line, boundary."),
-    "layer": Card(
-        "Is this an attention layer?",
-        "Edit coefficients or drop a file: verdict, violated equation, distance.",
-        ("coefficients",),
-    ),
-    "equations": Card(
-        "Equations",
-        "What holds on all attention layers: families, formulas, the ideal by degree.",
-        ("coefficients", "weights"),
-    ),
-    "certificate": Card(
-        "Certificate viewer", "Drop a certificate: each step of its recheck, with the result.", ("certificate",)
-    ),
-    "checkpoint": Card(
-        "Checkpoint",
-        "Weights or a model folder: heads, stratum, what is not modelled; two compared.",
-        ("weights", "model"),
-    ),
-    "atlas": Card("Atlas", "Browse a store of facts: filter, pivot, plot, open a fact and its evidence.", ("store",)),
+    "layer": Card("Is this an attention layer?", "Verdict, violated equation and distance.", ("coefficients",)),
+    "equations": Card("Equations", "What holds on all layers: families, the ideal.", ("coefficients", "weights")),
+    "certificate": Card("Certificate viewer", "Each step of its recheck, with the result.", ("certificate",)),
+    "checkpoint": Card("Checkpoint", "Weights or a model folder: heads, stratum; two compared.", ("weights", "model")),
+    "atlas": Card("Atlas", "A store of facts: filter, pivot, plot, open a fact and its evidence.", ("store",)),
 }
 """By name in the address."""
 
@@ -56,6 +40,4 @@ def find_view(name: str) -> View:
     """
     if name not in VIEWS:
         raise InputError(f"view {name[:40]!r} asked for; there are {', '.join(VIEWS)}")
-    view = importlib.import_module(f"attngeom.explore.views.{name}").VIEW
-    assert isinstance(view, View)
-    return view
+    return View(name, importlib.import_module(f"attngeom.explore.views.{name}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,8 +16,8 @@ from attngeom.atlas.tables import Row, RowCondition, columns_of, select, summari
 from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import Control, State
 from attngeom.explore.pages import plain
-from attngeom.explore.shelf import Shelf, ShelfItem, named, quoted
-from attngeom.explore.view import Download, Facts, View, json_file
+from attngeom.explore.shelf import ShelfItem, named, quoted
+from attngeom.explore.view import Download, Facts, json_file
 from attngeom.results import STANDINGS
 from attngeom.verification import verify
 
@@ -39,25 +39,16 @@ kinds = ["lightning", "softmax"]
 """The sweep of the example store: networks of one and two layers."""
 
 
-@cache
-def example_facts() -> tuple[Fact, ...]:
-    """The facts of the example store, computed on the spot."""
-    tasks = parse_sweep(EXAMPLE).tasks()
-    return tuple(Fact(task, get_question(task.question).run(task), 0.0) for task in tasks)
-
-
 @lru_cache(maxsize=4)
-def _facts(path: str, changed: float) -> tuple[Fact, ...]:
-    """All facts of a store; a store that has changed is read again."""
-    with FactStore(path, read_only=True) as store:
+def facts_of(file: ShelfItem | None) -> tuple[Fact, ...]:
+    """The facts of the chosen store; of the example, computed on the spot, if none is."""
+    if file is None:
+        tasks = parse_sweep(EXAMPLE).tasks()
+        return tuple(Fact(task, get_question(task.question).run(task), 0.0) for task in tasks)
+    with FactStore(file.path, read_only=True) as store:
         if store.count() > MAX_FACTS:
             raise SizeError(f"{store.count():,} facts; the page reads {MAX_FACTS:,}: use attngeom atlas show --where")
         return tuple(store.facts())
-
-
-def facts_of(file: ShelfItem | None) -> tuple[Fact, ...]:
-    """The facts of the chosen store; of the example, if none is."""
-    return example_facts() if file is None else _facts(file.path, file.changed)
 
 
 def chosen(state: State) -> Selected:
@@ -76,7 +67,7 @@ def pivot(rows: Sequence[Row], down: str, across: str, value: str) -> tuple[list
     """The values of one column by two others; several different ones are listed together.
 
     >>> pivot([{"a": 1, "b": 2, "c": 5}, {"a": 1, "b": 2, "c": 6}], "a", "b", "c")
-    (['a \\\\ b', '2'], [['1', '5, 6']])
+    (['c by a \\\\ b', '2'], [['1', '5, 6']])
     """
     cells: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -84,18 +75,11 @@ def pivot(rows: Sequence[Row], down: str, across: str, value: str) -> tuple[list
         text = str(row.get(value, "–"))[:40]
         if text not in cells.setdefault(place, []):
             cells[place].append(text)
-    lines, columns = (sorted({place[k] for place in cells}, key=_by_size) for k in (0, 1))
+    lines, columns = (sorted({place[k] for place in cells}, key=lambda text: (len(text), text)) for k in (0, 1))
     if max(len(lines), len(columns)) > MAX_PIVOT:
         raise SizeError(f"a table of {len(lines):,} × {len(columns):,} asked for; at most {MAX_PIVOT}: filter more")
     body = [[line, *(", ".join(cells.get((line, column), [])) for column in columns)] for line in lines]
-    return [f"{down} \\ {across}", *columns], body
-
-
-def _by_size(text: str) -> tuple[bool, float, str]:
-    try:
-        return (False, float(text), text)
-    except ValueError:
-        return (True, 0.0, text)
+    return [f"{value} by {down} \\ {across}", *columns], body
 
 
 def points_of(found: Selected, x: str, y: str) -> list[tuple[float, float, str, str]]:
@@ -130,12 +114,10 @@ def _answer(fact: Fact) -> str:
 
 def opened(state: State) -> Fact | None:
     """The fact whose key is given."""
-    if not state["fact"]:
-        return None
-    for fact in facts_of(state["file"]):
-        if fact.task.key == state["fact"]:
-            return fact
-    raise InputError(f"fact {state['fact'][:40]!r} given; this store has no such key")
+    found = next((fact for fact in facts_of(state["file"]) if fact.task.key == state["fact"]), None)
+    if found is None and state["fact"]:
+        raise InputError(f"fact {state['fact'][:40]!r} given; this store has no such key")
+    return found
 
 
 def show(state: State) -> Facts:
@@ -148,6 +130,8 @@ def show(state: State) -> Facts:
         [_known(state[part], columns) for part in parts] if any(state[part] for part in parts) else []
         for parts in (("down", "across", "value"), ("x", "y"))
     )
+    if state["file"] is None and not axes:
+        axes = ["num_parameters", "dimension"]
     page = [
         (each, short_name(each.task.architecture), plain(each.task.parameters)[:LONGEST], _answer(each))
         for each, _ in found[first : first + PAGE]
@@ -156,7 +140,6 @@ def show(state: State) -> Facts:
         "is_example": state["file"] is None,
         "fact": fact,
         "held": {} if fact is None else held_by(fact),
-        "by": by,
         "pivot": pivot(rows, *by) if by else None,
         "axes": axes,
         "points": points_of(found, *axes) if axes else [],
@@ -175,8 +158,7 @@ def csv(state: State) -> Download:
 
 def certificate(state: State) -> Download:
     """The certificate of the open fact."""
-    fact = opened(state)
-    if fact is None or fact.result.certificate is None:
+    if (fact := opened(state)) is None or fact.result.certificate is None:
         raise InputError("no fact with a certificate is open; open one")
     return json_file("certificate.json", fact.result.certificate)
 
@@ -186,7 +168,7 @@ def example(state: State) -> Download:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "example.db"
         with FactStore(path) as store:
-            store.add(example_facts())
+            store.add(facts_of(None))
         return path.name, path.read_bytes()
 
 
@@ -202,29 +184,16 @@ def python(state: State) -> str:
     return f"from attngeom.atlas import FactStore; print(*{store}.facts(), sep='\\n')"
 
 
-def opening(shelf: Shelf) -> dict[str, str]:
-    """The example opens on a plot."""
-    is_given = any(item.kind == "store" for item in shelf.entries.values())
-    return {} if is_given else {"x": "num_parameters", "y": "dimension"}
-
-
-VIEW = View(
-    name="atlas",
-    controls=(
-        Control("file", "Store", "file", kinds=("store",), none="an example, made on the spot"),
-        Control("where", "Where", hint="conditions such as kind=softmax, tokens>=2", longest=400),
-        Control("sort", "Sort by", hint="a column; largest first with a leading −"),
-        Control("down", "Pivot: rows", hint="three columns make a table"),
-        Control("across", "Pivot: columns"),
-        Control("value", "Pivot: values"),
-        Control("x", "Plot: across", hint="two columns of numbers make a plot"),
-        Control("y", "Plot: up"),
-        Control("page", "Page of the table", "number", "1", low=1, high=10**6),
-        Control("fact", "Open fact", hint="its key, or click on one", longest=80),
-    ),
-    facts=show,
-    command=command,
-    python=python,
-    downloads={"csv": csv, "certificate": certificate, "example": example},
-    opening=opening,
+CONTROLS = (
+    Control("file", "Store", "file", kinds=("store",), none="an example, made on the spot"),
+    Control("where", "Where", hint="conditions such as kind=softmax, tokens>=2", longest=400),
+    Control("sort", "Sort by", hint="a column; largest first with a leading −"),
+    Control("down", "Pivot: rows", hint="three columns make a table"),
+    Control("across", "Pivot: columns"),
+    Control("value", "Pivot: values"),
+    Control("x", "Plot: across", hint="two columns of numbers make a plot"),
+    Control("y", "Plot: up"),
+    Control("page", "Page of the table", "number", "1", low=1, high=10**6),
+    Control("fact", "Open fact", hint="its key, or click on one", longest=80),
 )
+DOWNLOADS = {"csv": csv, "certificate": certificate, "example": example}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.explore.controls import Control, State
-from attngeom.explore.pages import plain
+from attngeom.explore.pages import math, plain
 from attngeom.explore.shelf import ShelfItem, named, quoted
-from attngeom.explore.view import Facts, Progress, View
+from attngeom.explore.view import Facts, Progress
 from attngeom.files import parse_json, read_bytes
 from attngeom.verification import Certificate, Verdict, verify
 from attngeom.verification.budget import MAX_BYTES
@@ -27,9 +26,8 @@ VERDICTS = {
 MARKS = {True: "✓ passed", False: "✗ failed", None: "– beyond the budget"}
 
 
-@dataclass(frozen=True)
-class RecheckStep:
-    """One step: what is done, whether it passed (None: beyond the budget, or not reached), what was found."""
+class RecheckStep(NamedTuple):
+    """One step: what is done, whether it passed (None: beyond the budget), what was found."""
 
     title: str
     passed: bool | None
@@ -38,43 +36,30 @@ class RecheckStep:
 
 def recheck(file: ShelfItem, verdict: Verdict) -> tuple[list[RecheckStep], Certificate | None]:
     """The steps of ``verify`` in order, up to the first that fails, and the certificate if it could be read."""
+    steps: list[RecheckStep] = []
+    certificate, title = None, "read the file within the budget"
 
-    def read(_: Any) -> tuple[Any, str]:
+    def passed(found: str, following: str) -> None:
+        nonlocal title
+        steps.append(RecheckStep(title, True, found))
+        title = following
+
+    try:
         content = read_bytes(file.path, MAX_BYTES)
-        return content, f"{len(content):,} bytes"
-
-    def parse(content: Any) -> tuple[Any, str]:
-        return parse_json(content, file.name), "strict JSON: no key twice, finite numbers, valid Unicode"
-
-    def unseal(record: Any) -> tuple[Any, str]:
+        passed(f"{len(content):,} bytes", "parse it strictly")
+        record = parse_json(content, file.name)
+        passed("strict JSON: no key twice, finite numbers, valid Unicode", "check format, version and digest")
         certificate = Certificate.from_json(record, file.name)
         digest = f"SHA-256 {record['provenance']['sha256'][:16]}… matches the content"
-        return certificate, f"format and version {record['version']}; {digest}"
-
-    def claim(certificate: Any) -> tuple[Any, str]:
+        passed(f"format and version {record['version']}; {digest}", "read the claim")
         kind = certificate.claim.get("kind")
         if not isinstance(kind, str) or kind not in READERS:
             raise InputError(f"kind {str(kind)[:40]!r} found; one of {', '.join(READERS)} is required")
-        return None, str(READERS[kind](certificate.claim))
-
-    plan: dict[str, Callable[[Any], tuple[Any, str]]] = {
-        "read the file within the budget": read,
-        "parse it strictly": parse,
-        "check format, version and digest": unseal,
-        "read the claim": claim,
-    }
-    steps: list[RecheckStep] = []
-    value, certificate = None, None
-    for title, act in plan.items():
-        try:
-            value, words = act(value)
-        except AttnGeomError as error:
-            steps.append(RecheckStep(title, None if isinstance(error, SizeError) else False, str(error)))
-            return steps, certificate
-        certificate = value if isinstance(value, Certificate) else certificate
-        steps.append(RecheckStep(title, True, words))
-    last = RecheckStep("check the witness against the claim, from scratch", verdict.valid, verdict.reason)
-    return [*steps, last], certificate
+        passed(str(READERS[kind](certificate.claim)), "check the witness against the claim, from scratch")
+        steps.append(RecheckStep(title, verdict.valid, verdict.reason))
+    except AttnGeomError as error:
+        steps.append(RecheckStep(title, None if isinstance(error, SizeError) else False, str(error)))
+    return steps, certificate
 
 
 def is_instant(file: ShelfItem) -> bool:
@@ -85,10 +70,9 @@ def is_instant(file: ShelfItem) -> bool:
         record = Certificate.from_json(parse_json(read_bytes(file.path), file.name))
     except AttnGeomError:
         return True
-    if record.claim.get("kind") == "layer" or "theorem" in record.witness:
-        return True
     size = record.claim.get("dimension", 0)
-    return isinstance(size, int) and size <= INSTANT_DIMENSION
+    is_small = isinstance(size, int) and size <= INSTANT_DIMENSION
+    return is_small or record.claim.get("kind") == "layer" or "theorem" in record.witness
 
 
 def show(state: State) -> Facts:
@@ -101,7 +85,9 @@ def run(state: State, progress: Progress) -> Facts:
     """The same for certificates of every size."""
     verdict = verify(state["file"].path)
     steps, certificate = recheck(state["file"], verdict)
-    rows = [(number, step.title, MARKS[step.passed], step.found[:LONGEST]) for number, step in enumerate(steps, 1)]
+    rows = [
+        (number, step.title, MARKS[step.passed], math(step.found[:LONGEST])) for number, step in enumerate(steps, 1)
+    ]
     parts = () if certificate is None else ("claim", "witness", "provenance")
     held = {part: _brief(getattr(certificate, part)) for part in parts}
     return {"verdict": verdict, "words": VERDICTS[verdict.valid], "rows": rows, "held": held}
@@ -125,11 +111,5 @@ def python(state: State) -> str:
     return f"import attngeom; print(attngeom.verify({named(state['file'], 'certificate.json')!r}))"
 
 
-VIEW = View(
-    name="certificate",
-    controls=(Control("file", "Certificate", "file", kinds=("certificate",)),),
-    facts=show,
-    command=command,
-    python=python,
-    jobs={"recheck": run},
-)
+CONTROLS = (Control("file", "Certificate", "file", kinds=("certificate",)),)
+JOBS = {"recheck": run}

@@ -13,7 +13,7 @@ from attngeom.explore.controls import Control, State
 from attngeom.explore.heads import MEASURES, facts_of_model, facts_of_weights, map_of_heads
 from attngeom.explore.pages import plain
 from attngeom.explore.shelf import ShelfItem, named, quoted
-from attngeom.explore.view import Facts, Progress, View
+from attngeom.explore.view import Facts, Progress
 from attngeom.inspection.geometry import ANSWERS, inspect
 from attngeom.interop.weights import read_weights
 from attngeom.learning import learning_coefficient
@@ -22,6 +22,7 @@ from attngeom.models import open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.models.layer_comparison import LayerComparison
 from attngeom.network import Symmetry, Weights
+from attngeom.network.weights import Head
 
 INSTANT_BYTES = 2**18
 INSTANT_PARAMETERS = 300
@@ -33,18 +34,13 @@ VERDICTS = {
     None: ("Cannot be told", "undecided"),
 }
 HEADS = ("layer", "head", "rank A", "gap", "condition", "coincidence", "λ of its matrices")
-LAYERS = ("layer", "same", "worst head or unit", "misfit", "expected from rounding", "condition")
+LAYERS = ("layer", "same", "worst head or unit", "difference", "expected from rounding", "condition")
+TENSORS = ("layer", "tensor", "head or unit", "difference")
 
 
-def _is_instant(*items: ShelfItem | None) -> bool:
-    for item in items:
-        if item is None:
-            continue
-        if item.is_folder or item.size > INSTANT_BYTES:
-            return False
-        if read_weights(item.path).architecture.num_parameters > INSTANT_PARAMETERS:
-            return False
-    return True
+def _is_instant(item: ShelfItem) -> bool:
+    is_small = not item.is_folder and item.size <= INSTANT_BYTES
+    return is_small and read_weights(item.path).architecture.num_parameters <= INSTANT_PARAMETERS
 
 
 def weights_facts(weights: Weights, measure: str) -> Facts:
@@ -70,30 +66,25 @@ def model_facts(folder: str, progress: Progress) -> Facts:
     }
 
 
-def head_misfits(one: Weights, other: Weights, symmetry: Symmetry) -> list[list[float]]:
+def head_differences(one: Weights, other: Weights, symmetry: Symmetry) -> list[list[float]]:
     """For each layer and head, the largest relative difference of a tensor after the symmetry was applied."""
-    moved = symmetry.apply(one.to(symmetry.domain))
-    found = []
-    for heads, others in zip(moved.layers, other.to(symmetry.domain).layers, strict=True):
-        row = []
-        for head, goal in zip(heads, others, strict=True):
-            worst = 0.0
-            for letter, tensor in goal.tensors.items():
-                difference = np.linalg.norm(RR.convert(head.tensors[letter]) - RR.convert(tensor))
-                worst = max(worst, float(difference / (np.linalg.norm(RR.convert(tensor)) or 1.0)))
-            row.append(worst)
-        found.append(row)
-    return found
+    moved, goal = symmetry.apply(one.to(symmetry.domain)), other.to(symmetry.domain)
+
+    def difference(head: Head, wanted: Head) -> float:
+        pairs = [(RR.convert(head.tensors[name]), RR.convert(tensor)) for name, tensor in wanted.tensors.items()]
+        return max(float(np.linalg.norm(a - b) / (np.linalg.norm(b) or 1.0)) for a, b in pairs)
+
+    return [list(map(difference, *layers)) for layers in zip(moved.layers, goal.layers, strict=True)]
 
 
 def comparison_facts(one: Weights, other: Weights) -> Facts:
     """The verdict, the symmetry that was found, and what each head misses after it."""
     found = compare(one, other)
-    misfits = [] if found.symmetry is None else head_misfits(one, other, found.symmetry)
+    differences = [] if found.symmetry is None else head_differences(one, other, found.symmetry)
     return {
         "compared": found,
         "verdict": VERDICTS[found.same_function],
-        "misfits": [[(min(1.0, x * 1e6), f"{x:.0e}" if x else "0") for x in row] for row in misfits],
+        "differences": [[(min(1.0, x * 1e6), f"{x:.0e}" if x else "0") for x in row] for row in differences],
         "unit": "relative",
         "elements": [] if found.symmetry is None else _elements(found.symmetry),
     }
@@ -103,42 +94,34 @@ def _elements(symmetry: Symmetry) -> list[tuple[str, Any]]:
     """The matrices of a symmetry that are small enough to be drawn, with their places."""
     shown = []
     for factor, element in symmetry.elements.items():
-        places = (
-            f", {name} {place}" for name in ("layer", "head") if (place := getattr(factor, name, None)) is not None
-        )
-        array = np.atleast_2d(np.asarray(element))
-        if max(array.shape) <= MAX_DRAWN:
-            shown.append((factor.name + "".join(places), array))
-    return shown[:MAX_LISTED]
+        places = [(name, getattr(factor, name, None)) for name in ("layer", "head")]
+        title = factor.name + "".join(f", {name} {place}" for name, place in places if place is not None)
+        shown.append((title, np.atleast_2d(np.asarray(element))))
+    return [each for each in shown if max(each[1].shape) <= MAX_DRAWN][:MAX_LISTED]
 
 
 def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     """The verdict on two models and what each layer misses."""
     found = compare_models(open_model(one), open_model(other), progress=progress)
     ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in found.layers if layer.heads]
-    layers = [_layer_row(layer) for layer in found.layers[:MAX_LISTED]]
-    wrong = [
-        (layer.layer, name[:120], plain(misfit.index), f"{misfit.value:.1e}")
-        for layer in found.layers
-        for name, misfit in (*layer.wrong, *layer.suspects)
-    ]
-    differences = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
+    wrong = [(layer.layer, *each) for layer in found.layers for each in (*layer.wrong, *layer.suspects)]
+    differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
     return {
         "compared": found,
         "verdict": VERDICTS[found.same_function],
-        "misfits": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:MAX_LISTED]],
+        "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:MAX_LISTED]],
         "unit": "1: as large as rounding explains",
         "elements": [],
         "tables": [
-            ("Layers", LAYERS, layers),
-            (
-                "Tensors that rounding does not explain",
-                ("layer", "tensor", "head or unit", "misfit"),
-                wrong[:MAX_LISTED],
-            ),
-            ("Configurations that differ", ("key", "first", "second"), differences),
+            ("Layers", LAYERS, [_layer_row(layer) for layer in found.layers[:MAX_LISTED]]),
+            ("Tensors that rounding does not explain", TENSORS, [_tensor_row(*each) for each in wrong[:MAX_LISTED]]),
+            ("Configurations that differ", ("key", "first", "second"), differing),
         ],
     }
+
+
+def _tensor_row(layer: int | str, name: str, found: Any) -> tuple[str, ...]:
+    return (str(layer), name[:120], plain(found.index), f"{found.value:.1e}")
 
 
 def _layer_row(layer: LayerComparison) -> tuple[str, ...]:
@@ -153,7 +136,7 @@ def _layer_row(layer: LayerComparison) -> tuple[str, ...]:
 def show(state: State) -> Facts:
     """One checkpoint, or two, at once where they are small."""
     file, other = state["file"], state["other"]
-    if file is None or not _is_instant(file, other):
+    if file is None or not all(_is_instant(item) for item in (file, other) if item):
         return {"file": file, "other": other}
     weights = read_weights(file.path)
     compared = {} if other is None else comparison_facts(weights, read_weights(other.path))
@@ -162,10 +145,10 @@ def show(state: State) -> Facts:
 
 def open_job(state: State, progress: Progress) -> Facts:
     """A larger checkpoint or a model folder, layer by layer."""
-    file: ShelfItem = state["file"]
-    return (
-        model_facts(file.path, progress) if file.is_folder else weights_facts(read_weights(file.path), state["measure"])
-    )
+    path = state["file"].path
+    if state["file"].is_folder:
+        return model_facts(path, progress)
+    return weights_facts(read_weights(path), state["measure"])
 
 
 def compare_job(state: State, progress: Progress) -> Facts:
@@ -181,36 +164,24 @@ def compare_job(state: State, progress: Progress) -> Facts:
 def command(state: State) -> str:
     file, other = state["file"], state["other"]
     group = "attngeom model" if file is not None and file.is_folder else "attngeom"
-    if other is None:
-        return f"{group} inspect {quoted(file, 'weights.safetensors')}"
-    return f"{group} compare {quoted(file, 'weights.safetensors')} {quoted(other, 'other.safetensors')}"
+    first = quoted(file, "weights.safetensors")
+    return f"{group} compare {first} {quoted(other, '')}" if other else f"{group} inspect {first}"
 
 
 def python(state: State) -> str:
     file, other = state["file"], state["other"]
-    folder = file is not None and file.is_folder
-    read = "open_model" if folder else "attngeom.read_weights"
-    names = [f"{read}({named(file, 'weights.safetensors')!r})"]
-    names += [] if other is None else [f"{read}({named(other, 'other.safetensors')!r})"]
-    if folder:
-        what = "inspect_model" if other is None else "compare"
-        home = "attngeom.models.inspection" if other is None else "attngeom.models"
-        result = f"print({what}({', '.join(names)}))"
-        return f"from attngeom.models import open_model; from {home} import {what}; {result}"
-    call = f"inspect({names[0]}).to_json()" if other is None else f"compare({', '.join(names)})"
-    return f"import attngeom; print(attngeom.{call})"
+    is_folder = file is not None and file.is_folder
+    home, read = ("attngeom.models", "open_model") if is_folder else ("attngeom", "read_weights")
+    names = [named(file, "weights.safetensors"), *([other.name] if other else [])]
+    what = "compare" if other else "inspection.inspect_model" if is_folder else "inspect"
+    given = ", ".join(f"{home}.{read}({name!r})" for name in names)
+    return f"import {'attngeom.models.inspection' if is_folder else home}; print({home}.{what}({given}))"
 
 
 KINDS = ("weights", "model")
-VIEW = View(
-    name="checkpoint",
-    controls=(
-        Control("file", "Checkpoint", "file", kinds=KINDS),
-        Control("other", "Compare with", "file", kinds=KINDS),
-        Control("measure", "Map of heads", "choice", "condition", options={name: name for name in MEASURES}),
-    ),
-    facts=show,
-    command=command,
-    python=python,
-    jobs={"open": open_job, "compare": compare_job},
+CONTROLS = (
+    Control("file", "Checkpoint", "file", kinds=KINDS),
+    Control("other", "Compare with", "file", kinds=KINDS),
+    Control("measure", "Map of heads", "choice", "condition", options={name: name for name in MEASURES}),
 )
+JOBS = {"open": open_job, "compare": compare_job}

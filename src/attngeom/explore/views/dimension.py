@@ -5,9 +5,9 @@ from __future__ import annotations
 from attngeom.dimensions.answer import LOSSES, Dimension, dimension, stated_dimension
 from attngeom.dimensions.lower.search import INSTANT, REQUESTS
 from attngeom.errors import InputError, SizeError
-from attngeom.explore.controls import Control, State
-from attngeom.explore.lists import parse_integers
-from attngeom.explore.view import Download, Facts, Progress, View, json_file
+from attngeom.explore.controls import Control, State, parse_integers, write_options
+from attngeom.explore.pages import math
+from attngeom.explore.view import Download, Facts, Progress, json_file
 from attngeom.models.counts.parts import PartName
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
@@ -38,8 +38,7 @@ def architecture_of(state: State) -> Architecture:
     widths = parse_integers(state["widths"], "widths", MAX_LAYERS + 1)
     if max(widths) > MAX_WIDTH:
         raise SizeError(f"widths: {max(widths):,} given; at most {MAX_WIDTH:,} is shown here")
-    heads = state["heads"]
-    given = state["attention"]
+    heads, given = state["heads"], state["attention"]
     attention = parse_integers(given, "attention widths", MAX_LAYERS) if given else default_attention(widths, heads)
     value = parse_integers(state["value_width"], "value width", 1)[0] if state["value_width"] else None
     sizes = attention[0] if len(attention) == 1 else attention
@@ -73,7 +72,7 @@ def show(state: State) -> Facts:
             "found": found,
             "parts": [("dimension", found.dimension, SET), ("hidden by symmetries", found.total, "")],
             "hidden": [(words, found.part(part), "") for part, words in PARTS.items() if found.part(part)],
-            "terms": [(PARTS[term.part], f"{term.count:,}", term.group, term.lemma) for term in found.terms],
+            "terms": [(PARTS[term.part], f"{term.count:,}", math(term.group), term.lemma) for term in found.terms],
         }
     answer = answer_of(state)
     beyond = MAX_PROVEN if answer.upper.value > MAX_PROVEN else None
@@ -100,15 +99,8 @@ def config(state: State) -> Download:
 def command(state: State) -> str:
     if state["model"]:
         return f"attngeom model inspect {state['model']}.json"
-    words = ["attngeom dim", f"--widths {state['widths']}"]
-    words += [f"--attention {state['attention']}"] if state["attention"] else []
-    words += [f"--tokens {state['tokens']}", f"--kind {state['kind']}"]
-    words += [f"--heads {state['heads']}"] if state["heads"] > 1 else []
-    words += [f"--value-width {state['value_width']}"] if state["value_width"] else []
-    words += [f"--{name}" for name in ("residual", "causal") if state[name]]
-    words += [f"--method {state['method']}"] if state["method"] != "auto" else []
-    words += [f"--seed {state['seed']}"] if state["seed"] else []
-    return " ".join([*words, "--prove"]).replace(", ", ",")
+    state = {**state, "widths": state["widths"].replace(" ", ""), "attention": state["attention"].replace(" ", "")}
+    return f"attngeom dim{write_options(CONTROLS, state)} --prove"
 
 
 def python(state: State) -> str:
@@ -120,27 +112,23 @@ def python(state: State) -> str:
 
 
 NETWORK = "model="
+KIND_NAMES = {name: name for name in KINDS}
+METHODS: dict[str, str] = {name: name for name in REQUESTS}
 MODELS = {"": "the architecture below", **{name: name for name in PUBLISHED}}
-VIEW = View(
-    name="dimension",
-    controls=(
-        Control("model", "Published model", "choice", options=MODELS, hint="by its configuration alone"),
-        Control(
-            "kind", "Kind of attention", "choice", "lightning", only=NETWORK, options={name: name for name in KINDS}
-        ),
-        Control("widths", "Widths", "text", "3,3,3", "d₀, …, d_l", NETWORK),
-        Control("attention", "Attention widths", "text", "2", "one is repeated; none: d / heads", NETWORK),
-        Control("heads", "Heads", "number", "1", only=NETWORK, low=1, high=128),
-        Control("value_width", "Value width", "text", "", "none: d / heads", NETWORK, 10),
-        Control("tokens", "Tokens", "number", "3", only=NETWORK, low=1, high=10**6),
-        Control("causal", "causal mask", "switch", only=NETWORK),
-        Control("residual", "skip connection", "switch", only=NETWORK),
-        Control("method", "How to prove", "choice", "auto", only=NETWORK, options={name: name for name in REQUESTS}),
-        Control("seed", "Seed", "number", "0", only=NETWORK),
+CONTROLS = (
+    Control("model", "Published model", "choice", options=MODELS, hint="by its configuration alone"),
+    Control("kind", "Kind of attention", "choice", "lightning", "", NETWORK, options=KIND_NAMES, option="--kind"),
+    Control("widths", "Widths", "text", "3,3,3", "d₀, …, d_l", NETWORK, option="--widths"),
+    Control(
+        "attention", "Attention widths", "text", "2", "one repeats; none: d / heads", NETWORK, option="--attention"
     ),
-    facts=show,
-    command=command,
-    python=python,
-    jobs={"prove": prove},
-    downloads={"config": config},
+    Control("heads", "Heads", "number", "1", "", NETWORK, low=1, high=128, option="--heads"),
+    Control("value_width", "Value width", "text", "", "none: d / heads", NETWORK, 10, option="--value-width"),
+    Control("tokens", "Tokens", "number", "3", "", NETWORK, low=1, high=10**6, option="--tokens"),
+    Control("causal", "causal mask", "switch", only=NETWORK, option="--causal"),
+    Control("residual", "skip connection", "switch", only=NETWORK, option="--residual"),
+    Control("method", "How to prove", "choice", "auto", "", NETWORK, options=METHODS, option="--method"),
+    Control("seed", "Seed", "number", "0", only=NETWORK, option="--seed"),
 )
+JOBS = {"prove": prove}
+DOWNLOADS = {"config": config}

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from attngeom.equations import Family, Points, Variety, families, find_family, random_points
 from attngeom.equations.export import FORMATS, export
 from attngeom.equations.ideal import Limits, complete, implicitize
-from attngeom.errors import AttnGeomError, FormatError, InputError, SizeError
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.explore.controls import Control, State
 from attngeom.explore.formulas import show_label, show_polynomial
-from attngeom.explore.shelf import Shelf, ShelfItem
-from attngeom.explore.view import Download, Facts, Progress, View
+from attngeom.explore.shelf import ShelfItem
+from attngeom.explore.view import Download, Facts, Progress
 from attngeom.interop.weights import read_weights
 from attngeom.layer.coefficients import Coefficients, coefficients
 from attngeom.layer.files import read_coefficients
@@ -30,7 +31,7 @@ EXPORTED = 200
 """Members of a family in a downloaded file; the command writes all."""
 MAX_IDEAL_D = 3
 FIRST = "sylvester-resultant"
-"""The family that is shown where none is named: its quartic cuts out the layers among all maps of two rows."""
+"""The family that is shown where none is named: the quartics of [I] Theorem 40."""
 
 
 def variety_of(state: State) -> Variety:
@@ -39,11 +40,15 @@ def variety_of(state: State) -> Variety:
         return Variety(state["d"], state["a"], 2, state["d_out"])
     if state["file"] is None:
         raise InputError("no file is open; drop weights or coefficients, or choose a random layer")
-    found = _read(state["file"])
+    return _sizes(state["file"], state["a"])
+
+
+def _sizes(file: ShelfItem, a: int) -> Variety:
+    found = _read(file)
     if found.t != 2 or found.d > MAX_SIZE:
         size = f"d = {found.d}, t = {found.t}"
-        raise InputError(f"{state['file'].name[:60]}: {size}; two tokens of at most {MAX_SIZE} rows are shown here")
-    return Variety(found.d, min(state["a"], found.d), 2, found.d_out)
+        raise InputError(f"{file.name[:60]}: {size}; two tokens of at most {MAX_SIZE} rows are shown here")
+    return Variety(found.d, min(a, found.d), 2, found.d_out)
 
 
 def chosen(state: State) -> Family:
@@ -68,14 +73,12 @@ def _read(file: ShelfItem) -> Coefficients:
 
 def point_of(state: State) -> Points:
     """The point where the member is evaluated: a random layer, a random cubic map, or the file."""
-    variety = variety_of(state)
     if state["point"] == "file":
         return Points.of(_read(state["file"]))
     rng = np.random.default_rng(state["seed"])
-    on = random_points(variety, 1, QQ, rng)
-    if state["point"] == "layer":
+    on = random_points(variety_of(state), 1, QQ, rng)
+    if state["point"] == "layer" or on.single is None or on.cross is None:
         return on
-    assert on.single is not None and on.cross is not None
     single, cross = (QQ.convert(rng.integers(-3, 4, part.shape)) for part in (on.single, on.cross))
     return Points(single, cross, QQ)
 
@@ -145,37 +148,19 @@ def python(state: State) -> str:
     return f"from attngeom.equations import Variety, find_family; print({member}[{state['index']}].polynomial())"
 
 
-def opening(shelf: Shelf) -> dict[str, str]:
-    """The first file of the command line that is a layer of two tokens; else a random layer."""
-    for item in shelf.entries.values():
-        if item.kind in ("coefficients", "weights"):
-            try:
-                found = variety_of({"point": "file", "file": item, "a": MAX_SIZE})
-            except AttnGeomError:
-                continue
-            return {"point": "file", "file": item.key, "a": str(found.a)}
-    return {"file": ""}
-
-
 RANDOM = "point=layer cubic"
+OPENED: Any = {"kinds": ("coefficients", "weights"), "sets": {"point": "file"}, "check": lambda item: _sizes(item, 1)}
 POINTS = {"layer": "a random layer", "cubic": "a random cubic map", "file": "the layer of a file"}
-VIEW = View(
-    name="equations",
-    controls=(
-        Control("d", "d", "number", "3", only=RANDOM, low=1, high=MAX_SIZE),
-        Control("a", "a", "number", "2", "bound on rank A", low=1, high=MAX_SIZE),
-        Control("d_out", "Output rows", "number", "1", only=RANDOM, low=1, high=3),
-        Control("family", "Family", hint=f"none: {FIRST}; or click on one", longest=60),
-        Control("index", "Member", "number", "0", high=10**18),
-        Control("point", "Evaluate at", "choice", "layer", options=POINTS),
-        Control("file", "Weights or coefficients", "file", kinds=("coefficients", "weights"), only="point=file"),
-        Control("seed", "Seed", "number", "0", only=RANDOM),
-        Control("max_degree", "Compute the ideal up to degree", "number", "4", low=1, high=5),
-    ),
-    facts=show,
-    command=command,
-    python=python,
-    jobs={"ideal": ideal},
-    downloads={form: _exporter(form) for form in FORMATS},
-    opening=opening,
+CONTROLS = (
+    Control("d", "d", "number", "3", only=RANDOM, low=1, high=MAX_SIZE),
+    Control("a", "a", "number", "2", "bound on rank A", low=1, high=MAX_SIZE),
+    Control("d_out", "Output rows", "number", "1", only=RANDOM, low=1, high=3),
+    Control("family", "Family", hint=f"none: {FIRST}; or click on one", longest=60),
+    Control("index", "Member", "number", "0", high=10**18),
+    Control("point", "Evaluate at", "choice", "layer", options=POINTS),
+    Control("file", "Weights or coefficients", "file", "", "", "point=file", **OPENED),
+    Control("seed", "Seed", "number", "0", only=RANDOM),
+    Control("max_degree", "Compute the ideal up to degree", "number", "4", low=1, high=5),
 )
+JOBS = {"ideal": ideal}
+DOWNLOADS = {form: _exporter(form) for form in FORMATS}

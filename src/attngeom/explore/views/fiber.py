@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attngeom.canonical import canonicalize, teleport
-from attngeom.errors import AttnGeomError, InputError, SizeError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.explore.controls import Control, State
 from attngeom.explore.pages import subscript
-from attngeom.explore.shelf import Shelf, ShelfItem
-from attngeom.explore.view import Facts, View, json_file, setting
+from attngeom.explore.shelf import ShelfItem
+from attngeom.explore.view import Facts, json_file, setting
 from attngeom.interop.weights import read_weights, weights_to_json
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
@@ -48,9 +47,8 @@ MOMENTS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """The weights that were given, those of the chosen representative, and where the symmetry takes these."""
+class Walk(NamedTuple):
+    """The weights that were given, where the controls lead, an input, and the outputs of both."""
 
     given: Weights
     here: Weights
@@ -60,18 +58,14 @@ class Walk:
 
     @property
     def change(self) -> float:
-        """The largest change of an output relative to the largest output; exactly 0 over Q, for lightning attention."""
+        """The largest change of an output relative to the largest output."""
         largest = max(abs(float(x)) for x in np.ravel(self.before)) or 1.0
         return max(abs(float(x)) for x in np.ravel(self.after - self.before)) / largest
 
     @property
     def is_same(self) -> bool:
-        """Whether all outputs are the same numbers."""
-        return all(x == y for x, y in zip(np.ravel(self.after), np.ravel(self.before), strict=True))
-
-    @property
-    def is_exact(self) -> bool:
-        return self.given.architecture.rule.is_polynomial
+        """Whether all outputs are the same numbers: they are over Q, for lightning attention."""
+        return bool(np.all(self.after == self.before))
 
 
 @lru_cache(maxsize=32)
@@ -168,14 +162,15 @@ def show(state: State) -> Facts:
     layers = {}
     for index, heads in enumerate(weights.layers):
         for place, head in enumerate(heads):
-            words = f"layer {index + 1}" + (f", head {place + 1}" if len(heads) > 1 else "")
+            words = f"layer {index}" + (f", head {place}" if len(heads) > 1 else "")
             layers[words] = {**head.tensors, "A = KᵀQ": head.attention_matrix(weights.domain)}
     moments = [
-        (f"{MOMENTS[factor.name]}, layer {getattr(factor, 'layer', 0) + 1}", factor.moment(tensors_of(weights), QQ))
+        (f"{MOMENTS[factor.name]}, layer {getattr(factor, 'layer', 0)}", factor.moment(tensors_of(weights), QQ))
         for factor in linear_factors(weights.architecture)
     ]
     return {
         "walk": found,
+        "is_exact": weights.architecture.rule.is_polynomial,
         "maps": [("input X", found.X), ("φ(X) at the start", found.before), ("φ(X) here", found.after)],
         "layers": layers,
         "norm": sum(float(x) ** 2 for x in weights.vector()) ** 0.5,
@@ -192,18 +187,6 @@ def python(state: State) -> str:
     return f"import attngeom; print(attngeom.compare({read}))"
 
 
-def opening(shelf: Shelf) -> dict[str, str]:
-    """The first weights of the command line that are small enough to be walked; else a network of the page."""
-    for item in shelf.entries.values():
-        if item.kind == "weights":
-            try:
-                _start("file", 0, item)
-            except AttnGeomError:
-                continue
-            return {"network": "file", "file": item.key}
-    return {"network": "layer", "file": ""}
-
-
 def _sliders(letter: str, only: str = "") -> Iterator[Control]:
     for ij in PLACES:
         yield _slider(f"{letter}{ij}", f"{letter.upper()}{subscript(int(ij))}", only)
@@ -213,31 +196,25 @@ def _slider(name: str, label: str, only: str) -> Control:
     return Control(name, label, "slider", IDENTITY[name], only=only, low=-REACH, high=REACH, step=STEP)
 
 
+OPENED: Any = {"sets": {"network": "file"}, "check": lambda item: _start("file", 0, item)}
 BASES = {"start": "as given", "least": "least norm", "canonical": "canonical form"}
-VIEW = View(
-    name="fiber",
-    controls=(
-        Control("network", "Network", "choice", "layer", options=NAMES),
-        Control("file", "Weights file", "file", kinds=("weights",), only="network=file"),
-        Control("seed", "Seed of weights and input", "number", "0", high=10**9),
-        Control("base", "Representative", "choice", "start", options=BASES),
-        *_sliders("c"),
-        _slider("scale", "λ", "network=layer deep file"),
-        *_sliders("d", "network=deep softmax file"),
-        Control("step", "Steps walked", "number", "0", high=10**9),
-    ),
-    facts=show,
-    command=command,
-    python=python,
-    actions={
-        "random walk": step,
-        "least norm": setting(base="least", **IDENTITY),
-        "canonical form": setting(base="canonical", **IDENTITY),
-        "back to the start": setting(base="start", **IDENTITY, step="0"),
-    },
-    downloads={
-        "start": lambda state: json_file("start.json", weights_to_json(walk(state).given)),
-        "here": lambda state: json_file("here.json", weights_to_json(walk(state).here)),
-    },
-    opening=opening,
+CONTROLS = (
+    Control("network", "Network", "choice", "layer", options=NAMES),
+    Control("file", "Weights file", "file", "", "", "network=file", kinds=("weights",), **OPENED),
+    Control("seed", "Seed of weights and input", "number", "0", high=10**9),
+    Control("base", "Representative", "choice", "start", options=BASES),
+    *_sliders("c"),
+    _slider("scale", "λ", "network=layer deep file"),
+    *_sliders("d", "network=deep softmax file"),
+    Control("step", "Steps walked", "number", "0", high=10**9),
 )
+ACTIONS = {
+    "random walk": step,
+    "least norm": setting(base="least", **IDENTITY),
+    "canonical form": setting(base="canonical", **IDENTITY),
+    "back to the start": setting(base="start", **IDENTITY, step="0"),
+}
+DOWNLOADS = {
+    "start": lambda state: json_file("start.json", weights_to_json(walk(state).given)),
+    "here": lambda state: json_file("here.json", weights_to_json(walk(state).here)),
+}

@@ -14,12 +14,11 @@ from attngeom.certification import Certification, certify
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ, RR
 from attngeom.exact.multisets import pairs
-from attngeom.explore.controls import Control, State
+from attngeom.explore.controls import Control, State, parse_integers, parse_numbers, write_options
 from attngeom.explore.formulas import Broken, expand, show_label
-from attngeom.explore.lists import parse_integers, parse_numbers
 from attngeom.explore.pages import subscript
 from attngeom.explore.shelf import ShelfItem, named, quoted
-from attngeom.explore.view import Download, Facts, Progress, View, json_file, setting
+from attngeom.explore.view import Download, Facts, json_file, setting
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
 from attngeom.results import matrix_text
@@ -155,11 +154,6 @@ def show(state: State) -> Facts:
     return {"result": None}
 
 
-def run(state: State, progress: Progress) -> Facts:
-    """The decision for a larger map."""
-    return decided(state)
-
-
 def draw(state: State) -> dict[str, str]:
     """The table of a random layer of these sizes, from the next seed."""
     rng = np.random.default_rng(state["seed"] + 1)
@@ -177,18 +171,14 @@ def certificate(state: State) -> Download:
     found = decide(state).certificate
     if found is None:
         raise InputError("no certificate for this verdict: exact coefficients and a verdict are required")
-    record = found.to_json()
-    verdict = verify(record)
-    if not verdict.valid:
+    if not (verdict := verify(found.to_json())).valid:
         raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
-    return json_file("certificate.json", record)
+    return json_file("certificate.json", found.to_json())
 
 
 def command(state: State) -> str:
-    bound = f" --attention {state['attention']}" if state["attention"] else ""
-    seed = f" --seed {state['seed']}" if state["seed"] else ""
     file = quoted(state["file"] if state["source"] == "file" else None, "coefficients.json")
-    return f"attngeom certify {file}{bound}{seed} --out certificate.json"
+    return f"attngeom certify {file}{write_options(CONTROLS, state)} --out certificate.json"
 
 
 def python(state: State) -> str:
@@ -198,29 +188,21 @@ def python(state: State) -> str:
 
 
 SOURCES = {"table": "edit a table", "file": "coefficients of a file"}
-TABLE = "source=table"
+TABLE, IN_FILE = "source=table", {"source": "file"}
 SHOWN = {"source": "table", "d": "2", "d_out": "1", "attention": ""}
 HINT = "rows: x₀², x₀x₁, x₁², … of the context token; columns: rows of the target token"
-VIEW = View(
-    name="layer",
-    controls=(
-        Control("source", "Coefficients", "choice", "table", options=SOURCES),
-        Control(
-            "file", "File of coefficients", "file", kinds=("coefficients",), sets={"source": "file"}, only="source=file"
-        ),
-        Control("d", "d", "number", "2", only=TABLE, low=1, high=MAX_D),
-        Control("d_out", "Output rows", "number", "1", only=TABLE, low=1, high=3),
-        Control("table", "Table", "area", EXAMPLES["no layer"], HINT, TABLE, 20000),
-        Control("attention", "Bound on rank A", hint="none: any rank", longest=6),
-        Control("seed", "Seed", "number", "0"),
-    ),
-    facts=show,
-    command=command,
-    python=python,
-    actions={**{name: setting(**SHOWN, table=text) for name, text in EXAMPLES.items()}, "random layer": draw},
-    jobs={"decide": run},
-    downloads={
-        "certificate": certificate,
-        "coefficients": lambda state: json_file("coefficients.json", coefficients_to_json(given(state))),
-    },
+CONTROLS = (
+    Control("source", "Coefficients", "choice", "table", options=SOURCES),
+    Control("file", "File of coefficients", "file", "", "", "source=file", kinds=("coefficients",), sets=IN_FILE),
+    Control("d", "d", "number", "2", only=TABLE, low=1, high=MAX_D),
+    Control("d_out", "Output rows", "number", "1", only=TABLE, low=1, high=3),
+    Control("table", "Table", "area", EXAMPLES["no layer"], HINT, TABLE, 20000),
+    Control("attention", "Bound on rank A", hint="none: any rank", longest=6, option="--attention"),
+    Control("seed", "Seed", "number", "0", option="--seed"),
 )
+ACTIONS = {**{name: setting(**SHOWN, table=text) for name, text in EXAMPLES.items()}, "random layer": draw}
+JOBS = {"decide": lambda state, progress: decided(state)}
+DOWNLOADS = {
+    "certificate": certificate,
+    "coefficients": lambda state: json_file("coefficients.json", coefficients_to_json(given(state))),
+}

@@ -10,10 +10,9 @@ from typing import Any
 from attngeom.certification import Certification, certify
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
-from attngeom.explore.controls import Control, State
-from attngeom.explore.lists import parse_numbers
+from attngeom.explore.controls import Control, State, parse_numbers
 from attngeom.explore.pages import math
-from attngeom.explore.view import Download, Facts, View, json_file, setting
+from attngeom.explore.view import Download, Facts, json_file, setting
 from attngeom.explore.views.layer import VERDICTS
 from attngeom.files import to_json
 from attngeom.inspection.geometry import layer_stratum
@@ -27,6 +26,7 @@ from attngeom.results import matrix_text
 ARCHITECTURE = Architecture((2, 1), 2, tokens=2)
 STEPS = 10
 """Squares of the mesh from 0 to the border, in each direction; its corners are rational points of the surface."""
+RANGE = range(-STEPS, STEPS + 1)
 REACH = Fraction(23, 20)
 """The largest b."""
 LARGEST = 1000
@@ -60,23 +60,16 @@ def decide(state: State) -> Certification:
 @lru_cache(maxsize=1)
 def _mesh() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The two sheets, and the rational points that a click can choose."""
-    sheets, picks = [], []
+    sheets: list[dict[str, Any]] = []
+    picks: list[tuple[Fraction, ...]] = []
     for sign, fill in ((1, "part1"), (-1, "part4")):
-        rows = []
-        for i in range(STEPS + 1):
-            b = sign * REACH * i / STEPS
-            row = []
-            for j in range(-STEPS, STEPS + 1):
-                x = Fraction(j, STEPS)
-                exact = (x, b * x, b * b)
-                row.append([float(value) for value in exact])
-                picks.append({"point": row[-1], "set": {name: str(value) for name, value in zip("xyw", exact)}})
-            rows.append(row)
-        sheets.append({"fill": fill, "rows": rows})
-    for k in range(1, STEPS + 1):
-        depth = Fraction(-k, STEPS)
-        picks.append({"point": [0, 0, float(depth)], "set": {"x": "0", "y": "0", "w": str(depth)}})
-    return sheets, picks
+        places = [(Fraction(j, STEPS), sign * REACH * i / STEPS) for i in range(STEPS + 1) for j in RANGE]
+        exact = [(x, b * x, b * b) for x, b in places]
+        floats = [list(map(float, point)) for point in exact]
+        sheets.append({"fill": fill, "rows": [floats[k : k + len(RANGE)] for k in range(0, len(floats), len(RANGE))]})
+        picks += exact
+    picks += [(Fraction(0), Fraction(0), Fraction(-k, STEPS)) for k in range(1, STEPS + 1)]
+    return sheets, [{"point": list(map(float, p)), "set": dict(zip("xyw", map(str, p)))} for p in picks]
 
 
 def scene(state: State) -> dict[str, Any]:
@@ -152,12 +145,6 @@ def _exact(value: Fraction) -> str:
 
 HINTS = {"x": "coefficient of s u", "y": "coefficient of u²", "w": "minus that of u² in the first"}
 START = dict(zip("xyw", SPECIAL["a smooth point"]))
-VIEW = View(
-    name="manifold",
-    controls=tuple(Control(name, name, "text", START[name], HINTS[name], longest=40) for name in "xyw"),
-    facts=show,
-    command=command,
-    python=python,
-    actions={name: setting(**dict(zip("xyw", point))) for name, point in SPECIAL.items()},
-    downloads={"coefficients": coefficients},
-)
+CONTROLS = tuple(Control(name, name, "text", START[name], HINTS[name], longest=40) for name in "xyw")
+ACTIONS = {name: setting(**dict(zip("xyw", point))) for name, point in SPECIAL.items()}
+DOWNLOADS = {"coefficients": coefficients}
