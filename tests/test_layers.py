@@ -12,7 +12,7 @@ from attngeom.programs.frontends import FRONTENDS
 from tests.sources import SOURCE, import_statements
 
 LAYERS = [
-    {"palette", "temporaries"},
+    {"digits", "palette", "temporaries"},
     {"errors", "files", "results", "version"},
     {"processes", "streams"},
     {"drawing"},
@@ -35,7 +35,18 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
-VERIFIERS = {"errors", "files", "temporaries", "streams", "results", "version", "exact", "network", "verification"}
+VERIFIERS = {
+    "digits",
+    "errors",
+    "files",
+    "temporaries",
+    "streams",
+    "results",
+    "version",
+    "exact",
+    "network",
+    "verification",
+}
 VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.terms"}
 
 

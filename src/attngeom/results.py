@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import randbits
 from typing import Any, Literal, get_args
+
+from attngeom.digits import number
 
 Standing = Literal["theorem", "proven", "certified", "probabilistic", "estimate", "undecided"]
 """How strong a claim is.
@@ -121,7 +123,7 @@ class Result(ABC):
         """The labels and values that the command prints, in order; the first label is the title."""
 
     def __str__(self) -> str:
-        shown = {label: str(value) for label, value in self.rows().items()}
+        shown = {label: number(value) for label, value in self.rows().items()}
         width = max((len(label) for label in shown), default=0)
         return "\n".join(f"{label:{width}}  {value}".rstrip() for label, value in shown.items())
 
@@ -134,15 +136,6 @@ class Result(ABC):
         return card(self.standing, self.reason, self.rows(), self.recheck)
 
 
-def matrix_text(rows: Iterable[Iterable[object]]) -> str:
-    """A matrix in one line, rows apart from each other by semicolons.
-
-    >>> matrix_text([["1/2", 0], [-3, 4]])
-    '1/2  0; -3  4'
-    """
-    return "; ".join("  ".join(map(str, row)) for row in rows)
-
-
 def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:
     """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it.
 
@@ -151,7 +144,7 @@ def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str 
     cells = "".join(
         f"<tr><th colspan={1 if value else 2} style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
         + (f"<td style='{CELL}'>{html.escape(value)}</td></tr>" if value else "</tr>")
-        for label, value in ((label, str(value)) for label, value in rows.items())
+        for label, value in ((label, number(value)) for label, value in rows.items())
         if value != reason and (label, value) != ("standing", standing)
     )
     badge = (

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.certification.results import Certification, LayerQuestion
 from attngeom.exact import lapack
 from attngeom.layer.coefficients import scale_to_one
@@ -35,14 +36,16 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     if distance <= tolerance:
         values = lapack.svdvals(nearest.point.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
-        reason = f"a layer lies at relative distance {distance:.2e}, within the tolerance"
+        reason = f"a layer lies at relative distance {digits.error(distance, 2)}, within the tolerance"
         return question.answer("realizable", reason, rank=size, points=(nearest.point.scaled(exponent),), **found)
     if bound > tolerance:
         if coefficients.t > 1 and conjugate_pair_distance(unit) <= tolerance * norm:
             reason = f"conjugate linear factors within the tolerance; every real layer is at distance ≥ {bound:.2e}"
             return question.answer("closure_only", reason, rank=1, **found)
-        reason = f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {distance:.2e}"
+        reason = (
+            f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {digits.error(distance, 2)}"
+        )
         return question.answer("not_realizable", reason, **found)
     known = f"every layer is at ≥ {bound:.2e}" if bound > 0 else "whether a layer is nearer is not known"
-    reason = f"the nearest layer found is at relative distance {distance:.2e}; {known}"
+    reason = f"the nearest layer found is at relative distance {digits.error(distance, 2)}; {known}"
     return question.answer("undecided", reason, **found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
+from attngeom import digits
 from attngeom.certification.refutation import Violation
 from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
@@ -121,7 +122,7 @@ class Certification(Decision):
         if self.rank is not None:
             lines["rank A"] = self.rank
         if self.distance is not None:
-            lines["distance"] = f"{self.distance:.3e} relative, tolerance {self.tolerance:.1e}"
+            lines["distance"] = f"{digits.error(self.distance, 3)} relative, tolerance {self.tolerance:.1e}"
         return lines
 
 

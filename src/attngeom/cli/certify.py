@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attngeom import digits
 from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.cli.app import VERDICTS
@@ -72,4 +73,4 @@ def _points(result: Certification) -> Iterator[str]:
         yield f"{title}:"
         for name, array in (("A", point.A), ("V", point.V)):
             for row in array:
-                yield f"  {name}  " + "  ".join(str(point.domain.format(x)) for x in row)
+                yield f"  {name}  " + "  ".join(digits.number(point.domain.format(x)) for x in row)

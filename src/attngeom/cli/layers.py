@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from attngeom import digits
 from attngeom.cli.options import IgnoredSeed, Json, Kind, Tokens, WeightsPath, file_option, flag, parse_list
 from attngeom.cli.output import pairs, print_answer, print_json, prose
 from attngeom.errors import InputError
@@ -38,7 +39,7 @@ def forward_command(
         write_array(Y, domain, out)
     shape = list(Y.shape)
     output = np.frompyfunc(domain.format, 1, 1)(Y)
-    lines = ["  ".join(map(str, row)) for row in output.reshape(-1, shape[-1])]
+    lines = ["  ".join(map(digits.number, row)) for row in output.reshape(-1, shape[-1])]
     if out is not None:
         lines = [f"{'exact' if exact else 'float'} output of shape {shape} written to {out}"]
     print_answer(json, {"exact": exact, "shape": shape, "output": output.tolist(), "out": _name(out)}, *lines)

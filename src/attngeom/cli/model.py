@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attngeom import models
+from attngeom import digits, models
 from attngeom.cli.adapters import (
     canonicalize_adapter,
     compare_adapter_folders,
@@ -199,7 +199,7 @@ def align_command(
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
     shown = {name: _words(value) for name, value in record.items() if name != "check"}
-    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": f"{record['check']['worst_misfit']:.1e}"}
+    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": digits.error(record["check"]["worst_misfit"])}
     print_answer(json, record, pairs("written", shown))
 
 

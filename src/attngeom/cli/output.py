@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from attngeom.digits import number
 from attngeom.files import to_json
 
 READING = "reading, MB"
@@ -64,7 +65,7 @@ def titled(rows: Mapping[str, Any], **more: Any) -> str:
     """The rows of a result whose first label is the title, and more of them."""
     (title, value), *lines = rows.items()
     added = {name.replace("_", " "): text for name, text in more.items()}
-    return pairs(f"{title}: {value}" if value else title, {**dict(lines), **added})
+    return pairs(f"{title}: {number(value)}" if value else title, {**dict(lines), **added})
 
 
 def _labelled(values: Mapping[str, Any]) -> str:
@@ -74,7 +75,7 @@ def _labelled(values: Mapping[str, Any]) -> str:
     beside = columns is None or columns - width >= ROOM
     heads = {label: f"{label:{width}}  " if beside else f"{label}  " for label in values}
     return "\n".join(
-        _hang(f"{heads[x]}{value}", len(heads[x]) if beside else 4, columns) for x, value in values.items()
+        _hang(f"{heads[x]}{number(value)}", len(heads[x]) if beside else 4, columns) for x, value in values.items()
     )
 
 
@@ -103,7 +104,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequen
     On a terminal that is too narrow columns move closer, the widest of those on the left breaks between words, or, if
     that is not enough, each row is printed as labelled values.
     """
-    texts = [list(columns), *([str(entry) for entry in row] for row in rows)]
+    texts = [list(columns), *([number(entry) for entry in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     terminal, gap = _terminal_width(), "  "
     over = 0 if terminal is None else max(sum(widths) + 2 * len(widths) - 2 - terminal, 0)

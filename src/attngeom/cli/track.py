@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attngeom import digits
 from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import pairs, print_answer, table, working
 from attngeom.interop import read_weights
@@ -50,8 +51,8 @@ def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:
         snapshot.stratum,
         "unknown" if snapshot.pair is None else str(snapshot.pair),
         place,
-        "–" if near is None else f"{near.distance:.1e}",
+        "–" if near is None else digits.error(near.distance),
         "–" if near is None else "unknown" if snapshot.nearest_pair is None else str(snapshot.nearest_pair),
         rank if dimension is None else f"{rank} of {dimension}",
-        "–" if snapshot.drift is None else f"{snapshot.drift:.1e}",
+        "–" if snapshot.drift is None else digits.error(snapshot.drift),
     ]

@@ -27,6 +27,7 @@ from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
 from attngeom.comparison.separation import consensus
+from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR, Array
 from attngeom.exact.primes import WORD_PRIME
@@ -184,14 +185,16 @@ def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int) -> tu
 
 def _differ(outputs: OutputTest, tolerance: float) -> Ruling:
     if outputs.difference > outputs.noise:
-        far = f"the outputs differ by {outputs.difference:.1e}, more than the {outputs.noise:.1e} that"
+        far = f"the outputs differ by {error(outputs.difference)}, more than the {error(outputs.noise)} that"
     else:
         far = f"an output differs by {outputs.worst:.1e} times what"
     return Ruling(False, f"{far} errors of {tolerance:.0e} explain")
 
 
 def _seen(outputs: OutputTest, tolerance: float) -> str:
-    return f"the outputs differ by {outputs.difference:.1e}; errors of {tolerance:.0e} explain {outputs.noise:.1e}"
+    return (
+        f"the outputs differ by {error(outputs.difference)}; errors of {tolerance:.0e} explain {error(outputs.noise)}"
+    )
 
 
 def _allowed(architecture: Architecture, tolerance: float) -> float:
@@ -283,11 +286,11 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
         is_swamped and match.misfit <= FAR * tolerance
     ):
         return _carried(aligned)
-    return Ruling(None, f"aligned weights differ by {match.misfit:.1e}: too close to tell")
+    return Ruling(None, f"aligned weights differ by {error(match.misfit)}: too close to tell")
 
 
 def _carried(aligned: _Aligned) -> Ruling:
-    return Ruling(True, f"a symmetry carries the first weights to the second up to {aligned.match.misfit:.1e}")
+    return Ruling(True, f"a symmetry carries the first weights to the second up to {error(aligned.match.misfit)}")
 
 
 def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ruling | None:

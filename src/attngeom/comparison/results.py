@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
-from attngeom.results import Result, matrix_text
+from attngeom.results import Result
 
 Report = Callable[[str, int, int | None], None]
 """Called with what is done, how much of it is done, and how much there is (None: that is not known before)."""
@@ -46,6 +47,15 @@ class Separation:
         if self.domain.characteristic:
             record["outputs_prime"] = self.domain.characteristic
         return record
+
+    def rows(self) -> dict[str, str]:
+        """Input and outputs for people: six digits of floats and balls."""
+        record = self.to_json()
+        outputs = record["outputs"]
+        if self.domain.encloses:
+            outputs = [[[x.str(digits.SHOWN) for x in row] for row in output] for output in self.outputs]
+        shown = {f"output of {name}": digits.matrix(output) for name, output in zip("AB", outputs)}
+        return {"separating input": digits.matrix(record["separating_input"]), **shown}
 
 
 @dataclass(frozen=True)
@@ -154,9 +164,7 @@ class Comparison(Result):
         if self.fiber is not None:
             lines["fiber in (M, L)"] = self.fiber.words
         if self.misfit is not None:
-            lines["misfit after alignment"] = f"{self.misfit:.1e}"
+            lines["misfit after alignment"] = digits.error(self.misfit)
         if self.separation is not None:
-            record = self.separation.to_json()
-            lines["separating input"] = matrix_text(record["separating_input"])
-            lines |= {f"output of {name}": matrix_text(found) for name, found in zip("AB", record["outputs"])}
+            lines |= self.separation.rows()
         return lines

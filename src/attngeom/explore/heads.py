@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import measured_rank
@@ -46,7 +47,7 @@ class HeadFacts(NamedTuple):
     @property
     def row(self) -> tuple[str, ...]:
         """The cells of a table of heads."""
-        gap = "–" if self.gap is None else f"{self.gap:.1e}"
+        gap = "–" if self.gap is None else digits.gap(self.gap)
         twin = "–" if self.twin is None else f"repeats head {self.twin}"
         return (str(self.layer), str(self.head), str(self.rank), gap, f"{self.condition:.3g}", twin, math(self.learned))
 

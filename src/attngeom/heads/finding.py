@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.scaling import split_scale
@@ -199,10 +200,12 @@ def _in_floats(source: Slices, request: _Request) -> Heads:
     known["amplification"] = blocks.amplification
     heads = [head for head in result.heads if head is not None]
     if len(heads) < len(result.heads) or not result.misfit <= tolerance:
-        reason = f"the best {len(result.heads)} blocks miss the function by {result.misfit:.1e}, or are no heads"
+        reason = (
+            f"the best {len(result.heads)} blocks miss the function by {digits.error(result.misfit)}, or are no heads"
+        )
         return Heads(standing="undecided", reason=reason, outcome="undecided", **known)
     found = tuple(FoundHead(*balanced(*head), RR, a, v) for head, (v, a) in zip(heads, blocks.sizes))
-    reason = f"{len(found)} heads fit the function to {result.misfit:.1e}"
+    reason = f"{len(found)} heads fit the function to {digits.error(result.misfit)}"
     return Heads(standing="estimate", reason=reason, outcome="found", blocks=found, **known)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import Rank, measured_rank
@@ -66,7 +67,7 @@ def find_float_heads(
         ranks = measured_rank(left, RR, noise), measured_rank(right, RR, noise)
         n, m = ranks[0].value, ranks[1].value
     if totals is None and not (ranks[0].is_clear and ranks[1].is_clear):
-        gaps = " and ".join("none" if rank.gap is None else f"{rank.gap:.0e}" for rank in ranks)
+        gaps = " and ".join(digits.gap(rank.gap) for rank in ranks)
         return Failure(stage="ranks", reason=f"the flattening ranks are not clear (gaps {gaps}); give the sizes")
     n, m = (n, m) if totals is None else totals
     U, R = U[:, :n], R[:, :m]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from attngeom import digits
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import LayerSplitting
 from attngeom.results import Result
@@ -81,9 +82,9 @@ class Heads(Result):
         if self.commutant is not None:
             lines["commutant"] = f"dimension {self.commutant}"
         if self.misfit is not None:
-            lines["misfit"] = f"{self.misfit:.1e}"
+            lines["misfit"] = digits.error(self.misfit)
         if self.gap is not None:
-            lines["gap"] = f"{self.gap:.1e}"
+            lines["gap"] = digits.gap(self.gap)
         if self.amplification is not None:
             lines["amplification of noise"] = f"{self.amplification:.1e}"
         return lines

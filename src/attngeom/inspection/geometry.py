@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.dimensions.point import PointRank, rank_at
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import lapack
@@ -97,7 +98,7 @@ class Inspection(Result):
                 lines[label] = ANSWERS[flag]
             lines["critical for (A, V)"] = ANSWERS[stratum.is_critical]
             if stratum.is_singular is not None:
-                lines["distance to singular"] = f"{stratum.distance:.3g} (with A and V of norm 1)"
+                lines["distance to singular"] = f"{digits.size(stratum.distance)} (with A and V of norm 1)"
         architecture = self.weights.architecture
         if architecture.num_layers == 1 and architecture.heads > 1:
             unique = heads_unique(self.weights)
@@ -115,7 +116,7 @@ class Inspection(Result):
             lines["kernel dimension"] = local.kernel_dimension
             lines["rank defect"] = f"{local.defect} against random weights"
             if local.measured is not None:
-                lines["gap at that rank"] = "none below" if local.measured.gap is None else f"{local.measured.gap:.1e}"
+                lines["gap at that rank"] = digits.gap(local.measured.gap)
         for hypothesis in self.hypotheses:
             lines[f"{hypothesis.theorem}: {hypothesis.statement}"] = ANSWERS[hypothesis.holds]
         return lines
@@ -212,7 +213,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
 def _show(rank: Rank) -> str:
     if rank.is_exact or rank.gap is None:
         return str(rank.value)
-    return f"{rank.value} (gap {rank.gap:.1e}{'' if rank.is_clear else ': not clear'})"
+    return f"{rank.value} (gap {digits.gap(rank.gap)}{'' if rank.is_clear else ': not clear'})"
 
 
 def _local_rank(weights: Weights, seed: int) -> PointRank:

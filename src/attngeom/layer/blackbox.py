@@ -27,7 +27,7 @@ def on_grid(inputs: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class QueryPlan:
     """The inputs (N, d, t) of one step of a search, and the arrays that it made them from."""
 
     inputs: Array
@@ -55,11 +55,11 @@ class BlackBox:
     d_out: int | None = None
     queries: int = 0
 
-    def planned(self, step: str) -> Plan | None:
+    def planned(self, step: str) -> QueryPlan | None:
         """What was planned for a step before: nothing, for boxes that answer at once."""
         return None
 
-    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+    def ask(self, step: str, plan: QueryPlan) -> tuple[QueryPlan, Array]:
         """The plan that was answered, the given one for boxes that answer at once, and its outputs."""
         return plan, self(plan.inputs)
 

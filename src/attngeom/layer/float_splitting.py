@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.errors import SizeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
@@ -55,7 +56,7 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0
     if not best <= tolerance:
         pair = conjugate_pair(table)
         is_complex = pair is not None and np.linalg.norm(table - pair) <= tolerance * size
-        reason = f"the closest layer misses the coefficients by {best:.1e}, more than {tolerance:.0e}"
+        reason = f"the closest layer misses the coefficients by {digits.error(best)}, more than {tolerance:.0e}"
         status: Status = "complex" if is_complex else "none"
         return LayerSplitting(status, RR, reason=COMPLEX if is_complex else reason, misfit=best, separation=separation)
     points = [_normalised(A, V)]

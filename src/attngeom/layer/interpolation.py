@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import triple_places, triples
-from attngeom.layer.blackbox import BlackBox, Plan, on_grid
+from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.network.attention.rule import swap
@@ -133,7 +133,7 @@ def _interpolate_cross(ask: _Queries, j: int, n: int, domain: Domain) -> Array:
 
 def _check(box: BlackBox, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
     """Compare the polynomial with the box; name the first input where they differ."""
-    plan, answers = box.ask("check", Plan(inputs))
+    plan, answers = box.ask("check", QueryPlan(inputs))
     given, predicted = box.domain.convert(answers), found.evaluate(plan.inputs)
     worst = 0.0
     for X, left, right in zip(plan.inputs, given, predicted):

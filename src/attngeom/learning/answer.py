@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.ranks import Rank, measured_rank
@@ -100,7 +101,7 @@ class LearningCoefficient(Result):
             shown[f"block {block.name}"] = f"{block.words}: {block.pair}"
         gaps = [rank.gap for rank in self.measured if rank.gap is not None]
         if gaps:
-            shown["smallest gap of a rank"] = f"{min(gaps):.1e}"
+            shown["smallest gap of a rank"] = digits.gap(min(gaps))
         return shown
 
 

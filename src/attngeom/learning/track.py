@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
@@ -130,11 +131,12 @@ class Track(Result):
         }
 
     def rows(self) -> Mapping[str, Any]:
-        drift = "cannot be told" if self.largest_drift is None else f"{self.largest_drift:.1e} of ‖w‖²"
+        drift = "cannot be told" if self.largest_drift is None else f"{digits.error(self.largest_drift)} of ‖w‖²"
         count = "not counted" if self.laws.count is None else f"{self.laws.count:,}"
         complete = "all there are" if self.laws.is_complete else "not proven to be all"
         last = self.snapshots[-1].nearest
-        nearest = "no block" if last is None else f"{last.name} to rank {last.full - 1}, {last.distance:.2e}"
+        distance = "" if last is None else digits.error(last.distance, 2)
+        nearest = "no block" if last is None else f"{last.name} to rank {last.full - 1}, {distance}"
         if (there := self.snapshots[-1].nearest_pair) is not None:
             nearest += f", (λ, m) of the nearest stratum {there}"
         end = self.snapshots[-1]

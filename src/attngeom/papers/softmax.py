@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.dimensions import dimension
 from attngeom.dimensions.theorems import free_network
 from attngeom.exact import BLAS_PRIME, RR, lapack
@@ -60,7 +61,7 @@ def run_softmax_fibers(work: Work) -> Checks:
         head = weights.layers[0][0]
         error = max(float(np.abs(A - head.attention_matrix(RR)).max()), float(np.abs(V - head.V).max()))
         worst = max(worst, error)
-        yield Check(f"{label}: values determine (A, V), error {error:.0e}", error < 1e-9)
+        yield Check(f"{label}: values determine (A, V), error {digits.error(error)}", error < 1e-9)
         answer = dimension(architecture, prove=True, seed=work.seed)
         proven = answer.is_proven and answer.dimension == d * d + d * d_out
         yield Check(f"{label}: dimension {answer.dimension} = d² + d d', proven", proven)
@@ -70,7 +71,7 @@ def run_softmax_fibers(work: Work) -> Checks:
         yield Check(f"t = {t}: it is with (t−1) before the second term of the numerators", ours, "correction")
         statement = "then the difference is (t−1) S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂), and the proof goes through"
         yield Check(f"t = {t}: {statement}", reduced, "correction")
-    return {"values": {"largest error": float(f"{worst:.1e}")}}
+    return {"values": {"largest error": float(f"{max(worst, ROUNDING):.1e}")}}
 
 
 def equation_34(t: int) -> tuple[bool, bool, bool]:
@@ -109,7 +110,7 @@ def run_normalizers(work: Work) -> Checks:
         tensors["layers.0.Q"] = tensors["layers.0.Q"] / float(warm.temperature)
         cold = Weights.from_tensors(Architecture((3, 2), 2, tokens=3, kind="softmax"), tensors, RR)
         gap = float(np.abs(forward(weights, X) - forward(cold, X)).max())
-        yield Check(f"τ = {tau}: the layer (A, V) at temperature τ is (A/τ, V), error {gap:.0e}", gap < 1e-12)
+        yield Check(f"τ = {tau}: the layer (A, V) at temperature τ is (A/τ, V), error {digits.error(gap)}", gap < 1e-12)
 
 
 @finds(

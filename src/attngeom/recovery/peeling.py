@@ -13,7 +13,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
-from attngeom.layer.blackbox import BlackBox, Plan, on_grid
+from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import context_products
 from attngeom.network import Architecture, VirtualWeights
@@ -94,7 +94,7 @@ class Peeler(Probe):
         x = domain.eye(d)
         batch_x = np.concatenate([np.tile(x * node, (count, 1)) for node in nodes])
         batch_y = np.tile(np.repeat(drawn, d, axis=0), (3, 1))
-        plan, outputs = self.ask("layer 1", Plan(self.embed(batch_x, batch_y)))
+        plan, outputs = self.ask("layer 1", QueryPlan(self.embed(batch_x, batch_y)))
         answers = outputs[:, :, self.places[0]].reshape(3, count, d, -1)
         y = plan.inputs[: count * d : d, :, self.places[1]]
         G = midpoints(self._odd_linear(answers, nodes))
@@ -136,7 +136,7 @@ class Peeler(Probe):
         M = self._solve(np.concatenate([rows for loss, rows in systems[: 2 * d + 4] if np.isfinite(loss)]))
         return undetermined(layer, f"M_{layer + 1} is not determined: its rank may be below 2") if M is None else M
 
-    def _plan_layer(self, nodes: Array) -> Plan | None:
+    def _plan_layer(self, nodes: Array) -> QueryPlan | None:
         """Inputs whose images under the known layers are (ε x, y), for each row of the sources x and y and each ε."""
         jobs: list[tuple[Array, Array, Array]] = []
         wanted = OVERSAMPLING * (self.d + 4)
@@ -153,7 +153,7 @@ class Peeler(Probe):
             np.concatenate([np.tile(y, (len(xs), 1)) for y, xs, _ in jobs]),
             np.concatenate([xs for _, xs, _ in jobs]),
         )
-        return Plan(self.embed(*(batch[:, :, place] for place in self.places)), {"x": x, "y": y})
+        return QueryPlan(self.embed(*(batch[:, :, place] for place in self.places)), {"x": x, "y": y})
 
     def _invert_around(self, nodes: Array) -> tuple[Array, Array, Array] | None:
         """A point y, vectors x and the inputs whose image under the known layers is (ε x, y), for each x and node ε."""
@@ -227,7 +227,7 @@ class Peeler(Probe):
     def _images(self, step: str, count: int) -> tuple[Array, Array, Array]:
         """Random inputs: their images under the known layers, the sizes of these, 1 for zeros, and the outputs."""
         drawn = on_grid(self.rng.standard_normal((count, self.d, self.architecture.tokens)))
-        plan, outputs = self.ask(step, Plan(self.domain.convert(drawn)))
+        plan, outputs = self.ask(step, QueryPlan(self.domain.convert(drawn)))
         Y = midpoints(self.propagate(plan.inputs, self.known))
         sizes = _sizes(Y)[:, None, None]
         return Y, self.domain.convert(np.where(sizes > 0, sizes, 1.0)), outputs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.layer.blackbox import BlackBox, Plan
+from attngeom.layer.blackbox import BlackBox, QueryPlan
 from attngeom.network import Architecture
 from attngeom.network.virtual import virtual_layer
 
@@ -26,7 +26,7 @@ class Probe:
         self.places = (1, 0) if architecture.causal else (0, 1)
         self.known: list[Array] = []
 
-    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+    def ask(self, step: str, plan: QueryPlan) -> tuple[QueryPlan, Array]:
         """The plan that was answered and its outputs (N, d_l, t)."""
         return self.box.ask(f"{self.name}{step}", plan)
 

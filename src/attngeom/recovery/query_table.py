@@ -21,7 +21,7 @@ import numpy as np
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import RR, Array
 from attngeom.files import check_header, to_json, write_atomic
-from attngeom.layer.blackbox import BlackBox, Plan
+from attngeom.layer.blackbox import BlackBox, QueryPlan
 from attngeom.layer.coefficients import count_entries
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.tolerances import RECOVERED
@@ -78,23 +78,23 @@ class _TableBox(BlackBox):
         self.outputs = [row for _, outputs in unnamed for row in outputs]
         self.place = 0
 
-    def planned(self, step: str) -> Plan | None:
+    def planned(self, step: str) -> QueryPlan | None:
         if step not in self.steps:
             return None
         found = self.steps[step][0]
-        return Plan(found.inputs, found.sources)
+        return QueryPlan(found.inputs, found.sources)
 
-    def ask(self, step: str, plan: Plan) -> tuple[Plan, Array]:
+    def ask(self, step: str, plan: QueryPlan) -> tuple[QueryPlan, Array]:
         if step in self.steps:
             found, outputs = self.steps[step]
             if not found.sources and len(found.inputs) != len(plan.inputs):
                 raise FormatError(f"{len(found.inputs)} inputs given for {step}; {len(plan.inputs)} are required")
             self.queries += len(outputs)
-            return Plan(found.inputs, found.sources), outputs
+            return QueryPlan(found.inputs, found.sources), outputs
         if not self._has_next(plan.inputs):
             raise _AnswersNeeded(Round(plan.inputs, None, step, plan.sources))
         outputs = self(plan.inputs)
-        return Plan(self.inputs[self.place - len(outputs) : self.place], plan.sources), outputs
+        return QueryPlan(self.inputs[self.place - len(outputs) : self.place], plan.sources), outputs
 
     def _has_next(self, X: Array) -> bool:
         stored = self.inputs[self.place : self.place + len(X)]

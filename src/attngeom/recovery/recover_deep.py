@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
+from attngeom import digits
 from attngeom.errors import DomainError, FormatError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
-from attngeom.layer.blackbox import BlackBox, Plan, on_grid
+from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
@@ -84,7 +85,7 @@ def _fit(
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     # The sizes of tokens relative to each other matter, a common factor does not: the function is homogeneous.
     X[count:] *= 2.0 ** rng.uniform(-2, 2, size=(HELD_OUT, 1, architecture.tokens))
-    plan, Y = box.ask(f"{name}fit", Plan(on_grid(X)))
+    plan, Y = box.ask(f"{name}fit", QueryPlan(on_grid(X)))
     X = plan.inputs
     with np.errstate(all="ignore"):
         fitted = polish(weights, X[:count], Y[:count])
@@ -128,7 +129,7 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 rounded = VirtualWeights(tuple(map(to_float, found.M)), to_float(found.L), RR, architecture.rule)
                 error, weights, *_ = _fit(rounded, _as_floats(asked, domain), architecture, rng)
                 if error <= tolerance:
-                    reason = f"held-out outputs agree to {error:.1e}, {precision} bits were used"
+                    reason = f"held-out outputs agree to {digits.error(error)}, {precision} bits were used"
                     return Recovery.found(weights, reason, error, queries=box.queries, **known)
     known = {"queries": box.queries, "seed": seed, "domain": box.domain, "precision": PRECISIONS[-1]}
     if failure is not None:

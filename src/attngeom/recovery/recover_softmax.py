@@ -14,7 +14,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
-from attngeom.layer.blackbox import BlackBox, Plan, on_grid
+from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.attention.rule import swap
 from attngeom.recovery.polish import largest_error
@@ -59,7 +59,7 @@ def _attempt(box: BlackBox, architecture: Architecture, seed: int, attempt: int)
     rng = np.random.default_rng([seed, attempt, 1])
     X = on_grid(rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens)))
     X *= search.unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
-    plan, Y = box.ask(f"{name}check", Plan(X))
+    plan, Y = box.ask(f"{name}check", QueryPlan(X))
     note = f"; the values fix the matrices M to a relative accuracy of about {search.uncertainty:.0e} only"
     error = largest_error(weights, plan.inputs, Y)
     return Attempt(error, weights, None, note if search.uncertainty > CLEAR else "")
@@ -89,7 +89,7 @@ class _SoftmaxSearch:
 
     def run(self) -> VirtualWeights | Failure:
         """The virtual weights, or why they were not found."""
-        equal = Plan(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))
+        equal = QueryPlan(np.repeat(np.eye(self.d)[:, :, None], self.tokens, axis=2))
         self.L = self.box.ask(f"{self.name}equal tokens", equal)[1][:, :, 0].T
         if not np.any(self.L) or not np.all(np.isfinite(self.L)):
             return undetermined(0, "L = V_l … V_1 is zero: the function is zero and hides all layers")

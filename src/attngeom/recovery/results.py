@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from attngeom import digits
 from attngeom.exact.domains import RR, Domain
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
-from attngeom.results import Failure, Result, matrix_text
+from attngeom.results import Failure, Result
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]
 
@@ -87,10 +88,10 @@ class Recovery(Result):
             return cls.stopped(failure, domain=RR, **known)
         error, weights, known["separation"], note = best
         if error <= tolerance:
-            return cls.found(weights, f"held-out outputs agree to {error:.1e}{note}", error, **known)
+            return cls.found(weights, f"held-out outputs agree to {digits.error(error)}{note}", error, **known)
         reason = (
-            f"held-out outputs differ by {error:.1e}, more than {tolerance:.0e}: double precision does not suffice, or"
-            " the function is not of this architecture"
+            f"held-out outputs differ by {digits.error(error)}, more than {tolerance:.0e}: double precision does not"
+            " suffice, or the function is not of this architecture"
         )
         failure = Failure(stage="check", reason=reason)
         return cls.stopped(failure, error_estimate=error, domain=weights.domain, **known)
@@ -125,10 +126,10 @@ class Recovery(Result):
     def rows(self) -> Mapping[str, Any]:
         lines: dict[str, Any] = {self.outcome: "", "reason": self.reason, "exact": "yes" if self.is_exact else "no"}
         if self.error_estimate is not None and not self.is_exact:
-            lines["error estimate"] = f"{self.error_estimate:.1e}"
+            lines["error estimate"] = digits.error(self.error_estimate)
         if self.domain.degree > 1:
             lines["field"] = self.domain.label
         for index, point in enumerate(self.to_json().get("points", [])):
             for name in ("A", "V"):
-                lines[f"{name} ({index + 1})"] = matrix_text(point[name])
+                lines[f"{name} ({index + 1})"] = digits.matrix(point[name])
         return lines

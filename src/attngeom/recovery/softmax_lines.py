@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import Array
-from attngeom.layer.blackbox import Plan
+from attngeom.layer.blackbox import QueryPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +29,14 @@ class Lines:
         return Lines(*(np.concatenate(pair) for pair in pairs))
 
     @classmethod
-    def of(cls, plan: Plan) -> Lines:
+    def of(cls, plan: QueryPlan) -> Lines:
         """The lines that the inputs of a plan lie on."""
         count, d, _ = plan.inputs.shape
         return cls(plan.source("y", count, d), plan.source("delta", count, d), plan.source("size", count))
 
-    def plan(self, tokens: int) -> Plan:
+    def plan(self, tokens: int) -> QueryPlan:
         """The inputs, with the lines that they lie on."""
-        return Plan(self.inputs(tokens), {"y": self.y, "delta": self.delta, "size": self.size})
+        return QueryPlan(self.inputs(tokens), {"y": self.y, "delta": self.delta, "size": self.size})
 
     def inputs(self, tokens: int) -> Array:
         """The inputs X of shape (N, d, t)."""

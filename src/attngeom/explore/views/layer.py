@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from attngeom import digits
 from attngeom.certification import Certification, certify
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ, RR
@@ -21,7 +22,6 @@ from attngeom.explore.shelf import ShelfItem, named, quoted
 from attngeom.explore.view import Download, Facts, json_file, setting
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
-from attngeom.results import matrix_text
 from attngeom.verification import verify
 
 MAX_D = 4
@@ -114,7 +114,7 @@ def _weights(result: Certification) -> list[dict[str, Any]]:
         is_drawn = point.domain.written in ("Q", "RR")
         large = max(*point.A.shape, *point.V.shape) > MAX_SHOWN
         maps = [("A", point.A), ("V", point.V)]
-        texts = {name: matrix_text([_number(point.domain.format(x)) for x in row] for row in m) for name, m in maps}
+        texts = {name: digits.matrix([_number(point.domain.format(x)) for x in row] for row in m) for name, m in maps}
         over = {"Q": "ℚ", "RR": "ℝ, in floats"}.get(point.domain.written, point.domain.written)
         shown.append({"over": over, "maps": maps if is_drawn and not large else [], "texts": {} if is_drawn else texts})
     return shown

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from attngeom import digits
 from attngeom.certification import Certification, certify
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
@@ -21,7 +22,6 @@ from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture
 from attngeom.network.weights import weights_from_matrices
 from attngeom.papers.figures import SLICE_TEXT, slice_coefficients
-from attngeom.results import matrix_text
 
 ARCHITECTURE = Architecture((2, 1), 2, tokens=2)
 STEPS = 10
@@ -98,7 +98,7 @@ def scene(state: State) -> dict[str, Any]:
 def _weights(result: Certification) -> Iterator[tuple[object, ...]]:
     """The weights of the point with their stratum and learning coefficient."""
     for point in result.points:
-        V, A = (math(matrix_text(map(point.domain.format, line) for line in m)) for m in (point.V, point.A))
+        V, A = (math(digits.matrix(map(point.domain.format, line) for line in m)) for m in (point.V, point.A))
         if point.domain.written == "Q" and result.verdict == "realizable":
             stratum = layer_stratum(point.A, point.V, 2, 2, QQ)
             found = learning_coefficient(weights_from_matrices(ARCHITECTURE, [point.A], [point.V], QQ))
