@@ -7,11 +7,13 @@ import pytest
 import sympy
 
 from attngeom.equations import Family, Points, Variety, families, find_family, random_points
+from attngeom.equations.family import vanishes_identically
+from attngeom.equations.ideal import implicitize
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, triple_index, triples
-from tests.effort import choose
+from tests.effort import choose, thorough
 from tests.exact.expressions import as_sympy
 
 VARIETIES = [
@@ -192,9 +194,26 @@ def test_a_polynomial_in_very_many_coordinates_is_refused_and_a_minor_is_not() -
     assert len(f[f.count // 3].polynomial().terms) == 6
 
 
-def test_families_are_about_plain_heads() -> None:
-    with pytest.raises(InputError, match="plain head"):
-        families(Variety(2, 1, d_out=2, heads=2))
+def test_families_of_masked_layers_are_refused() -> None:
+    with pytest.raises(InputError, match="plain layer"):
+        families(Variety(2, 1, tokens=2, causal=True))
+
+
+HEADS = [(2, 1, 1, 2, 4), (2, 1, 1, 3, 36), (2, 1, 2, 2, 0), (2, 2, 1, 2, 0), (3, 1, 1, 1, 20), (3, 2, 1, 1, 0)]
+"""d, a, v, d', cubics of two heads."""
+
+
+@pytest.mark.parametrize(("d", "a", "v", "d_out", "cubics"), [*HEADS, *thorough((3, 1, 1, 2, 540), (3, 1, 2, 1, 20))])
+def test_flattenings_of_two_heads_are_all_their_cubics(d: int, a: int, v: int, d_out: int, cubics: int) -> None:
+    variety = Variety(d, a, d_out=d_out, heads=2, value_width=v)
+    found = implicitize(variety, 3, families=False, check=False)
+    assert [degree.ideal_dimension for degree in found.degrees] == [0, 0, cubics]
+    members = [family for family in families(variety) if family.degree == 3]
+    assert all(vanishes_identically(family, 0, min(family.count, 3)) for family in families(variety))
+    field, count = GF(WORD_PRIME), sum(family.count for family in members)
+    y = field.random((count + 5, d_out, 1, 1, variety.num_pairs, d), np.random.default_rng(0))
+    values = [family.evaluate(Points(None, y, field)) for family in members]
+    assert (rank_mod_p(np.concatenate(values, axis=-1), WORD_PRIME) if members else 0) == cubics
 
 
 @pytest.mark.parametrize(("d", "t"), [(2, 2), (2, 4), (3, 3)])

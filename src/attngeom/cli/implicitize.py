@@ -176,7 +176,7 @@ def describe_completeness(found: CompletenessResult) -> Iterator[str]:
     if not found.modules:
         yield prose(shown["generators"])
         return
-    yield prose(f"The ideal is generated {shown['generators']} ({found.reason.split(':')[0]}).")
+    yield prose(f"The ideal is generated {shown['generators']} ({found.theorem}).")
     yield prose(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
     if "check" in shown:
         yield prose(f"Finite check beside the theorem: {shown['check']}.")

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from attngeom.cli.options import IgnoredSeed, Json, Tokens, check_choice, choice_option, file_option, flag
+from attngeom.cli.options import (
+    Heads,
+    IgnoredSeed,
+    Json,
+    Tokens,
+    ValueWidth,
+    check_choice,
+    choice_option,
+    file_option,
+    flag,
+)
 from attngeom.cli.output import print_answer, print_json, table
 from attngeom.equations import Family, Variety, families, find_family
 from attngeom.equations.export import FORMATS, WRITERS, export, member_record
@@ -34,6 +44,8 @@ def invariants_command(
     tokens: Tokens = 2,
     d_out: Annotated[int, typer.Option("--d-out", min=1, help="Output width.")] = 1,
     targets: Annotated[int | None, typer.Option("--targets", min=1, help="Columns of A, if not d.")] = None,
+    heads: Heads = 1,
+    value_width: ValueWidth = None,
     family_name: Annotated[
         str | None, typer.Option("--family", autocompletion=_names, help="One family only; default: all.")
     ] = None,
@@ -52,7 +64,7 @@ def invariants_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """List, count or export the polynomial equations that hold on every attention layer."""
+    """List, count or export the polynomial equations that hold on every attention layer, of one head or of several."""
     largest = max(d, d_out, targets or d)
     if largest > MAX_WIDTH:
         raise SizeError(
@@ -60,7 +72,7 @@ def invariants_command(
         )
     column = None if output is None else _read_entry(output, d_out, tokens)
     # The equations of an entry do not depend on its row.
-    variety = Variety(d, a, tokens, d_out if column is None else 1, targets)
+    variety = Variety(d, a, tokens, d_out if column is None else 1, targets, heads, value_width)
     lines = None if line is None else tuple(map(_read_line, line))
     if family_name is None:
         chosen = families(variety, column, lines)

@@ -50,6 +50,14 @@ class Invariant:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What is asked of a family: relations of one output column alone, and lines of one's own (pairs of points)."""
+
+    column: int | None = None
+    lines: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] | None = None
+
+
+@dataclass(frozen=True)
 class Family(ABC):
     """A family of invariants of one variety.
 
@@ -61,6 +69,22 @@ class Family(ABC):
     title: ClassVar[str]
     source: ClassVar[str]
     is_independent: ClassVar[bool] = True
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        """Whether the family is about this variety: by default a plain layer of at least two tokens."""
+        return variety.is_plain and variety.has_cross
+
+    @classmethod
+    def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:
+        """The families of this kind that apply; one, unless it has parameters."""
+        if cls.applies(variety):
+            yield cls(variety)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What families are sorted by."""
+        return (self.number,)
 
     @property
     def name(self) -> str:

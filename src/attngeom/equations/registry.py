@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
+from attngeom.equations.families.flattenings import ContextFlattening, RowFlattening, TargetFlattening
 from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
 from attngeom.equations.families.lines import BinaryRestriction, Line, SylvesterResultants
 from attngeom.equations.families.pluecker import PlueckerQuartics
@@ -13,39 +12,32 @@ from attngeom.equations.families.single_column import LieFlattening, LowRankSlic
 from attngeom.equations.families.slice_pencil import SlicePencil
 from attngeom.equations.families.syzygies import DeterminantalSyzygies
 from attngeom.equations.families.veronese import VeroneseBlock, VeroneseCatalecticant, VeroneseCrossTarget
-from attngeom.equations.family import Family
+from attngeom.equations.family import Choice, Family
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 
-
-def _all_families(variety: Variety, column: int | None, lines: tuple[Line, ...] | None) -> Iterator[Family]:
-    if variety.has_cross:
-        if variety.tokens is not None:
-            yield SequenceCopy(variety, column)
-        if variety.has_single:
-            yield Symmetrization(variety, column)
-        yield SlicePencil(variety)
-        yield AttentionRank(variety)
-        if variety.rank_bound == variety.d >= 3:
-            yield DeterminantalSyzygies(variety)
-        for r in range(2, variety.rank_bound + 1):
-            yield VeroneseCatalecticant(variety, r)
-            yield VeroneseCrossTarget(variety, r)
-            yield VeroneseBlock(variety, r)
-        yield SylvesterResultants(variety, lines)
-        yield BinaryRestriction(variety, lines)
-        if variety.rank_bound >= 2:
-            yield PlueckerQuartics(variety)
-        yield SegreQuadrics(variety)
-    if variety.has_single:
-        yield LowRankSlice(variety)
-        if variety.d >= 3:
-            yield LieFlattening(variety)
-            if LieFlattening(variety, sharp=True).degree < LieFlattening(variety).degree:
-                yield LieFlattening(variety, sharp=True)
-    if variety.has_cross or variety.has_single:
-        yield CrossRowRank(variety)
+FAMILIES: tuple[type[Family], ...] = (
+    SequenceCopy,
+    Symmetrization,
+    LowRankSlice,
+    LieFlattening,
+    SlicePencil,
+    AttentionRank,
+    DeterminantalSyzygies,
+    VeroneseCatalecticant,
+    VeroneseCrossTarget,
+    VeroneseBlock,
+    SylvesterResultants,
+    CrossRowRank,
+    SegreQuadrics,
+    BinaryRestriction,
+    PlueckerQuartics,
+    RowFlattening,
+    ContextFlattening,
+    TargetFlattening,
+)
+"""All families, by number; each says to which varieties it applies."""
 
 
 def families(variety: Variety, column: int | None = None, lines: tuple[Line, ...] | None = None) -> tuple[Family, ...]:
@@ -57,10 +49,11 @@ def families(variety: Variety, column: int | None = None, lines: tuple[Line, ...
     >>> [f.name for f in families(Variety(2, 1, tokens=2))]
     ['sequence-copy', 'symmetrization', 'attention-rank', 'sylvester-resultant']
     """
-    if not variety.is_plain:
-        raise InputError("families of a layer with heads, mask or skip asked for; one plain head is required")
-    found = [family for family in _all_families(variety, column, lines) if family.count > 0]
-    return tuple(sorted(found, key=lambda family: family.number))
+    if not variety.is_plain and variety.heads == 1:
+        raise InputError("families of a layer with mask, skip or bounded values asked for; a plain layer is required")
+    choice = Choice(column, lines)
+    found = [family for kind in FAMILIES for family in kind.select(variety, choice) if family.count > 0]
+    return tuple(sorted(found, key=lambda family: family.order))
 
 
 def find_family(

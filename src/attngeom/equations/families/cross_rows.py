@@ -11,6 +11,7 @@ import numpy as np
 from attngeom.equations.family import Family, combination_array
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
 from attngeom.equations.points import Points
+from attngeom.equations.variety import Variety
 from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_orbits, pairs
@@ -33,6 +34,10 @@ class CrossRowRank(MinorFamily):
 
     uses = "both"
     joins_rows = True
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return variety.is_plain and (variety.has_cross or variety.has_single)
 
     @property
     def size(self) -> int:

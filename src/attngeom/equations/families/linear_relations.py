@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
-from attngeom.equations.family import Family, mixed_radix
+from attngeom.equations.family import Choice, Family, mixed_radix
 from attngeom.equations.points import Points
-from attngeom.equations.variety import coordinate_name
+from attngeom.equations.variety import Variety, coordinate_name
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_orbits, triples
 from attngeom.exact.polynomials import Polynomial
@@ -28,6 +28,16 @@ class LinearFamily(Family):
 
     source = "linear invariants, [I] Proposition 9"
     degree = 1
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        """Every sum of heads satisfies them."""
+        return variety.has_cross and variety.tokens is not None and not (variety.causal or variety.residual)
+
+    @classmethod
+    def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:
+        if cls.applies(variety):
+            yield cls(variety, choice.column)
 
     @abstractmethod
     def terms(self, *index: int) -> dict[str, int]:
@@ -125,6 +135,11 @@ class Symmetrization(LinearFamily):
     """
 
     number = 2
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return super().applies(variety) and variety.has_single
+
     title = "symmetrization"
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -12,9 +12,10 @@ from operator import mul
 import numpy as np
 from flint import fmpz_mat
 
-from attngeom.equations.family import TableFamily, combination_array
+from attngeom.equations.family import Choice, Family, TableFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.target_squares import format_square, on_target_squares, target_squares
+from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
@@ -108,6 +109,11 @@ class LineFamily(TableFamily):
     """
 
     lines: tuple[Line, ...] | None = None
+
+    @classmethod
+    def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:
+        if cls.applies(variety):
+            yield cls(variety, choice.lines)
 
     def __post_init__(self) -> None:
         for line in self.lines or ():

@@ -11,6 +11,7 @@ import numpy as np
 
 from attngeom.equations.family import TableFamily
 from attngeom.equations.target_squares import Pair, format_square, on_target_squares, target_squares, used_pairs
+from attngeom.equations.variety import Variety
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -39,6 +40,10 @@ class PlueckerQuartics(TableFamily):
     title = "pluecker-quartic"
     source = "quadrics on the bivectors v²·ω; not in [I]"
     degree = 4
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return super().applies(variety) and variety.rank_bound >= 2
 
     @property
     def row_sizes(self) -> tuple[int, ...]:

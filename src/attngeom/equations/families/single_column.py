@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
 import numpy as np
 
+from attngeom.equations.family import Choice, Family
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
+from attngeom.equations.variety import Variety
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import triple_index, triple_orbits, triples
 
@@ -27,6 +30,10 @@ class LowRankSlice(MinorFamily):
     title = "low-rank-slice"
     source = "low-rank slice of the single-column coefficients, [I] Proposition 17"
     uses = "single"
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return variety.is_plain and variety.has_single
 
     @property
     def size(self) -> int:
@@ -75,6 +82,16 @@ class LieFlattening(MinorFamily):
     source = "Lie flattening of split cubics, [I] Proposition 17"
     is_independent = False
     uses = "single"
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return variety.is_plain and variety.has_single and variety.d >= 3
+
+    @classmethod
+    def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:
+        if cls.applies(variety):
+            plain, sharp = cls(variety), cls(variety, sharp=True)
+            yield from (plain, sharp) if sharp.degree < plain.degree else (plain,)
 
     @property
     def name(self) -> str:

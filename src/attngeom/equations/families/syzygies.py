@@ -13,6 +13,7 @@ from flint import fmpq
 
 from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
+from attngeom.equations.variety import Variety
 from attngeom.exact.combinations import combination_at, combination_rank
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import QQ, Array, Domain
@@ -34,6 +35,10 @@ class DeterminantalSyzygies(RowFamily):
     number = 7
     title = "determinantal-syzygy"
     source = "determinantal syzygies, [I] Theorem 27"
+
+    @classmethod
+    def applies(cls, variety: Variety) -> bool:
+        return super().applies(variety) and variety.rank_bound == variety.d >= 3
 
     @property
     def degree(self) -> int:

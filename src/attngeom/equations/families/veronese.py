@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.families.syzygies import veronese_rows
-from attngeom.equations.family import RowFamily
+from attngeom.equations.family import Choice, Family, RowFamily
 from attngeom.equations.minors import submatrix_minors
+from attngeom.equations.variety import Variety
 from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index
@@ -52,6 +53,15 @@ class Veronese(RowFamily):
     is_independent = False
     words: ClassVar[str]
     """A minor in words, with places for its sets and exponents."""
+
+    @classmethod
+    def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:
+        if cls.applies(variety):
+            yield from (cls(variety, r) for r in range(2, variety.rank_bound + 1))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return self.number, self.r
 
     @property
     @abstractmethod

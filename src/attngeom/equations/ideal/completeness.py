@@ -163,10 +163,31 @@ def complete(d: int, a: int, targets: int) -> CompletenessResult:
     """
     return CompletenessResult(
         standing="theorem",
-        reason="docs/theorems/completeness.md, Theorem 6: these modules are all minimal generators, in all degrees",
+        reason="these modules are all minimal generators, in all degrees",
+        theorem="docs/theorems/completeness.md, Theorem 6",
         modules=tuple((degree, m) for degree, modules in generator_modules(d, a, targets).items() for m in modules),
         dimension=cone_dimension(d, a, targets),
         variety_degree=variety_degree(d, a, targets),
+    )
+
+
+def complete_variety(variety: Variety) -> CompletenessResult:
+    """The same for the coefficients of t ≥ 2 tokens, with or without mask and skip connection: Theorem 7.
+
+    >>> found = complete_variety(Variety(2, 2, tokens=2, causal=True))
+    >>> found.degree, found.linear_relations
+    (4, 8)
+    """
+    found = complete(variety.d, variety.a, variety.num_targets)
+    if variety.tokens is None:
+        return found
+    cross = variety.num_pairs * variety.num_targets
+    return replace(
+        found,
+        theorem="docs/theorems/completeness.md, Theorem 7",
+        reason="linear relations and these modules are all minimal generators, in all degrees",
+        linear_relations=variety.num_coordinates - int(variety.residual) - cross,
+        dimension=found.dimension + int(variety.residual),
     )
 
 

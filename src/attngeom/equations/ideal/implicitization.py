@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attngeom.equations.ideal.answers import IdealSummary
-from attngeom.equations.ideal.completeness import check_complete, check_reach
-from attngeom.equations.ideal.completeness import complete as complete_by_theorem
+from attngeom.equations.ideal.completeness import check_complete, check_reach, complete_variety
 from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
@@ -41,16 +40,18 @@ def implicitize(
     """All equations of degree ≤ max_degree on the variety: dimensions, minimal generators and their modules.
 
     ``families`` compares with the families of invariants (t ≥ 2, one row, one head). ``vectors`` lifts a highest weight
-    vector of each module to Z, ``prove`` uses them to prove dimensions. ``complete`` adds all degrees: Theorem 6. Every
-    degree that is not proven is computed again with a second prime, unless ``check`` is False; a difference raises
-    ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too, in ``workers`` processes. What a
+    vector of each module to Z, ``prove`` uses them to prove dimensions. ``complete`` adds all degrees: Theorems 6, 7.
+    Every degree that is not proven is computed again with a second prime, unless ``check`` is False; a difference
+    raises ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too, in ``workers`` processes. What a
     budget ends is left out, and ``stopped`` says so; with ``state``, a file, a later run goes on from there.
 
     >>> print(implicitize(Variety(2, 2), 4).degrees[-1].modules[0])
     S_44⊗S_22
     """
-    if complete and not has_theory(variety):
-        raise InputError("--complete given; it needs one output row, one head and no --tokens; leave it out")
+    if complete and not (variety.d_out == variety.heads == 1 and variety.has_cross):
+        raise InputError("--complete given; it needs one output row, one head and two tokens or more; leave it out")
+    if complete and check and not has_theory(variety):
+        raise InputError("--complete --check given with --tokens; the finite check is that without: leave one out")
     check_workers(workers)
     if workers > 1 and not (complete and check):
         raise InputError(f"{workers} workers given; they share the finite check: add --complete --check, or take 1")
@@ -81,7 +82,7 @@ def implicitize(
         found = (
             check_complete(*sizes, seed=seed, limits=limits, progress=progress, run=run, workers=workers)
             if check
-            else complete_by_theorem(*sizes)
+            else complete_variety(variety)
         )
         summary = replace(summary, completeness=found)
     standing, why = _conclude(summary)
