@@ -42,8 +42,8 @@ def implicitize(
     ``families`` compares with the families of invariants (t ≥ 2, one row, one head). ``vectors`` lifts a highest weight
     vector of each module to Z, ``prove`` uses them to prove dimensions. ``complete`` adds all degrees: Theorems 6, 7.
     Every degree that is not proven is computed again with a second prime, unless ``check`` is False; a difference
-    raises ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too, in ``workers`` processes. What a
-    budget ends is left out, and ``stopped`` says so; with ``state``, a file, a later run goes on from there.
+    raises ArithmeticError. With ``check`` True, ``complete`` repeats the finite runs too, in ``workers`` processes.
+    What a budget ends is left out, and ``stopped`` says so; with ``state``, a file, a later run goes on from there.
 
     >>> print(implicitize(Variety(2, 2), 4).degrees[-1].modules[0])
     S_44⊗S_22
