@@ -7,6 +7,7 @@ dependent or beyond π, cross-attention with and without norms, biases everywher
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class KindSampler:
 
     def _block(self, style: str) -> TransformerBlock:
         if style == "latent":
-            return self._pre(self.latent_attention(), self.norm(None if self.seldom() else "rms"))
+            return self._latent_block(self.latent_attention(), self.norm(None if self.seldom() else "rms"))
         if style == "parallel":
             shared = self.flip()
             norms = Norms() if shared else Norms(input=self.norm())
@@ -118,6 +119,19 @@ class KindSampler:
             mlp_norms=absent if mlp is None else Norms(input=norm if norm is None else self.front()),
         )
 
+    def _latent_block(self, own: GroupedAttention, norm: Norm) -> TransformerBlock:
+        """Latent attention in front of an MLP, beside one, or with output norms."""
+        if self.flip(0.6):
+            return self._pre(own, norm)
+        if self.flip():
+            return TransformerBlock(
+                attention=own, mlp=self.mlp(), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
+            )
+        own = replace(own, output_bias=self.seldom())
+        return TransformerBlock(
+            attention=own, mlp=None, attention_norms=Norms(input=norm, output=self.norm("rms", self.rare))
+        )
+
     def rotary(self, head_dim: int) -> Rotary | None:
         """Some or all coordinates turned, now and then by equal, zero or large frequencies."""
         pairs = self.between(0, min(2, head_dim // 2))
@@ -147,7 +161,7 @@ class KindSampler:
 
     def attention(self, cross: bool = False) -> GroupedAttention:
         groups = self.between(1, 2)
-        heads = groups * self.between(1, 2)
+        heads = self.between(3, 6) * groups if self.seldom() else groups * self.between(1, 2)
         head_dim = self.size()
         turning = self.flip(0.6) if not cross else self.seldom()
         rotary = self.rotary(head_dim) if turning else None
@@ -211,12 +225,12 @@ class KindSampler:
     def mlp(self, experts: float = 0.25) -> MLP | Experts:
         if not self.flip(experts):
             return self._units(self.between(1, 4))
-        groups = 2 if self.flip(0.2) else 1
-        count = 4 if groups == 2 else self.between(2, 3)
-        kept = self.between(1, 2) if groups == 2 else 1
+        groups = self.between(2, 3) if self.flip(0.25) else 1
+        count = groups * self.between(1, 2) if groups > 1 else self.between(2, 5)
+        kept = self.between(1, groups)
         most = kept * count // groups
         return Experts(
-            expert=self._units(1),
+            expert=self._units(self.between(1, 2)),
             count=count,
             active=1 if self.seldom() else min(most, self.between(2, count)),
             router="softmax" if self.flip() else "sigmoid",

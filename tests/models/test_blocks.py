@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attngeom.errors import SizeError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.modular import rank_mod_p
 from attngeom.models.counts.hypotheses import violations
 from attngeom.models.counts.redundancy import block_redundancy, redundancy
@@ -56,8 +56,12 @@ def test_named_kinds(kind: Kind) -> None:
 @pytest.mark.parametrize("seed", [5000 + k for k in repeat(36)])
 def test_random_kinds(seed: int) -> None:
     kind = KindSampler(seed).kind()
-    proof = prove_block(kind.block, kind.width, seed=seed, buckets=kind.buckets)
-    assert proof.formula is None or proof.agrees
+    try:
+        proof = prove_block(kind.block, kind.width, seed=seed, buckets=kind.buckets)
+    except InputError:
+        return
+    is_theorem = block_redundancy(kind.block, kind.width).standing == "theorem"
+    assert proof.agrees if is_theorem else proof.parameters - proof.upper >= proof.formula
 
 
 @examples(15)
@@ -65,7 +69,10 @@ def test_random_kinds(seed: int) -> None:
 def test_symmetries_never_exceed_the_corank(seed: int, point_seed: int) -> None:
     """At every point: rank of the derivative + rank of the symmetries <= number of weights."""
     kind = KindSampler(seed).kind()
-    proof = prove_block(kind.block, kind.width, seed=point_seed, buckets=kind.buckets)
+    try:
+        proof = prove_block(kind.block, kind.width, seed=point_seed, buckets=kind.buckets)
+    except InputError:
+        return
     assert proof.lower <= proof.upper <= proof.parameters
 
 

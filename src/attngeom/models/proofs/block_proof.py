@@ -61,7 +61,10 @@ def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int
             yield from (min(seen, rank or 0) for rank, norm in ranks if norm is not None and norm.eps == 0)
         if norms.output is not None and norms.output.eps == 0:
             columns = part.width if isinstance(part, MLP) else 2
-            yield min(width, columns if own is None else own.heads * min(seen, own.value_dim))
+            if own is not None:
+                one_token = min(seen, own.heads * own.value_dim)
+                columns = one_token if own.window == 1 else own.heads * min(seen, own.value_dim)
+            yield min(width, columns)
 
 
 def _check_attention(own: GroupedAttention) -> None:
