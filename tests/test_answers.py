@@ -6,6 +6,7 @@ import inspect
 import io
 import json
 import pkgutil
+import runpy
 import shlex
 from html.parser import HTMLParser
 from pathlib import Path
@@ -53,6 +54,11 @@ def _recheck():
         return recheck(store)
 
 
+def analysis():
+    content = runpy.run_path("network.py")
+    return attngeom.analyze(content["attention"], (3, 2), weights=content["weights"])
+
+
 def _compare_adapters():
     place = Path("adapter")
     source = open_adapter(place if place.exists() else folder_of(place, pairs()))
@@ -68,6 +74,7 @@ ANSWERS = {
     ),
     "Comparison": (lambda: attngeom.compare(read("a.json"), read("b.json")), "compare a.json b.json"),
     "CompletenessResult": (lambda: complete(2, 2, 2), None),
+    "Analysis": (analysis, "net network.py:attention"),
     "Dimension": (lambda: attngeom.dimension(NARROW), "dim --widths 2,2 --attention 1 --tokens 2"),
     "Estimate": (lambda: estimate_dimension(NARROW, 6), None),
     "GenericHeads": (

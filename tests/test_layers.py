@@ -18,7 +18,7 @@ LAYERS = [
     {"drawing"},
     {"exact"},
     {"network", "programs"},
-    {"layer"},
+    {"layer", "rank"},
     {"verification"},
     {"dimensions", "heads", "models"},
     {"inspection"},

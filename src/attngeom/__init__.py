@@ -24,6 +24,7 @@ _HOMES = {
     "layer.files": ("read_coefficients", "write_coefficients"),
     "learning": ("learning_coefficient",),
     "network": ("Architecture", "Weights", "forward", "random_weights"),
+    "rank.analysis": ("analyze",),
     "recovery.recover": ("recover",),
     "verification": ("verify",),
 }

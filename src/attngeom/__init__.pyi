@@ -28,6 +28,7 @@ from attngeom.network import Architecture as Architecture
 from attngeom.network import Weights as Weights
 from attngeom.network import forward as forward
 from attngeom.network import random_weights as random_weights
+from attngeom.rank.analysis import analyze as analyze
 from attngeom.recovery.recover import recover as recover
 from attngeom.verification import verify as verify
 from attngeom.version import __version__ as __version__

@@ -52,6 +52,31 @@ d = 2
 degrees = {from = 1, to = 4}
 """
 
+NETWORK = '''\
+"""Two networks in NumPy: a head of softmax attention, and a multilayer perceptron with a gate.
+
+attngeom net network.py:attention
+attngeom net network.py:mlp --weights layers --input 3
+"""
+
+import numpy as np
+
+weights = {"Q": (2, 3), "K": (2, 3), "V": (2, 3)}
+inputs = [(3, 2)]
+layers = {"gate": (3, 3), "up": (3, 3), "down": (3, 3)}
+
+
+def attention(w, x):
+    scores = x.T @ w["K"].T @ (w["Q"] @ x)
+    e = np.exp(scores - scores.max(axis=0, keepdims=True))
+    return w["V"] @ x @ (e / e.sum(axis=0, keepdims=True))
+
+
+def mlp(w, x):
+    gate = w["gate"] @ x
+    return w["down"] @ (gate / (1 + np.exp(-gate)) * (w["up"] @ x))
+'''
+
 
 @dataclass(frozen=True)
 class Example:
@@ -166,6 +191,17 @@ def _sweep(path: Path) -> None:
     read_sweep(path)
 
 
+def _network(path: Path) -> None:
+    import runpy
+
+    from attngeom.rank.analysis import analyze
+
+    write_atomic(path, NETWORK)
+    content = runpy.run_path(str(path))
+    answer = analyze(content["attention"], *content["inputs"], weights=content["weights"])
+    _require(answer.is_proven and answer.dimension == 14, path, "dimension 14")
+
+
 def _model(path: Path) -> None:
     """A random Llama of two layers as a Hugging Face folder, in single precision; a folder that is there stays."""
     if not path.exists():
@@ -227,6 +263,7 @@ EXAMPLES = (
     Example("model", "a Llama of two layers with random weights: a folder with config.json", _model),
     Example("model-moved", "the function of model in other weights", _model_moved),
     Example("sweep.toml", "a sweep over small architectures", _sweep),
+    Example("network.py", "two networks in NumPy, for attngeom net", _network),
 )
 """All files, in the order in which they are written: later ones read earlier ones."""
 

@@ -55,6 +55,14 @@ FILES = [
     one("random-no-suffix", "random --widths 2,2 --out {out}/w", 2),
 ]
 
+NET = [
+    one("net-attention", "net {in}/network.py:attention"),
+    one("net-gated", "net {in}/network.py:mlp --weights layers --input 3 --prove", json=False),
+    one("net-branch", "net {in}/network.py:branch", 2),
+    one("net-missing", "net {in}/network.py:nonsense", 2),
+    one("net-no-name", "net {in}/network.py", 2),
+]
+
 DIM = [
     one("dim-formula", "dim --widths 3,5,3 --attention 2"),
     one("dim-default-attention", "dim --widths 4,4,4 --heads 2"),
@@ -670,6 +678,7 @@ BAD = [
 
 CASES = [
     *FILES,
+    *NET,
     *DIM,
     *COMPARE,
     *CANONICALIZE,

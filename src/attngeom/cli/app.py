@@ -46,6 +46,7 @@ COMMANDS = {
     "demo": ("demo", "Write a folder of example files, and say what to try."),
     "random": ("demo", "Write random weights of an architecture."),
     "dim": ("dim", "How many dimensions the functions of a network have."),
+    "net": ("net", "The dimension and the symmetries of a network that you wrote."),
     "compare": ("compare", "Whether two checkpoints compute the same function."),
     "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
     "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),

@@ -13,6 +13,7 @@ EXAMPLES = {
     "demo": ("demo", "demo examples"),
     "random": ("random --widths 3,3,3 --attention 2 --out w.json", "random --widths 8,8 --heads 2 --out w.safetensors"),
     "dim": ("dim --widths 3,3,3 --attention 2 --prove", "dim --kind softmax --heads 12 --widths 768,768,768"),
+    "net": ("net network.py:attention", "net network.py:mlp --weights layers --input 3"),
     "compare": ("compare a.json b.json", "compare trained.safetensors moved.safetensors --tolerance 1e-9"),
     "canonicalize": ("canonicalize a.json --out canonical.json",),
     "teleport": ("teleport trained.safetensors --objective norm --out small.safetensors",),

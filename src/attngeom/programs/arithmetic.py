@@ -248,7 +248,8 @@ class ModularArithmetic(Arithmetic):
         if name == "gauss":
             kappa = self._random("kappa", np.zeros((1,)))
             return self._random("gauss", a), self.times(self._exponential(a, below, 2), kappa)
-        cos, sin = self._circle_points(self._random("circle", a))
+        cos, sin = self._circle_points(self._random("circle", np.abs(a)))
+        sin = sin * np.sign(a)
         return (sin, cos) if name == "sin" else (cos, -sin)
 
     def _random(self, function: str, a: Array) -> Array:

@@ -16,7 +16,6 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
@@ -184,9 +183,11 @@ class Gather(Operation):
             for source, column in zip(places.tolist(), np.flatnonzero(kept).tolist()):
                 back[:, source] = back[:, source] + flat[:, column]
         else:
-            ones = np.ones(len(places))
-            scatter = csr_array((ones, (np.flatnonzero(kept), places)), shape=(index.size, total))
-            back = trace.domain.reduce(flat @ scatter)
+            order = np.argsort(places, kind="stable")
+            targets, starts = np.unique(places[order], return_index=True)
+            back = np.zeros((lead, total))
+            back[:, targets] = np.add.reduceat(flat[:, np.flatnonzero(kept)[order]], starts, axis=1)
+            back = trace.domain.reduce(back)
         cuts = np.cumsum(trace.sizes)[:-1]
         parts = np.split(back, cuts, axis=1)
         return [part.reshape(lead, *value.shape[1:]) for part, value in zip(parts, trace.values)]

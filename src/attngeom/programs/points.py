@@ -10,7 +10,7 @@ the arguments of exponentials will do, and so a level whose roots are missing is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -30,10 +30,12 @@ MARGIN = 1e-6
 REAL_STEPS, REAL_MIDDLE, REAL_SCALE = 4097, 2048, 1024
 BATCH_ENTRIES = 4 * 10**6
 """Entries of all nodes of a batch of samples, so that memory stays bounded."""
-MAX_TRIES = 2**16
+MAX_TRIES = 2**13
 """Inputs of one level that are drawn in vain for one sample before the search for roots is given up."""
 
 Sample = tuple[int, ...]
+Progress = Callable[[str, int, int], None]
+"""Told what is done, how far it is, and how far it goes."""
 
 
 @dataclass(frozen=True)
@@ -160,16 +162,28 @@ class NamedPoint:
                 clear = clear & ~np.isnan(trace.result[:, flags]).any(axis=1)
         return clear
 
-    @cached_property
-    def _can_fail(self) -> bool:
-        return any(node.operation in ("root", "inverse", "pattern", "formal") for node in self.program.nodes)
+    def draw_rows(self, count: int, progress: Progress | None = None) -> tuple[list[Sample], Array]:
+        """So many samples with the rows of the Jacobian there; see :meth:`draw`."""
+        samples: list[Sample] = []
+        parts: list[Array] = []
+        start = 0
+        while len(samples) < count:
+            drawn = self.draw(count - len(samples), start)
+            rows = self.rows(drawn, progress)
+            there = np.asarray(~np.isnan(rows).any(axis=1))
+            samples += [sample for sample, ok in zip(drawn, there.tolist()) if ok]
+            parts.append(rows if there.all() else rows[there])
+            start = max(start + 64, 1 + max(max(sample) for sample in drawn))
+            if start > 256 + 16 * count and len(samples) * 8 < start:
+                raise SingularError("the program does not exist at most samples; another point is required")
+        return samples, parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def draw(self, count: int, start: int = 0) -> list[Sample]:
-        """So many samples at which the program exists, level by level from the innermost exponentials outwards.
+        """So many samples, with roots those at which all exist, level by level from the innermost exponentials out.
 
         SingularError if the roots that are needed do not exist at any of many samples: draw other weights.
         """
-        if not self._can_fail:
+        if not any(self.program.places("root")):
             return [(r,) * (self.levels + 1) for r in range(start, start + count)]
         partial: list[Sample] = [()] * count
         for level in range(self.levels, -1, -1):
@@ -199,7 +213,7 @@ class NamedPoint:
         flat = np.isnan(output).reshape(len(output), -1)
         return np.broadcast_to(flat, (lead, flat.shape[1]))
 
-    def rows(self, samples: Sequence[Sample]) -> Array:
+    def rows(self, samples: Sequence[Sample], progress: Progress | None = None) -> Array:
         """One row of the Jacobian for each sample: the gradient of a random linear form on the outputs that exist.
 
         Rows of samples without an output are NaN.
@@ -214,6 +228,8 @@ class NamedPoint:
             gradients = self._gradients(traces, forms)
             gradients[~clear | missing.all(axis=1)] = np.nan
             rows[start : start + len(part)] = gradients
+            if progress is not None:
+                progress("rows of the Jacobian", start + len(part), len(samples))
         return rows
 
     def _gradients(self, traces: Traces, forms: Array) -> Array:

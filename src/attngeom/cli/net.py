@@ -1,0 +1,85 @@
+"""``attngeom net``: the dimension and the symmetries of a network that somebody wrote."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attngeom.cli import options
+from attngeom.cli.app import EXIT_UNDECIDED
+from attngeom.cli.options import parse_list
+from attngeom.cli.output import print_answer, titled, working
+from attngeom.errors import AttnGeomError, InputError
+from attngeom.rank.analysis import analyze
+
+FILE_AND_NAME = typer.Argument(metavar="FILE.py:NAME", help="A Python file, which is run, and the network in it.")
+INPUT = "Shape of an input such as 3,8; once for each input. By default the name `inputs` of the file."
+
+
+def net_command(
+    network: Annotated[str, FILE_AND_NAME],
+    inputs: Annotated[list[str] | None, typer.Option("--input", "--input-shape", metavar="SHAPE", help=INPUT)] = None,
+    weights: Annotated[
+        str, typer.Option("--weights", metavar="NAME", help="The dictionary of shapes or arrays in the file.")
+    ] = "weights",
+    last_token: Annotated[bool, options.flag("--last-token", "Look at the last row of the output alone.")] = False,
+    prove: Annotated[bool, options.flag("--prove", "Exit with 3 unless the dimension is proven.")] = False,
+    plot: Annotated[
+        Path | None, options.file_option("--plot", "Draw the weights as a bar into this file (.png, .svg or .pdf).")
+    ] = None,
+    json: options.Json = False,
+    seed: options.Seed = 0,
+) -> int:
+    """The dimension of the functions of your own network, its symmetries with proofs, and what follows from them.
+
+    FILE.py is your own code and is run as such: do not give files that you would not run. NAME is a function
+    f(weights, x) of NumPy arrays; `weights` in the same file holds the shapes of its weights by name, and `inputs` the
+    shapes of its inputs. Integer arrays among the inputs stay fixed.
+    """
+    found, content = load_network(network)
+    given: Any = [tuple(parse_list(text, "input")) for text in inputs or ()] or content.get("inputs", ())
+    if isinstance(given, tuple) and all(isinstance(n, int) for n in given) and given:
+        given = [given]
+    with working("tracing") as report:
+        answer = analyze(
+            found,
+            *given,
+            weights=content.get(weights),
+            output=(lambda y: y[-1]) if last_token else None,
+            seed=seed,
+            progress=report,
+        )
+    if plot is not None:
+        answer.plot().savefig(plot)
+    print_answer(json, answer.to_json(), titled(answer.rows()))
+    return EXIT_UNDECIDED if prove and not answer.is_proven else 0
+
+
+def load_network(text: str) -> tuple[Any, dict[str, Any]]:
+    """The network of FILE.py:NAME, and everything that the file defines; a class is made without arguments."""
+    path, colon, name = text.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise InputError(f"{text[:60]!r} given; FILE.py:NAME is required, such as block.py:attention")
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{path[:80]} does not exist; give the path of a Python file before the colon")
+    try:
+        content = runpy.run_path(str(file))
+    except AttnGeomError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = " ".join(str(error).split())[:90]
+        raise InputError(f"{file.name} raised {type(error).__name__} when it was run: {what}; mend the file") from None
+    if name not in content:
+        names = [key for key, value in content.items() if callable(value) and not key.startswith("_")]
+        raise InputError(f"{file.name} has no {name}; it has {', '.join(names)[:80] or 'no functions'}")
+    found = content[name]
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise InputError(f"the class {name} cannot be made without arguments: {str(error)[:80]}") from None
+    return found, content

@@ -1,0 +1,129 @@
+"""A lower bound for the dimension of the functions of a program: the rank of its Jacobian mod p at a named point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.errors import InputError, SingularError, SizeError
+from attngeom.exact.arrays import Array
+from attngeom.exact.elimination import Elimination
+from attngeom.programs.points import NamedPoint, Progress, Sample
+from attngeom.programs.program import Program
+
+MAX_PARAMETERS = 20_000
+"""The Jacobian has N² numbers: 3.2 GB at this size."""
+SPARE = 8
+"""Samples beyond the number of weights."""
+REGIONS = 8
+"""Real points whose regions are tried; the best one counts."""
+TRIES = 8
+"""Points that are drawn until their weights have roots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankBound:
+    """The rank mod p of the Jacobian at a named point, with the rows (samples, outputs) and columns of a minor.
+
+    ``outputs`` has for each row −1 for the random linear form of its sample, or the place of one output.
+    """
+
+    value: int
+    point: NamedPoint
+    samples: tuple[Sample, ...]
+    outputs: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def prime(self) -> int:
+        return self.point.prime
+
+
+def find_point(program: Program, seed: int, region: int = 0, name: str = "attngeom") -> NamedPoint:
+    """A named point at which the program exists: roots of weights alone may be missing at the first ones."""
+    for attempt in range(TRIES):
+        point = NamedPoint(program, f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}", region)
+        try:
+            point.draw_rows(1) if program.inputs else point.draw(1)
+            return point
+        except SingularError:
+            continue
+    raise InputError(
+        f"the network does not exist at {TRIES} random points (roots that never exist, or division by 0); "
+        "ask for fewer outputs: --last-token"
+    )
+
+
+def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None) -> RankBound:
+    """The largest rank over the regions that were tried: one row of the Jacobian for each of N + 8 samples.
+
+    Without inputs all outputs are rows.
+
+    >>> from attngeom.programs import trace
+    >>> bound_rank(trace(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})).value
+    8
+    """
+    count = program.num_parameters
+    if count > MAX_PARAMETERS:
+        raise SizeError(
+            f"a network of {count:,} weights given; ranks are computed up to {MAX_PARAMETERS:,}: shrink the widths"
+        )
+    regions = REGIONS if any(program.places("pattern")) and program.inputs else 1
+    best: RankBound | None = None
+    for region in range(regions):
+        bound = _bound_in_region(find_point(program, seed, region), progress)
+        if best is None or bound.value > best.value:
+            best = bound
+        if best.value == count:
+            break
+    assert best is not None
+    return best
+
+
+def _bound_in_region(point: NamedPoint, progress: Progress | None) -> RankBound:
+    program, count = point.program, point.program.num_parameters
+    if not program.inputs:
+        samples = point.draw(1)
+        rows = point.all_rows(samples[0])
+        outputs = np.flatnonzero(~np.isnan(rows).any(axis=1))
+        rows, places = rows[outputs], [(samples[0], int(k)) for k in outputs]
+    else:
+        samples, rows = point.draw_rows(count + SPARE, progress)
+        places = [(sample, -1) for sample in samples]
+    elimination = Elimination(rows, point.prime, keep_upper=False).run()
+    chosen = [places[k] for k in np.sort(elimination.order[: elimination.rank]).tolist()]
+    return RankBound(
+        value=elimination.rank,
+        point=point,
+        samples=tuple(sample for sample, _ in chosen),
+        outputs=tuple(output for _, output in chosen),
+        columns=tuple(int(k) for k in elimination.columns),
+    )
+
+
+def count_samples(point: NamedPoint, rank: int) -> int | None:
+    """The least number of whole outputs at random samples whose Jacobian has this rank, None if none has.
+
+    >>> from attngeom.programs import trace
+    >>> program = trace(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
+    >>> count_samples(find_point(program, 0), 8)
+    3
+    """
+    if not point.program.inputs:
+        return None
+    samples: list[Sample] = []
+    blocks: list[Array] = []
+    total = 0
+    least = max(1, -(-rank // point.program.outputs))
+    most = min(rank, 4 * least + 8)
+    for sample in point.draw(most):
+        block = point.all_rows(sample)
+        blocks.append(block[~np.isnan(block).any(axis=1)])
+        samples.append(sample)
+        if len(samples) < least:
+            continue
+        total = Elimination(np.concatenate(blocks), point.prime, keep_upper=False).run().rank
+        if total == rank:
+            return len(samples)
+    return None

@@ -1,0 +1,271 @@
+"""Search for symmetries by linear algebra: which fields of the ansatz does the Jacobian annihilate, at every point?
+
+What is found held at random points modulo one prime, and is lifted to rationals. It counts towards a proof only when
+:mod:`attngeom.rank.proofs` has shown that it holds identically.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import gcd, lcm
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.errors import SizeError
+from attngeom.exact.arrays import Array
+from attngeom.exact.elimination import Elimination
+from attngeom.exact.lifting import reconstruct
+from attngeom.exact.residues import BalancedResidues
+from attngeom.programs.points import NamedPoint, Progress
+from attngeom.programs.program import Program
+from attngeom.rank.fields import Ansatz
+from attngeom.rank.lower import RankBound, find_point
+
+MAX_UNKNOWNS = 16_000
+"""The system has a square of numbers: 2 GB at this size."""
+ROWS_PER_POINT = 256
+SPARE = 16
+PASSES = 2
+"""Points in a row at which all fields that are left are annihilated."""
+MAX_ROUNDS = 64
+"""Fresh points at which what is left is tried; as a rule two or three are enough."""
+SWEEPS = 8
+LARGEST_TRIPLES = 14
+"""Up to so many tensors, fields that move three of them are looked for by themselves."""
+
+Field = dict[tuple[int, int | None], fmpq]
+"""A field: (weight that moves, weight by which, or None for 1): times what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symmetries:
+    """A basis of the fields that were found, in as few terms as possible; ``lost`` could not be lifted to Q."""
+
+    fields: tuple[Field, ...]
+    unknowns: int
+    lost: int = 0
+
+
+def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None = None) -> Symmetries:
+    """All fields of the ansatz that the Jacobian annihilates at random weights and inputs mod p.
+
+    One point gives at most as many equations as the rank is high, so that several are needed.
+
+    >>> from attngeom.programs import trace
+    >>> from attngeom.rank.lower import bound_rank
+    >>> program = trace(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
+    >>> len(find_symmetries(bound_rank(program)).fields)
+    4
+    """
+    program = bound.point.program
+    ansatz = Ansatz.of(program)
+    if ansatz.count > MAX_UNKNOWNS:
+        raise SizeError(f"a search with {ansatz.count:,} unknowns asked for; at most {MAX_UNKNOWNS:,} fit")
+    system: list[Array] = []
+    points = _points(program, seed, bound.point.region)
+    rows, each = 0, max(1, min(ROWS_PER_POINT, bound.value))
+    while rows < ansatz.count + SPARE:
+        part = _equations(ansatz, next(points), each)
+        system.append(part)
+        rows += len(part)
+        if progress is not None:
+            progress("search for symmetries", min(rows, ansatz.count), ansatz.count)
+    p = bound.prime
+    basis = _nullspace(np.concatenate(system), p)
+    del system
+    passed = 0
+    for _ in range(MAX_ROUNDS):
+        if passed == PASSES or not len(basis):
+            break
+        left = BalancedResidues(p).multiply(_equations(ansatz, next(points), each), basis.T)
+        passed = passed + 1 if not np.any(left) else 0
+        if not passed:
+            basis = BalancedResidues(p).multiply(_nullspace(left, p), basis)
+    return _lift(ansatz, _sparse_basis(ansatz, basis, p), p)
+
+
+def _points(program: Program, seed: int, region: int) -> Iterator[NamedPoint]:
+    number = 0
+    while True:
+        yield find_point(program, 10**6 * (number + 1) + seed, region)
+        number += 1
+
+
+def _equations(ansatz: Ansatz, point: NamedPoint, count: int) -> Array:
+    """Rows of the Jacobian at one point, times the fields of the ansatz there."""
+    program = ansatz.program
+    if program.inputs:
+        _, rows = point.draw_rows(count)
+    else:
+        rows = point.all_rows(point.draw(1)[0])
+        rows = rows[~np.isnan(rows).any(axis=1)]
+    return ansatz.columns(rows, point.weights(), BalancedResidues(point.prime))
+
+
+def _nullspace(matrix: Array, p: int) -> Array:
+    """A basis of {x : matrix x = 0} as rows of balanced residues."""
+    count = matrix.shape[1]
+    elimination = Elimination(matrix, p).run()
+    free, entries = elimination.reduced()
+    basis = np.zeros((len(free), count))
+    if elimination.rank:
+        basis[:, elimination.columns] = -entries.T
+    basis[np.arange(len(free)), free] = 1
+    return basis
+
+
+def _echelon(matrix: Array, p: int) -> Array:
+    """The reduced row echelon form without its zero rows, as balanced residues."""
+    elimination = Elimination(matrix.copy(), p).run()
+    free, entries = elimination.reduced()
+    reduced = np.zeros((elimination.rank, matrix.shape[1]))
+    if elimination.rank:
+        reduced[:, free] = entries
+        reduced[np.arange(elimination.rank), elimination.columns] = 1
+    return reduced
+
+
+def _sparse_basis(ansatz: Ansatz, basis: Array, p: int) -> Array:
+    """The same space with a basis whose fields move few tensors: first those of one tensor, then of two, and so on."""
+    if not len(basis):
+        return basis
+    field = BalancedResidues(p)
+    owners = np.array(ansatz.tensors)
+    moved = [name for name in ansatz.program.parameters if np.any(basis[:, owners == name])]
+    # What a combination c of the basis does to one tensor is c·parts[name], of as few columns as its rank.
+    parts = {name: _echelon(basis[:, owners == name].T, p).T for name in moved}
+    chosen = np.zeros((0, len(basis)))
+    sizes = [1, 2, 3] if len(moved) <= LARGEST_TRIPLES else [1, 2]
+    for size in sizes:
+        for names in combinations(moved, size):
+            if len(chosen) == len(basis):
+                break
+            others = [parts[name] for name in moved if name not in names]
+            if others:
+                inside = _nullspace(np.concatenate(others, axis=1).T.copy(), p)
+            else:
+                inside = np.eye(len(basis))
+            if len(inside):
+                chosen = _extend(chosen, _combinations(field, inside, basis, p), p)
+    rest = np.eye(len(basis))
+    chosen = _extend(chosen, rest, p)
+    return field.multiply(chosen, basis)
+
+
+def _combinations(field: BalancedResidues, inside: Array, basis: Array, p: int) -> Array:
+    """Combinations whose fields are in echelon form: few coefficients each."""
+    fields = field.multiply(inside, basis)
+    joined = np.concatenate([fields, inside], axis=1)
+    return _echelon(joined, p)[:, fields.shape[1] :]
+
+
+def _extend(chosen: Array, candidates: Array, p: int) -> Array:
+    """The chosen rows and those candidates that are independent of them and of earlier ones."""
+    stacked = np.concatenate([chosen, candidates])
+    columns = Elimination(stacked.T.copy(), p, keep_upper=False).run().columns
+    return stacked[columns]
+
+
+def _lift(ansatz: Ansatz, basis: Array, p: int) -> Symmetries:
+    fields: list[Field] = []
+    lost = 0
+    for row in basis:
+        coefficients = {k: reconstruct(int(row[k]) % p, p) for k in np.flatnonzero(row).tolist()}
+        lifted = {unknown: times for unknown, times in coefficients.items() if times is not None}
+        if len(lifted) < len(coefficients):
+            lost += 1
+            continue
+        field: Field = {}
+        for unknown, times in lifted.items():
+            block, place = ansatz.locate(unknown)
+            for term in block.terms(place, ansatz.program):
+                field[term] = field.get(term, fmpq(0)) + times
+        fields.append({term: times for term, times in field.items() if times})
+    # One and the same scale of a matrix is written on each of its axes: their difference is no field.
+    return Symmetries(fields=tuple(shorten([x for x in fields if x])), unknowns=ansatz.count, lost=lost)
+
+
+def shorten(fields: list[Field]) -> list[Field]:
+    """A basis of the same space with fewer terms: multiples of other fields are subtracted as long as that helps.
+
+    >>> one, two = {(0, 0): fmpq(1), (1, 1): fmpq(1)}, {(1, 1): fmpq(1)}
+    >>> shorten([one, two])
+    [{(0, 0): 1}, {(1, 1): 1}]
+    """
+    fields = [dict(field) for field in fields]
+    for _ in range(SWEEPS):
+        users: dict[tuple[int, int | None], set[int]] = defaultdict(set)
+        for number, field in enumerate(fields):
+            for term in field:
+                users[term].add(number)
+        improved = False
+        for number in sorted(range(len(fields)), key=lambda k: -len(fields[k])):
+            others = {k for term in fields[number] for k in users[term]} - {number}
+            for other in sorted(others, key=lambda k: len(fields[k])):
+                better = _shorter(fields[number], fields[other])
+                if better is not None:
+                    for term in set(fields[number]) | set(better):
+                        (users[term].add if term in better else users[term].discard)(number)
+                    fields[number], improved = better, True
+        if not improved:
+            break
+    return [_primitive(field) for field in fields]
+
+
+def _shorter(field: Field, other: Field) -> Field | None:
+    """field − c·other with fewer terms, for the best ratio c; None if there is none."""
+    ratios = Counter(field[term] / times for term, times in other.items() if term in field)
+    if not ratios:
+        return None
+    ratio, gone = ratios.most_common(1)[0]
+    new = sum(term not in field for term in other)
+    if new >= gone:
+        return None
+    result = dict(field)
+    for term, times in other.items():
+        left = result.get(term, fmpq(0)) - ratio * times
+        if left:
+            result[term] = left
+        else:
+            result.pop(term, None)
+    return result or None
+
+
+def _primitive(field: Field) -> Field:
+    """The multiple with coprime integers, the first of them positive."""
+    scale = fmpq(lcm(*(int(x.q) for x in field.values())), gcd(*(int(x.p) for x in field.values())))
+    first = field[min(field, key=lambda term: (term[0], -1 if term[1] is None else term[1]))]
+    return {term: times * (scale if first > 0 else -scale) for term, times in sorted(field.items(), key=_order)}
+
+
+def _order(item: tuple[tuple[int, int | None], fmpq]) -> tuple[int, int]:
+    moved, source = item[0]
+    return moved, -1 if source is None else source
+
+
+def evaluate_fields(fields: Sequence[Field], weights: Array, p: int) -> Array:
+    """The fields at a weight vector of residues mod p, one row each."""
+    values = np.zeros((len(fields), len(weights)), dtype=np.int64)
+    for row, field in zip(values, fields):
+        for (moved, source), times in field.items():
+            factor = int(times.p) * pow(int(times.q), -1, p) % p
+            row[moved] = (row[moved] + factor * (1 if source is None else int(weights[source]))) % p
+    return values
+
+
+def choose_independent(program: Program, fields: Sequence[Field], seed: int) -> list[int]:
+    """Places of fields that are independent at random weights: as many as the generic orbit has dimensions.
+
+    The rank mod p at any point bounds the generic one from below.
+    """
+    if not fields:
+        return []
+    point = find_point(program, seed)
+    residues = BalancedResidues(point.prime)
+    weights = residues.to_integers(program.join(point.weights(), 1))[0]
+    values = residues.from_residues(evaluate_fields(fields, weights, point.prime))
+    return [int(k) for k in Elimination(values.T.copy(), point.prime, keep_upper=False).run().columns]

@@ -1,0 +1,169 @@
+"""What may be said, and what not: networks in which free values, signs or regions would give a wrong answer."""
+
+import numpy as np
+import pytest
+from flint import fmpq
+from scipy.special import ndtr
+
+import attngeom
+from attngeom.errors import InputError, SizeError
+from attngeom.programs import Builder, NamedPoint, Program, trace
+from attngeom.rank.analysis import analyze
+from attngeom.rank.hypotheses import prove_rank
+from attngeom.rank.lower import bound_rank, find_point
+from attngeom.rank.names import describe_law, symmetric_fields
+from attngeom.rank.proofs import Derivations
+from attngeom.rank.search import find_symmetries, shorten
+from attngeom.rank.slices import fix_weights, gains_and_biases
+from tests.programs.modules import MODULES, layer_norm, softmax
+
+TWO = {"a": (), "b": ()}
+
+
+@pytest.mark.parametrize(
+    ("network", "standing"),
+    [
+        (lambda w, x: w["a"] * np.sqrt(x * x) + w["b"] * x, "probabilistic"),
+        (lambda w, x: w["a"] * np.sqrt(2 * x * x + 0) + w["b"] * x, "probabilistic"),
+        (lambda w, x: w["a"] * np.sqrt(w["b"] * x * x) + w["b"] * x, "probabilistic"),
+        (lambda w, x: w["a"] * np.sqrt(x * x + 1) + w["b"] * x, "proven"),
+        (lambda w, x: w["a"] * np.log(x * x) + w["b"] * np.log(3 * x), "probabilistic"),
+        (lambda w, x: w["a"] * np.log(x * x + 1) + w["b"] * np.log(x * x + 2), "proven"),
+        (lambda w, x: w["a"] * np.log(1 + np.exp(w["b"] * x)), "proven"),
+        (lambda w, x: w["a"] * np.log(1 + np.exp(x)) + w["b"] * np.log(1 + np.exp(-x)), "probabilistic"),
+        (lambda w, x: np.sin(w["a"] * x) + np.sin(w["b"] * x), "proven"),
+        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "probabilistic"),
+        (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(-w["a"] * x), "proven"),
+        (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(-x), "probabilistic"),
+        (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(2 * x), "proven"),
+        (lambda w, x: w["a"] * np.log(w["b"] * w["b"] + 1) * x, "probabilistic"),
+    ],
+)
+def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
+    assert prove_rank(find_point(trace(network, (), weights=TWO), 0)).standing == standing
+
+
+@pytest.mark.parametrize(
+    ("network", "weights", "dimension"),
+    [
+        # Free values of exponentials would give 3, and 2.
+        (lambda w, x: w["p"] * np.exp(w["a"] * x) * np.exp(w["b"] * x) + w["q"] * np.exp((w["a"] + w["b"]) * x), 4, 2),
+        (lambda w, x: w["p"] * np.exp(x + w["a"]) + w["q"] * np.exp(x) + 0 * w["b"] * x, 4, 1),
+        (lambda w, x: np.exp(w["p"] * np.exp(w["a"] + x)) * np.exp(-w["q"] * np.exp(x)) + w["b"] * x, 4, 2),
+        (lambda w, x: np.tanh(w["a"] * x) + w["p"] / (1 + np.exp(w["q"] * x)) + w["b"], 4, 4),
+    ],
+)
+def test_relations_of_exponentials_are_respected(network, weights, dimension):
+    answer = analyze(network, (), weights={"a": (), "b": (), "p": (), "q": ()})
+    assert (answer.parameters, answer.dimension) == (weights, dimension)
+
+
+def test_a_false_field_is_not_proven():
+    """Every single change of a coefficient of a proven field destroys the proof, unless it is a symmetry itself."""
+    module = next(m for m in MODULES if m.name.startswith("softmax 3"))
+    program = trace(module.network, *module.inputs, weights=module.weights)
+    bound = bound_rank(program)
+    proofs, symmetries = Derivations(bound.point), find_symmetries(bound)
+    assert len(symmetries.fields) == 4
+    for field in symmetries.fields:
+        assert proofs.vanishes(field)
+        for term in field:
+            assert not proofs.vanishes({**field, term: field[term] + 1})
+            assert not proofs.vanishes({key: times for key, times in field.items() if key != term})
+
+
+def test_a_shift_that_softmax_does_not_see_is_proven_and_others_are_not():
+    def network(w, x):
+        return softmax(x @ w["q"] @ (x @ w["k"] + w["b"]).T) @ x
+
+    program = trace(network, (2, 2), weights={"q": (2, 2), "k": (2, 2), "b": 2})
+    proofs = Derivations(NamedPoint(program, "attngeom/0"))
+    places = program.offsets
+    assert proofs.vanishes({(places["b"].start, None): fmpq(1)})
+    assert not proofs.vanishes({(places["k"].start, None): fmpq(1)})
+
+
+def test_slices_fix_gains_and_biases_of_norms_alone():
+    def network(w, x):
+        h = layer_norm(x) * w["g"] + w["b"]
+        return w["W"] @ h + w["c"] + w["s"] * x[:2]
+
+    weights = {"g": 3, "b": 3, "W": (2, 3), "c": 2, "s": 2}
+    program = trace(network, 3, weights=weights)
+    assert gains_and_biases(program) == {"g": 1, "b": 0}
+    smaller = fix_weights(program, {"g": 1, "b": 0})
+    assert smaller.parameters == {"W": (2, 3), "c": (2,), "s": (2,)}
+    answer = analyze(network, 3, weights=weights)
+    assert answer.is_proven and answer.dimension == bound_rank(smaller).value
+
+
+def test_relu_regions_say_so():
+    answer = analyze(lambda w, x: np.maximum(w["a"] * x, 0) + w["b"], (), weights=TWO)
+    assert answer.dimension == 2 and answer.region is not None and "of this region" in answer.reason
+
+
+def test_a_gap_is_reported_with_both_bounds():
+    """A function of a³b + a b³ has D = 1; no linear symmetry knows it, but the coefficient does."""
+
+    def network(w, x):
+        return np.tanh((w["a"] ** 3 * w["b"] + w["a"] * w["b"] ** 3) * x)
+
+    answer = analyze(network, (), weights=TWO)
+    assert (answer.lower_bound, answer.upper_bound, answer.standing) == (1, 2, "undecided")
+    assert "between 1 and 2" in answer.reason and answer.unexplained == 1
+    assert answer.recheck is None
+
+
+def test_answers_have_all_keys_and_a_picture():
+    answer = attngeom.analyze(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
+    record = answer.to_json()
+    keys = (
+        "parameters dimension lower_bound upper_bound is_proven standing fiber laws identifiable samples region prime"
+    )
+    assert set(keys.split()) | {"seed"} <= set(record)
+    assert record["fiber"] == [{"name": "gl(2)", "count": 4, "tensors": ["A.0", "B.1"]}]
+    assert record["laws"]["count"] == 3 and record["samples"] == {"numbers": 8, "outputs": 3}
+    assert answer.learning_coefficient == 4 and answer.plot().axes
+    assert "gl(2)" in answer._repr_html_() and "proven" in str(answer)
+
+
+def test_laws_are_conserved_along_gradient_steps():
+    """The derivative of every law along the gradient of a random loss vanishes, in floats."""
+    module = next(m for m in MODULES if m.name.startswith("residual"))
+    program = trace(module.network, *module.inputs, weights=module.weights)
+    fields = symmetric_fields(analyze(program).upper.fields)
+    assert fields
+    point = NamedPoint(program, "attngeom/0")
+    row = point.rows(point.draw(1))[0]
+    weights = program.join(point.weights(), 1)[0]
+    for field in fields:
+        total = sum(
+            int(row[m]) * int(c.p) * pow(int(c.q), -1, point.prime) * (1 if s is None else int(weights[s]))
+            for (m, s), c in field.items()
+        )
+        assert total % point.prime == 0
+        assert describe_law(program, field)
+
+
+def test_unused_weights_are_found():
+    answer = analyze(lambda w, x: w["a"] * x + 0 * w["b"], (), weights=TWO)
+    assert [str(part) for part in answer.fiber] == ["1 unused on b"] and answer.identifiable == {"a": 1, "b": 0}
+
+
+def test_shortening_keeps_the_space():
+    fields = [{(0, 0): fmpq(1), (1, 1): fmpq(1), (2, 2): fmpq(1)}, {(1, 1): fmpq(2), (2, 2): fmpq(2)}]
+    assert shorten(fields) == [{(0, 0): 1}, {(1, 1): 1, (2, 2): 1}]
+
+
+def test_large_networks_are_refused_before_the_work():
+    with pytest.raises(SizeError, match="shrink the widths"):
+        analyze(lambda w, x: w["V"] @ x, 200, weights={"V": (200, 200)})
+
+
+def test_what_exists_nowhere_is_refused():
+    b = Builder()
+    w, x = b.parameter("w", ()), b.input("x", ())
+    program = b.build(b.multiply(w, b.inverse(b.subtract(b.multiply(x, x), b.multiply(x, x)))))
+    assert isinstance(program, Program)
+    with pytest.raises(InputError, match="does not exist"):
+        analyze(program)
