@@ -62,10 +62,10 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
     """The network of FILE.py:NAME, and everything that the file defines; a class is made without arguments."""
     path, colon, name = text.rpartition(":")
     if not colon or not name.isidentifier():
-        raise InputError(f"{text[:60]!r} given; FILE.py:NAME is required, such as block.py:attention")
+        raise InputError(f"{Path(text).name[:60]!r} given; FILE.py:NAME is required, such as block.py:attention")
     file = Path(path)
     if not file.is_file():
-        raise InputError(f"{path[:80]} does not exist; give the path of a Python file before the colon")
+        raise InputError(f"{file.name[:80]} does not exist; give the path of a Python file before the colon")
     try:
         content = runpy.run_path(str(file))
     except AttnGeomError:

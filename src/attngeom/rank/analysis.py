@@ -160,7 +160,7 @@ class Analysis(Result):
         rows["learning coefficient"] = f"{self.learning_coefficient} at generic true weights"
         if self.region is not None:
             rows["region"] = f"{self.region}, the best of those that were tried"
-        rows["method"] = f"rank mod {self.lower.prime}, seed {self.seed}, {self.seconds:.3f} s"
+        rows["method"] = f"rank mod {self.lower.prime}, seed {self.seed}"
         return rows
 
 
