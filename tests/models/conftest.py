@@ -1,3 +1,3 @@
-"""Three scripts need torch or transformers: pytest must not import them for doctests."""
+"""Four scripts need torch or transformers: pytest must not import them for doctests."""
 
-collect_ignore = ["data/make_reference.py", "live_families.py", "live_blocks.py"]
+collect_ignore = ["data/make_reference.py", "live_families.py", "live_blocks.py", "live_mutations.py"]

@@ -221,14 +221,18 @@ def test_what_layer_norms_do_not_see(family: str, name: str, axis: int) -> None:
 
 
 def test_tables_hand_vectors_to_each_other() -> None:
-    """Token, position and segment tables of BERT are always added: only their sum is seen; so in untied models."""
-    bert, vector = reference("bert"), 8.0 * np.arange(24)
+    """Token, position and segment tables of BERT are always added: only their sum is seen, but for a tied decoder."""
+    speaking, vector = reference("bert"), 8.0 * np.arange(24)
+    state = {name: tensor for name, tensor in state_of(speaking).items() if not name.startswith("cls.")}
+    bert = open_model(state, {**speaking.config, "architectures": ["BertModel"]})
     tables = [f"bert.embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")]
     moved = changed(changed(bert, tables[0], lambda w: w + vector), tables[1], lambda w: w - 2 * vector)
     assert compare(bert, moved).same_function is False
     moved = changed(moved, tables[2], lambda w: w + vector)
     assert compare(bert, moved, level="exact").same_function is True
     assert compare(bert, moved, level="rounding").same_function is True
+    with_decoder = open_model({**state_of(speaking), **state_of(moved)}, speaking.config)
+    assert compare(speaking, with_decoder).same_function is False  # its logits change by the same for all tokens
     assert compare(bert, changed(bert, tables[2], lambda w: w[::-1])).same_function is False
     vit, names = reference("vit"), ("vit.embeddings.cls_token", "vit.embeddings.position_embeddings")
     moved = changed(vit, names[0], lambda w: w + vector)

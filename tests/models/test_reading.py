@@ -17,6 +17,7 @@ from attngeom.models import open_model, specify
 from attngeom.models.layer import distance
 from attngeom.models.layout import read_layer, write_layer
 from attngeom.models.matching import match_heads
+from attngeom.models.unread import Unread
 from tests.models.cases import DATA, FAMILIES, expected, outputs, reference, relative, state_of
 
 
@@ -235,7 +236,7 @@ def test_unread_tensors_are_named() -> None:
     state = state_of(reference("llama"))
     state["model.layers.0.extra.weight"] = np.ones(3)
     found = open_model(state, reference("llama").config).unread()
-    assert found == {"model.layers.0.extra.weight": "not known to this family"}
+    assert found == {"model.layers.0.extra.weight": Unread("unknown")}
     assert set(reference("whisper").unread()) == {
         f"model.encoder.conv{i}.{part}" for i in (1, 2) for part in ("weight", "bias")
     }

@@ -86,8 +86,7 @@ def compare(
     if tolerance is not None and not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} given; a number between 0 and 1 is required")
     unit = max(ROUNDOFF[one.dtype], ROUNDOFF[other.dtype]) if unit is None else unit
-    if scope == "model":
-        one, other = one.classifier, other.classifier
+    one, other = one.headed, other.headed
     differences = settings_differences(one.spec, other.spec)
     stored = storage_differences(one.config, other.config)
     listed = {**differences, **{key: pair for key, pair in stored.items() if key not in differences}}
@@ -195,7 +194,7 @@ def _compare_rounded(
         again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, settled=True)
         if again.same_function is not False:
             return again
-    if same is False and scope == "layer" and "embedding" in {m.part for _, m in layers[-1].wrong}:
+    if same is False and scope == "layer" and layers[-1].wrong:
         turned = _compare_turned(one, other, unit, listed, tolerance, seed, progress)
         if turned is not None:
             return turned

@@ -22,7 +22,7 @@ from attngeom.models.probes import Vectors
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
-from attngeom.models.views import ModelView, can_flatten, hands_over, is_tied
+from attngeom.models.views import ModelView, can_flatten, hands_over
 from attngeom.results import Result
 
 DEGREE = 3
@@ -83,6 +83,7 @@ def digest_of(values: Any) -> str:
 
 def fingerprint(model: Model, seed: int = 0) -> Fingerprint:
     """The fingerprint of a whole model, layer by layer."""
+    model = model.headed
     return gather(model, [layer_fingerprint(model, layer, seed) for layer in range(model.layers)], seed)
 
 
@@ -156,7 +157,7 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
     values: list[Any] = []
     tables: dict[str, list[int]] = {}
     if spec.vocabulary:
-        flat = _is_flat(model, spec.stack) and not is_tied(spec)
+        flat = _is_flat(model, spec.stack) and not model.keeps_tokens
         factor = residue(spec.embedding_scale)
         tables["tokens"] = [value * factor % P for value in _embedded(model, _probe(width, seed, flat))]
     for stack in spec.stacks:
@@ -165,7 +166,7 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
             if table is None:
                 continue
             rows = _rows(table, x)
-            if hands_over(spec) and not is_tied(spec):
+            if hands_over(spec) and not model.keeps_tokens:
                 # The token table takes up a vector of all rows of the other one.
                 tables["tokens"] = [(value + rows[0]) % P for value in tables["tokens"]]
                 rows = [(value - rows[0]) % P for value in rows]
@@ -173,9 +174,8 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
     values += [list(item) for item in tables.items()]
     for stack in spec.stacks:
         values.append(_stack_values(model, stack, seed, is_last=stack is spec.stacks[-1]))
-    unread = model.unread()
-    for name in sorted(unread):
-        if unread[name].startswith("outside"):
+    for name, why in sorted(model.unread().items(), key=lambda item: item[0]):
+        if why.is_compared:
             values.append(
                 [name, hashlib.sha256((model.tensors.raw(name).astype(np.float64) + 0.0).tobytes()).hexdigest()]
             )

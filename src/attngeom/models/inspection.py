@@ -105,11 +105,12 @@ def inspect_model(model: Model, progress: Callable[[int, int], None] | None = No
         findings += found
         if progress is not None:
             progress(layer + 1, model.layers)
-    for name, reason in model.unread().items():
-        if reason.startswith("not known"):
+    unread = model.unread()
+    for name, why in unread.items():
+        if why.kind == "unknown":
             text = f"tensor {name} is not part of this family and is not read"
             findings.append(Remark(layer=None, part="unread", text=text, value=None))
-    return replace(base, heads=tuple(rows), findings=tuple(findings), unread=model.unread())
+    return replace(base, heads=tuple(rows), findings=tuple(findings), unread={n: why.reason for n, why in unread.items()})
 
 
 def kind_of(spec: TransformerSpec) -> dict[str, Any]:

@@ -188,7 +188,12 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, left, right)
-    return _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+    found = _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+    unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
+    if found.same is False and all(misfit.part in unknown for _, misfit in found.wrong):
+        # What a tensor does that no family knows cannot be told.
+        return replace(found, same=None)
+    return found
 
 
 def _outside_growth(*views: ModelView) -> dict[str, Array]:
@@ -232,6 +237,12 @@ def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stac
 
 def _add_others(add: Callable[..., None], left: ModelView, right: ModelView) -> None:
     mine, theirs = left.others(), right.others()
+    for view, own in ((left, mine), (right, theirs)):
+        # A tensor that one file repeats and the other has on its own is compared with what it repeats.
+        originals = {view.model.stored(copy): view.model.stored(n) for copy, n in view.model.places.copies.items()}
+        for name in (mine.keys() | theirs.keys()) - own.keys():
+            if originals.get(name) in view.model.tensors:
+                own[name] = view.model.tensors.raw(originals[name]).astype(np.float64)
     for name in sorted(mine.keys() | theirs.keys()):
         if name in mine and name in theirs:
             add(name, mine[name][None], theirs[name][None], name)

@@ -23,17 +23,36 @@ def is_installed() -> bool:
 
 
 def logits_gap(model: Model, one: Path, other: Path) -> float | None:
-    """Largest difference of the outputs of two folders over the largest output; None where no check is possible."""
-    names = model.config.get("architectures")
-    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+    """Largest difference of the outputs of two folders over the largest output; None where no check is possible.
+
+    That is where transformers has no such model class, or does not run the first folder; it is infinite where it runs
+    the first and not the second.
+    """
     if not is_installed() or model.spec.parameters > LARGEST:
         return None
-    library: Any = importlib.import_module("transformers")
-    cls = getattr(library, name, None)
-    if not name or cls is None:
+    cls = _model_class(model.config.get("architectures"))
+    if cls is None:
         return None
-    left, right = (_outputs(cls, folder, model) for folder in (one, other))
+    try:
+        left = _outputs(cls, one, model)
+    except Exception:  # foreign code may fail in any way, and then says nothing about the written folder
+        return None
+    try:
+        right = _outputs(cls, other, model)
+    except Exception:
+        return float("inf")
+    if left.shape != right.shape:
+        return float("inf")
     return float(np.abs(left - right).max() / max(float(np.abs(left).max()), 1e-300))
+
+
+def _model_class(names: Any) -> Any:
+    """The class that config.json names, if it is a model of transformers: nothing else of the library is called."""
+    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+    library: Any = importlib.import_module("transformers")
+    found = getattr(library, name, None) if name.isidentifier() else None
+    is_model = isinstance(found, type) and issubclass(found, library.PreTrainedModel)
+    return found if is_model and found.__name__ == name else None
 
 
 def _outputs(cls: Any, folder: Path, model: Model) -> Array:
@@ -42,7 +61,8 @@ def _outputs(cls: Any, folder: Path, model: Model) -> Array:
     loaded.config._experts_implementation = "eager"
     with torch.no_grad():
         found = loaded.eval()(**_inputs(torch, model))
-    return np.asarray(found.logits.double().numpy())
+    tensors = [value for value in found.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    return np.concatenate([value.double().numpy().reshape(-1) for value in tensors])
 
 
 def _inputs(torch: Any, model: Model) -> dict[str, Any]:

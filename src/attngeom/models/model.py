@@ -19,6 +19,12 @@ from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.unread import Unread, is_copy, kind_of
+
+SPEAKERS = ("CausalLM", "LMHead", "ConditionalGeneration", "DoubleHeads")
+"""Parts of the names of classes that have the head of a language model."""
+OTHER_BASES = ("transformer.",)
+"""What some classes of transformers have in place of the base of their family."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +36,8 @@ class Model:
     tensors: Tensors
     config: Mapping[str, Any]
     path: Path | None = None
-    shift: str = ""
+    prefix: str | None = None
+    """What the checkpoint has in place of the base of the family's table; None: that base."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Name in the family's table of every tensor of the description → name in this checkpoint."""
     read: frozenset[str] = frozenset()
@@ -64,8 +71,8 @@ class Model:
 
     def stored(self, name: str) -> str:
         """The name in the checkpoint of a name of the family's table."""
-        if self.shift and name.startswith(self.places.base):
-            return name[len(self.places.base) :]
+        if self.prefix is not None and name.startswith(self.places.base):
+            return self.prefix + name[len(self.places.base) :]
         return name
 
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -107,22 +114,47 @@ class Model:
 
     @property
     def _table(self) -> tuple[int, int]:
-        """Shape of the output matrix: a model without a vocabulary has as many outputs as its file says."""
-        head = self.tensors.headers.get(self.stored(self.places.head))
-        known = self.spec.vocabulary or head is None or len(head.shape) != 2
-        return self.spec.vocabulary if known else head.shape[0], self.spec.width  # type: ignore[union-attr]
+        """Shape of the output matrix."""
+        assert self.spec.head is not None
+        return self.spec.head.outputs or self.spec.vocabulary, self.spec.width
+
+    def readers(self) -> list[str]:
+        """Modules of the checkpoint that read the final hidden states, other than the head of a language model."""
+        given = [self.stored(reader.module) for reader in self.places.readers]
+        others = [self.stored(reader.unless) for reader in self.places.readers]
+        has = [f"{module}.weight" in self.tensors for module in given]
+        hidden = [bool(other) and f"{other}.weight" in self.tensors for other in others]
+        return [module for module, there, behind in zip(given, has, hidden) if there and not behind]
 
     @property
-    def classifier(self) -> Model:
-        """The model whose function is what its classifier says, not the final hidden states, if it has one."""
-        if self.spec.head is not None or self.spec.vocabulary or self.stored(self.places.head) not in self.tensors:
+    def headed(self) -> Model:
+        """The model whose function is what its one reader of the final hidden states says, if it has one.
+
+        A base model (``BertModel``), whose names lack the prefix of its family, hands out the hidden states as well.
+        """
+        if self.spec.head is not None or self.prefix == "" or len(self.readers()) != 1:
             return self
-        spec = replace(self.spec, head=LogitHead(tied=False, bias=bool(self.places.head_bias)))
-        model = replace(self, spec=spec)
+        module = self.readers()[0]
+        bias = f"{module}.bias" in self.tensors
+        places = replace(self.places, head=f"{module}.weight", head_bias=f"{module}.bias" if bias else "")
+        shape = self.tensors.headers[places.head].shape
+        head = LogitHead(tied=False, bias=bias, outputs=shape[0] if shape else 0)
+        model = replace(self, spec=replace(self.spec, head=head), places=places)
         for name, shape in _outer(model):
-            self.tensors.check(self.stored(name), shape)
-        names = {name: self.stored(name) for name, _ in _outer(model)}
+            self.tensors.check(model.stored(name), shape)
+        names = {name: model.stored(name) for name, _ in _outer(model)}
         return replace(model, names={**self.names, **names})
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the head reads the token table, so that nothing can be added to its rows."""
+        if self.spec.head is not None and self.spec.head.tied:
+            return True
+        places = self.places
+        if not places.rereader or not any(name.startswith(places.rereader) for name in self.tensors):
+            return False
+        own = [copy for copy, name in places.copies.items() if name == places.tokens and copy in self.tensors]
+        return all(is_copy(self.tensors, copy, self.stored(places.tokens)) for copy in own)
 
     def final_norm(self, stack: Stack) -> NormWeights | None:
         if stack.final_norm is None:
@@ -191,22 +223,24 @@ class Model:
         read_layer(stack.block(index), layout, index, self.spec.width, note, note)
         return asked
 
-    def unread(self) -> dict[str, str]:
+    def unread(self) -> dict[str, Unread]:
         """Tensors of the checkpoint that the description does not read, each with the reason."""
-        known = set(self.names.values())
-        found = {}
-        for name in self.tensors:
-            if name in known:
-                continue
-            if any(part in name for part in self.places.ignored):
-                found[name] = "a buffer or a copy, no weight"
-            elif name == self.stored(self.places.head):
-                found[name] = "the config ties the head to the embedding"
-            elif name.startswith(tuple(self.stored(part) for part in self.places.others) or ("\0",)):
-                found[name] = "outside the transformer; compared entry by entry, never moved"
-            else:
-                found[name] = "not known to this family"
-        return found
+        known, prefixes = set(self.names.values()), tuple(map(self.stored, self.places.others))
+        copies = {copy for copy, _ in self.copied()}
+        return {
+            name: Unread("copy" if name in copies else kind_of(name, header, self.places, prefixes))
+            for name, header in self.tensors.headers.items()
+            if name not in known
+        }
+
+    def copied(self) -> Iterator[tuple[str, str]]:
+        """Tensors of the checkpoint that repeat another one, with the name of that one."""
+        known, tied = set(self.names.values()), self.spec.head is not None and self.spec.head.tied
+        pairs = {**self.places.copies, **({self.places.head: self.places.tokens} if tied else {})}
+        for copy, original in pairs.items():
+            names = self.stored(copy), self.stored(original)
+            if names[0] not in known and is_copy(self.tensors, *names):
+                yield names
 
 
 def _factor_shapes(model: Model) -> list[tuple[str, tuple[int, int]]]:
@@ -283,9 +317,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
     family, keys = family_of(config), Config(config)
     spec, places = family.specify(keys), family.locate(keys)
-    bare = bool(places.base) and not any(name.startswith(places.base) for name in tensors)
-    model = Model(spec, places, tensors, config, path, "bare" if bare else "", read=frozenset(keys.read))
-    if spec.head is not None and spec.head.tied and _has_own_head(model):
+    model = Model(spec, places, tensors, config, path, _prefix(places.base, tensors), read=frozenset(keys.read))
+    if _lacks_head(model):
+        model = replace(model, spec=replace(spec, head=None))
+    elif spec.head is not None and spec.head.tied and _has_own_head(model):
         model = replace(model, spec=replace(spec, head=replace(spec.head, tied=False)))
     if spec.embedding_rank and _has_own_head(model):
         raise InputError("a head that is not the projected token table given; tie them, or give a model without one")
@@ -294,6 +329,27 @@ def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) ->
         if model.stored(name) in tensors:
             tensors.check(model.stored(name), shape)
     return replace(model, names=names)
+
+
+def _prefix(base: str, tensors: Tensors) -> str | None:
+    """What the names of a checkpoint begin with in place of the base of the family; None if they have it."""
+    if not base or any(name.startswith(base) for name in tensors):
+        return None
+    return next((other for other in OTHER_BASES if any(name.startswith(other) for name in tensors)), "")
+
+
+def _lacks_head(model: Model) -> bool:
+    """Whether a file has no head of a language model: base models, classifiers, reward models.
+
+    A file that a class with such a head wrote is not complete without it.
+    """
+    head, names = model.spec.head, model.config.get("architectures")
+    if head is None or model.spec.embedding_rank or model.stored(model.places.head) in model.tensors:
+        return False
+    known = isinstance(names, list) and names and isinstance(names[0], str)
+    if known and any(word in names[0] for word in SPEAKERS):  # type: ignore[index]
+        return False
+    return bool(model.readers()) or (not head.tied and (bool(known) or model.prefix == ""))
 
 
 def _has_own_head(model: Model) -> bool:

@@ -44,7 +44,10 @@ def _free(model: Model, stacks: tuple[Stack, ...]) -> Stream:
     if spec.head is None or len(kinds) != 1:
         raise InputError(f"{spec.family} has no head, no norms or norms of two kinds; the residual stream is fixed")
     lost = [name for name in model.places.written if front and model.stored(name) not in model.tensors]
-    odd = [name for name in model.unread() if model.places.front == "patches" and ".pooler." in f".{name}"]
+    own = [name for name in model.places.copies if name in model.tensors and name not in dict(model.copied())]
+    odd = [name for name, why in model.unread().items() if why.kind == "unknown" or name in own]
+    odd += [name for name in model.unread() if model.places.front == "patches" and ".pooler." in f".{name}"]
+    odd += [model.places.tokens] if model.keeps_tokens and not is_tied(spec) else []
     if lost or odd:
         raise InputError(f"{(lost or odd)[0][:80]} is {'missing' if lost else 'there'}; its residual stream is fixed")
     if front and model.places.front == "audio":

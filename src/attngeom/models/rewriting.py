@@ -64,8 +64,7 @@ class Rewrite(ABC):
         if self.model.spec.embedding_rank:
             new |= self._factored(new.pop(self.model.places.tokens, None), new.pop(self.model.places.head, None))
         found = {self.model.stored(name): tensor for name, tensor in new.items()}
-        head, tokens = (self.model.stored(name) for name in (self.model.places.head, self.model.places.tokens))
-        return found | ({head: found[tokens]} if tokens in found and head in self.model.unread() else {})
+        return found | {copy: found[name] for copy, name in self.model.copied() if name in found}
 
     def _factored(self, embedding: Array | None, head: Array | None) -> dict[str, Array]:
         """New projections of the token table for a new embedding and head; the table itself in the gauge."""
@@ -184,7 +183,7 @@ def canonicalize(model: Model, gauge: Gauge = DEFAULT, scope: str = "layer") -> 
         raise InputError(f"scope {scope[:40]!r} given; layer or model is required")
     if scope == "layer":
         return Canonical(model, gauge)
-    return Canonical(model.classifier, gauge, rotation=canonical_turns(model.classifier))
+    return Canonical(model.headed, gauge, rotation=canonical_turns(model.headed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +257,8 @@ def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
     if "residual" not in parts:
         return Teleported(model, seed, condition, tuple(parts))
-    turns = random_turns(model.classifier, np.random.default_rng([seed, 2**21]))
-    return Teleported(model.classifier, seed, condition, tuple(parts), rotation=turns)
+    turns = random_turns(model.headed, np.random.default_rng([seed, 2**21]))
+    return Teleported(model.headed, seed, condition, tuple(parts), rotation=turns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,5 +327,5 @@ def align(target: Model, model: Model, scope: str = "layer") -> Aligned:
         raise InputError(f"models of different kinds given ({key[:60]} differs); align needs two of the same kind")
     if scope == "layer":
         return Aligned(model, target)
-    turns = residual_turns(target.classifier, model.classifier)
-    return Aligned(model.classifier, target.classifier, rotation=turns)
+    turns = residual_turns(target.headed, model.headed)
+    return Aligned(model.headed, target.headed, rotation=turns)

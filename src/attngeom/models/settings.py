@@ -69,7 +69,7 @@ def model_settings(spec: TransformerSpec) -> dict[str, Any]:
         "embedding_scale": spec.embedding_scale,
     }
     if spec.head is not None:
-        found |= {"head.scale": spec.head.scale, "head.softcap": spec.head.softcap}
+        found |= {f"head.{name}": getattr(spec.head, name) for name in ("scale", "softcap", "outputs")}
     else:
         found["head"] = None
     for stack in spec.stacks:

@@ -142,12 +142,16 @@ class Stack(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class LogitHead(Checked):
-    """Logits = scale · softcap(W u + bias) with W of vocabulary × width, W = E if ``tied``."""
+    """Logits = scale · softcap(W u + bias) with W of vocabulary × width, W = E if ``tied``.
+
+    ``outputs`` is the number of rows of W where it is not the vocabulary (classifiers).
+    """
 
     tied: bool
     bias: bool = False
     scale: float = 1.0
     softcap: float | None = None
+    outputs: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,5 +209,6 @@ class TransformerSpec(Checked):
         total = self.other_parameters + (e * (self.vocabulary + 2 * self.width) if e else self.vocabulary * self.width)
         total += sum(stack.parameters(self.width, self.width) for stack in self.stacks)
         if self.head is not None:
-            total += self.vocabulary * ((0 if self.head.tied or e else self.width) + self.head.bias)
+            rows = self.head.outputs or self.vocabulary
+            total += rows * ((0 if self.head.tied or e else self.width) + self.head.bias)
         return total

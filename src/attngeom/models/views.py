@@ -44,7 +44,7 @@ class ModelView:
 
     @cached_property
     def bare(self) -> BareTables | None:
-        return settle(self.model.spec, self.stored_tables(), self.is_tied)
+        return settle(self.model.spec, self.stored_tables(), self.keeps_tokens)
 
     def turn(self, stack: Stack) -> Array | None:
         """R of the stream of a stack; None where it stays."""
@@ -53,6 +53,11 @@ class ModelView:
     @property
     def is_tied(self) -> bool:
         return is_tied(self.model.spec) and not self.loose
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the head reads the token table, so that its rows stay as they are."""
+        return self.is_tied or (self.model.keeps_tokens and not is_tied(self.model.spec))
 
     def relative(self, stack: Stack) -> Array | None:
         """The table of relative positions, its heads in order."""
@@ -107,7 +112,7 @@ class ModelView:
         table, scale = self.model.embedding(), self.model.spec.embedding_scale
         table = table if scale == 1.0 else table * scale
         stack = self.model.spec.stack
-        return self.write(table, stack, self.is_flat(stack) and not self.is_tied)
+        return self.write(table, stack, self.is_flat(stack) and not self.keeps_tokens)
 
     def positions(self, stack: Stack) -> Array | None:
         table, added = self.model.positions(stack), self.model.places.added
@@ -119,7 +124,7 @@ class ModelView:
     def others(self) -> dict[str, Array]:
         """Tensors outside the transformer, which are compared entry by entry."""
         known = {*(self.model.places.added or ()), *map(self.model.stored, self.model.places.added or ())}
-        names = [name for name, why in self.model.unread().items() if why.startswith("outside") and name not in known]
+        names = [name for name, why in self.model.unread().items() if why.is_compared and name not in known]
         found = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
         return {**found, **{self.model.stored(n): tensor for n, tensor in self.written().items() if n not in known}}
 
@@ -163,7 +168,7 @@ class ModelView:
             for part, (name, table) in named.items():
                 if table is None:
                     continue
-                if hands_over(spec) and not self.is_tied:
+                if hands_over(spec) and not self.keeps_tokens:
                     mean = table.mean(axis=0)
                     table = table - mean
                     found["embedding"] = places.tokens, found["embedding"][1] + mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.families.contract import ModelFamily, Places, Reader, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
 
@@ -40,16 +40,22 @@ def specify(config: Config) -> TransformerSpec:
 def locate(config: Config) -> Places:
     mlp = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
     norms = {"attention.stream": "attention.output.LayerNorm", "mlp.stream": "output.LayerNorm"}
+    tokens, pooler, hidden = "bert.embeddings.word_embeddings.weight", "bert.pooler.dense", "cls.predictions.transform"
     return Places(
         blocks={"encoder": BlockLayout("bert.encoder.layer.{}.", ATTENTION, mlp, norms)},
         final_norm={},
-        tokens="bert.embeddings.word_embeddings.weight",
+        tokens=tokens,
         positions={"encoder": "bert.embeddings.position_embeddings.weight"},
         token_types="bert.embeddings.token_type_embeddings.weight",
         embedding_norm="bert.embeddings.LayerNorm",
         others=("bert.pooler.", "cls.", "classifier.", "qa_outputs."),
-        ignored=("bert.embeddings.position_ids", "cls.predictions.decoder."),
+        ignored=("bert.embeddings.position_ids",),
         base="bert.",
+        readers=(
+            Reader(pooler), Reader(f"{hidden}.dense"), Reader("classifier", pooler), Reader("qa_outputs", pooler)
+        ),
+        copies={"cls.predictions.decoder.weight": tokens, "cls.predictions.decoder.bias": "cls.predictions.bias"},
+        rereader=hidden,
     )
 
 

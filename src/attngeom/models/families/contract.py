@@ -20,6 +20,21 @@ Front = Literal["tokens", "patches", "audio"]
 
 
 @dataclass(frozen=True)
+class Reader:
+    """A module whose weight reads the final hidden states, linearly: a classifier, a score, a pooler.
+
+    ``unless`` names a module whose presence says that it reads something else (a classifier behind a pooler).
+    """
+
+    module: str
+    unless: str = ""
+
+
+HEADS = (Reader("score"), Reader("classifier"), Reader("qa_outputs"))
+"""The heads of classifiers, reward models and models that answer questions, as transformers names them."""
+
+
+@dataclass(frozen=True)
 class Places:
     """Names of all tensors. Mappings are keyed by the name of the stack (``decoder``, ``encoder``).
 
@@ -28,9 +43,11 @@ class Places:
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
     entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
     to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
-    position table are skipped (OPT: 2). ``ignored`` are prefixes of buffers that are no weights. ``front_shapes`` are
-    those of the weights of a front end; a file may lack them. ``written`` names those that write into the stream, each
-    with the axis of its coordinates.
+    position table are skipped (OPT: 2). ``ignored`` are parts of the names of buffers, which are no weights.
+    ``front_shapes`` are those of the weights of a front end; a file may lack them. ``written`` names those that write
+    into the stream, each with the axis of its coordinates. ``readers`` are heads other than ``head``; ``copies`` maps
+    the name of a tensor that files may repeat to that of the original; ``rereader`` is a module behind which the token
+    table is read once more, unless it has a copy of its own (BERT's decoder).
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -51,6 +68,9 @@ class Places:
     front: Front = "tokens"
     front_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     written: Mapping[str, int] = field(default_factory=dict)
+    readers: tuple[Reader, ...] = HEADS
+    copies: Mapping[str, str] = field(default_factory=dict)
+    rereader: str = ""
 
 
 @dataclass(frozen=True)

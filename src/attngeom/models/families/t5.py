@@ -98,7 +98,7 @@ def locate(config: Config) -> Places:
         tokens="shared.weight",
         head="lm_head.weight",
         relative={name: f"{name}.{table}" for name in stacks},
-        ignored=("encoder.embed_tokens.", "decoder.embed_tokens."),
+        copies={f"{name}.embed_tokens.weight": "shared.weight" for name in stacks},
     )
 
 

@@ -56,10 +56,8 @@ def locate(config: Config) -> Places:
     return Places(
         blocks={"encoder": BlockLayout("vit.encoder.layer.{}.", ATTENTION, mlp, norms)},
         final_norm={"encoder": "vit.layernorm"},
-        head="classifier.weight",
-        head_bias="classifier.bias",
         positions={"encoder": "vit.embeddings.position_embeddings"},
-        others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler.", "classifier."),
+        others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler."),
         added=("vit.embeddings.cls_token", f"{projection}.bias"),
         base="vit.",
         front="patches",

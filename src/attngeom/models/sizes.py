@@ -1,0 +1,261 @@
+"""Two models of other sizes, brought to the same ones without a change of their functions, exactly.
+
+Blocks that write nothing are left out; equal experts are one MLP; units and heads that contribute nothing are left out,
+and the shorter model gets as many units and heads of zeros as the other one has more. Only exact zeros and equal
+entries count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights, parts_of
+from attngeom.models.model import Model
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Stack, TransformerBlock
+from attngeom.models.views import expanded
+
+Units = MLP | Experts | None
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Resized(Model):
+    """A model of which some layers were left out, and whose layers have other numbers of units and heads."""
+
+    source: Model
+    kept: tuple[int, ...] = ()
+    """The layers of the source that are left."""
+    wanted: tuple[TransformerBlock, ...] = field(default=())
+    """The kind of each of these layers after the change."""
+
+    def layer(self, layer: int) -> LayerWeights:
+        return _fit(self.source.block(self.kept[layer]), self.wanted[layer], self.source.layer(self.kept[layer]))
+
+    def origin(self, layer: int) -> tuple[Model, int]:
+        return self.source, self.kept[layer]
+
+
+def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
+    """Both models with equal numbers of layers, units and heads; None if nothing can be left out of either."""
+    models = one, other
+    if [stack.name for stack in one.spec.stacks] != [stack.name for stack in other.spec.stacks]:
+        return None
+    kept = [_lively(model) for model in models]
+    sizes = [_stack_sizes(model, layers) for model, layers in zip(models, kept)]
+    if sizes[0] != sizes[1] or one.spec.width != other.spec.width:
+        return None
+    ordered = [any(stack.relative_buckets for stack in model.spec.stacks) for model in models]
+    pairs: list[tuple[TransformerBlock, TransformerBlock]] = []
+    is_changed = any(len(layers) < model.layers for model, layers in zip(models, kept))
+    for places in zip(*kept):
+        blocks = [model.block(place) for model, place in zip(models, places)]
+        layers = [model.layer(place) for model, place in zip(models, places)]
+        wanted = _common(blocks, layers, heads=not any(ordered))
+        is_changed |= any(new != block for new, block in zip(wanted, blocks))
+        is_changed |= any(_live_units(block.mlp, layer) < _units(block.mlp) for block, layer in zip(blocks, layers))
+        pairs.append((wanted[0], wanted[1]))
+    if not is_changed:
+        return None
+    return _resize(one, kept[0], [pair[0] for pair in pairs]), _resize(other, kept[1], [pair[1] for pair in pairs])
+
+
+def _resize(model: Model, kept: list[int], wanted: list[TransformerBlock]) -> Resized:
+    stacks, start, place = [], 0, 0
+    for stack in model.spec.stacks:
+        own = [layer for layer in kept if start <= layer < start + len(stack)]
+        blocks = wanted[place : place + len(own)]
+        kinds = tuple(dict.fromkeys(blocks))
+        order = tuple(kinds.index(block) for block in blocks)
+        stacks.append(replace(stack, kinds=kinds or stack.kinds, order=order))
+        start, place = start + len(stack), place + len(own)
+    fields = {name: getattr(model, name) for name in Model.__dataclass_fields__ if name != "spec"}
+    spec = replace(model.spec, stacks=tuple(stacks))
+    return Resized(spec=spec, **fields, source=model, kept=tuple(kept), wanted=tuple(wanted))
+
+
+def _stack_sizes(model: Model, kept: list[int]) -> list[int]:
+    ends = np.cumsum([0, *map(len, model.spec.stacks)])
+    return [sum(1 for layer in kept if low <= layer < high) for low, high in zip(ends, ends[1:])]
+
+
+def _lively(model: Model) -> list[int]:
+    """The layers that write something into the stream."""
+    return [layer for layer in range(model.layers) if not _is_identity(model.block(layer), model, layer)]
+
+
+def _is_identity(block: TransformerBlock, model: Model, layer: int) -> bool:
+    """Whether a block adds nothing: zeros come out of every sublayer, and norms behind them keep zeros."""
+    if any(norms.stream is not None for norms in block.norms):
+        return False
+    weights = model.layer(layer)
+    silent = [_is_silent(weights.norms.get("attention.output"), *_written(weights.attention))]
+    if weights.cross is not None:
+        silent.append(_is_silent(weights.norms.get("cross.output"), *_written(weights.cross)))
+    mlps = [weights.mlp] if isinstance(weights.mlp, MLPWeights) else _every(weights.mlp)
+    silent += [_is_silent(weights.norms.get("mlp.output"), mlp.down, mlp.down_bias) for mlp in mlps]
+    epsilons = [norms.output.eps for norms in block.norms if norms.output is not None]
+    return all(silent) and all(eps > 0 for eps in epsilons)
+
+
+def _every(mlp: ExpertsWeights) -> list[MLPWeights]:
+    return [*mlp.experts, *([] if mlp.shared is None else [mlp.shared])]
+
+
+def _written(weights: AttentionWeights) -> tuple[Array, Array]:
+    return weights.output, weights.output_bias
+
+
+def _is_silent(norm: NormWeights | None, *written: Array) -> bool:
+    if norm is not None and np.any(norm.bias):
+        return False
+    return not any(np.any(part) for part in written) or (norm is not None and not np.any(norm.gain))
+
+
+# One layer
+
+
+def _common(
+    blocks: list[TransformerBlock], layers: list[LayerWeights], *, heads: bool
+) -> tuple[TransformerBlock, TransformerBlock]:
+    """The kinds that both layers can have: dense where experts are equal, with the larger number of live parts."""
+    mlps: list[Units] = [block.mlp for block in blocks]
+    dense = [_as_dense(mlp, layer) for mlp, layer in zip(mlps, layers)]
+    if all(mlp is not None for mlp in dense) and any(isinstance(mlp, Experts) for mlp in mlps):
+        mlps = [mlp for mlp in dense]
+    width = max(_live_units(mlp, layer) for mlp, layer in zip(mlps, layers))
+    mlps = [_with_units(mlp, width) for mlp in mlps]
+    attentions = [block.attention for block in blocks]
+    if heads and all(_can_drop_heads(own) for own in attentions) and attentions[0].heads != attentions[1].heads:  # type: ignore[union-attr]
+        count = max(len(_live_heads(layer.attention)) for layer in layers)
+        attentions = [replace(own, heads=count, groups=count) for own in attentions if own is not None]
+    first, second = (
+        replace(block, mlp=mlp, attention=own) for block, mlp, own in zip(blocks, mlps, attentions)
+    )
+    return first, second
+
+
+def _can_drop_heads(spec: GroupedAttention | None) -> bool:
+    joint = spec is not None and spec.qk_norm is not None and spec.qk_norm.is_joint
+    return spec is not None and not spec.alibi and not joint and spec.latent is None
+
+
+def _live_heads(weights: AttentionWeights) -> Array:
+    return np.flatnonzero(np.any(weights.output.reshape(weights.heads, -1), axis=1))
+
+
+def _units(spec: Units) -> int:
+    return spec.expert.width if isinstance(spec, Experts) else 0 if spec is None else spec.width
+
+
+def _with_units(spec: Units, width: int) -> Units:
+    if isinstance(spec, Experts):
+        return replace(spec, expert=replace(spec.expert, width=width))
+    return None if spec is None else replace(spec, width=width)
+
+
+def _live_units(spec: Units, layer: LayerWeights) -> int:
+    """The largest number of units of one MLP that contribute something."""
+    mlp = layer.mlp
+    if isinstance(mlp, MLPWeights):
+        assert isinstance(spec, MLP)
+        return int(is_live(spec, mlp).sum())
+    if isinstance(spec, Experts):
+        return max(int(is_live(spec.expert, expert).sum()) for expert in mlp.experts)
+    assert spec is not None
+    return int(is_live(spec, _one_of(mlp, 1.0)).sum())
+
+
+def is_live(spec: MLP, mlp: MLPWeights) -> Array:
+    """Per unit, whether it can add something: it writes, and what it multiplies or activates is not always zero."""
+
+    def reads(reader: Affine) -> Array:
+        return np.asarray(np.any(reader.weight, axis=1) | (reader.bias != 0))
+
+    live = np.any(mlp.down, axis=0)
+    if spec.activation != "sigmoid":  # φ(0) = 0
+        live = live & reads(mlp.up if mlp.gate is None else mlp.gate)
+    if mlp.gate is not None and spec.activation != "swiglu_oai":
+        live = live & reads(mlp.up)
+    return np.asarray(live)
+
+
+def _as_dense(spec: Units, layer: LayerWeights) -> MLP | None:
+    """The dense kind that the MLP of a layer is: itself, or its experts if they are equal and their weights fixed."""
+    if not isinstance(spec, Experts):
+        return spec
+    mlp = layer.mlp
+    assert isinstance(mlp, ExpertsWeights)
+    fixed = spec.normalised or (spec.router == "softmax" and spec.active == spec.count)
+    if not fixed or spec.shared is not None:
+        return None
+    first = parts_of(LayerWeights(layer.attention, mlp.experts[0]))
+    for expert in mlp.experts[1:]:
+        other = parts_of(LayerWeights(layer.attention, expert))
+        if any(not np.array_equal(first[name], other[name]) for name in first if name.startswith("mlp.")):
+            return None
+    return spec.expert
+
+
+def _one_of(mlp: ExpertsWeights, factor: float) -> MLPWeights:
+    expert = mlp.experts[0]
+    return expert.with_(down=factor * expert.down, down_bias=factor * expert.down_bias)
+
+
+def _fit(block: TransformerBlock, wanted: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+    """A layer of one kind as one of another kind that `_common` has found."""
+    spec, mlp = block.mlp, layer.mlp
+    if isinstance(spec, Experts) and isinstance(wanted.mlp, MLP):
+        assert isinstance(mlp, ExpertsWeights)
+        layer = layer.with_(mlp=_fit_units(spec.expert, _one_of(mlp, spec.factor), wanted.mlp.width))
+    elif isinstance(mlp, MLPWeights):
+        assert isinstance(spec, MLP) and isinstance(wanted.mlp, MLP)
+        layer = layer.with_(mlp=_fit_units(spec, mlp, wanted.mlp.width))
+    elif isinstance(spec, Experts) and isinstance(wanted.mlp, Experts):
+        width = wanted.mlp.expert.width
+        layer = layer.with_(mlp=mlp.with_(experts=tuple(_fit_units(spec.expert, e, width) for e in mlp.experts)))
+    assert wanted.attention is not None
+    if wanted.attention.heads != layer.attention.heads or wanted.attention != block.attention:
+        layer = layer.with_(attention=_fit_heads(layer.attention, wanted.attention.heads))
+    return layer
+
+
+def _fit_units(spec: MLP, mlp: MLPWeights, width: int) -> MLPWeights:
+    live = is_live(spec, mlp)
+    if live.all() and len(live) == width:
+        return mlp
+    more = width - int(live.sum())
+
+    def rows(reader: Affine) -> Affine:
+        weight = np.pad(reader.weight[live], ((0, more), (0, 0)))
+        return Affine(weight, np.pad(reader.bias[live], (0, more)))
+
+    down = np.pad(mlp.down[:, live], ((0, 0), (0, more)))
+    return mlp.with_(gate=None if mlp.gate is None else rows(mlp.gate), up=rows(mlp.up), down=down)
+
+
+def _fit_heads(weights: AttentionWeights, count: int) -> AttentionWeights:
+    """The heads that write, each with keys and values of its own, and heads of zeros."""
+    live = _live_heads(weights)
+    more = count - len(live)
+    weights = expanded(weights) if weights.groups != weights.heads else weights
+
+    def take(array: Array | None) -> Array | None:
+        if array is None or len(array) == 1:
+            return array
+        return np.pad(array[live], ((0, more), *((0, 0) for _ in array.shape[1:])))
+
+    def rows(reader: Affine) -> Affine:
+        weight, bias = take(reader.weight), take(reader.bias)
+        assert weight is not None and bias is not None
+        return Affine(weight, bias)
+
+    names = ("turned_query", "turned_key", "query", "key", "value")
+    changes = {name: rows(getattr(weights, name)) for name in names}
+    gains = {name: take(getattr(weights, name)) for name in ("query_gain", "key_gain", "sinks", "output")}
+    return weights.with_(**changes, **gains)
+
+
+__all__ = ["Resized", "Stack", "is_live", "match_sizes"]
