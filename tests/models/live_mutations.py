@@ -79,7 +79,9 @@ def make(cls: Any, family: str, seed: int, folder: Path) -> None:
 
 def write(folder: Path, state: State, config: dict[str, Any]) -> None:
     folder.mkdir()
-    save_file({name: tensor.contiguous() for name, tensor in state.items()}, folder / "model.safetensors", {"format": "pt"})
+    save_file(
+        {name: tensor.contiguous() for name, tensor in state.items()}, folder / "model.safetensors", {"format": "pt"}
+    )
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -184,7 +186,9 @@ UNITS = (
 SIZES = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff")
 
 
-def resized(state: State, config: dict[str, Any], change: Callable[[torch.Tensor, int, bool], torch.Tensor], more: int) -> Folder | None:
+def resized(
+    state: State, config: dict[str, Any], change: Callable[[torch.Tensor, int, bool], torch.Tensor], more: int
+) -> Folder | None:
     """Every MLP with other hidden units; ``change`` gets a tensor, the axis of its units, and whether it is a bias."""
     key = next((key for key in SIZES if isinstance(config.get(key), int)), None)
     if key is None or any("expert" in name for name in state):
@@ -222,7 +226,9 @@ def conversions(state: State, config: dict[str, Any], rng: np.random.Generator) 
                     dead[name] = tensor.clone()
                     axis = 0 if readers == ("mlp.c_fc",) else 1
                     dead[name].index_fill_(axis, torch.tensor([1, 4]), 0.0)
-        kept = torch.tensor([i for i in range(config[next(k for k in SIZES if isinstance(config.get(k), int))]) if i not in (1, 4)])
+        kept = torch.tensor(
+            [i for i in range(config[next(k for k in SIZES if isinstance(config.get(k), int))]) if i not in (1, 4)]
+        )
         pruned = resized(dead, config, lambda t, axis, bias: t.index_select(axis, kept), -2)
         assert pruned is not None
         yield Mutation("dead units pruned", *pruned)
@@ -345,7 +351,9 @@ def judge(mutation: Mutation, folder: Path, base: Path, family: str, counts: Cou
             errors.append(f"HEADLINE {title}: {str(found).splitlines()[0]}")
 
 
-def run(family: str, seed: int, count: int, root: Path, counts: Counter[str], errors: list[str], first_only: bool) -> None:
+def run(
+    family: str, seed: int, count: int, root: Path, counts: Counter[str], errors: list[str], first_only: bool
+) -> None:
     for number, cls in enumerate(classes_of(family)):
         if first_only and number:
             break
@@ -368,7 +376,13 @@ def run(family: str, seed: int, count: int, root: Path, counts: Counter[str], er
         moved = root / f"{family}-{number}-moved"
         write_model(teleport(one, seed), moved)
         mutations = [*tensor_mutations(state, config, rng, count if number == 0 else max(3, count // 3))]
-        apart = [n for n in state if n.startswith(("score", "classifier", "qa_", "cls.", "multiple", "decoder.0", "lm_head", "classification"))]
+        apart = [
+            n
+            for n in state
+            if n.startswith(
+                ("score", "classifier", "qa_", "cls.", "multiple", "decoder.0", "lm_head", "classification")
+            )
+        ]
         mutations += [Mutation(f"zeroed: {n}", {**state, n: torch.zeros_like(state[n])}, config, (n,)) for n in apart]
         mutations += [*swap_mutations(state, config, rng), *conversions(state, config, rng)]
         mutations.append(Mutation("moved along its fiber", load_file(moved / "model.safetensors"), config))

@@ -90,12 +90,13 @@ def compare_command(
     scope: Scope = "layer",
     tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed misfit of every head.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the recovered symmetry (safetensors).")] = None,
+    every: Annotated[bool, flag("--all", "List everything that differs, not the worst five.")] = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
     """Whether two models compute the same function.
 
-    Exact first, then within rounding; names the tensor that is wrong.
+    Exact first, then within rounding; names the tensors that explain a difference.
     """
     if is_adapter(one) and is_adapter(other):
         refuse_options({"--level": level != "auto", "--scope": scope != "layer", "--tolerance": tolerance is not None})
@@ -117,7 +118,7 @@ def compare_command(
         from attngeom.models.symmetry_files import symmetry_bytes
 
         write_atomic(out, symmetry_bytes(found))
-    print_answer(json, found.to_json(), prose(found))
+    print_answer(json, found.to_json(), prose(found.text(every=every)))
     return VERDICTS[found.same_function]
 
 
@@ -170,8 +171,16 @@ def teleport_command(
     """Write a random model with the same function."""
     chosen = [part.strip() for part in parts.split(",")]
     with _steps("layers") as step:
-        moved = models.teleport(models.open_model(path), seed, condition, chosen)
-        written = models.write_model(moved, out, dtype, step)  # type: ignore[arg-type]
+        model = models.open_model(path)
+        written, condition = models.write_teleport(
+            model,
+            out,
+            seed=seed,
+            condition=condition,
+            parts=chosen,
+            precision=dtype,  # type: ignore[arg-type]
+            progress=step,
+        )
     _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
 
@@ -199,7 +208,9 @@ def align_command(
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
     shown = {name: _words(value) for name, value in record.items() if name != "check"}
-    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": digits.error(record["check"]["worst_misfit"])}
+    check = record["check"]
+    worst = f"{digits.error(check['worst_misfit'])}, {digits.error(check['allowed'])} allowed"
+    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": worst}
     print_answer(json, record, pairs("written", shown))
 
 

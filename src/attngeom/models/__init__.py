@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from attngeom.models.sampling import Sampler, random_symmetry
     from attngeom.models.specification import TransformerSpec
     from attngeom.models.symmetry import act, compose, inverse
-    from attngeom.models.writing import write_model
+    from attngeom.models.writing import write_model, write_teleport
 
 _HOMES = {
     "comparison": ("ModelComparison", "compare"),
@@ -42,7 +42,7 @@ _HOMES = {
     "sampling": ("Sampler", "random_symmetry"),
     "specification": ("TransformerSpec",),
     "symmetry": ("act", "compose", "inverse"),
-    "writing": ("write_model",),
+    "writing": ("write_model", "write_teleport"),
 }
 _NAMES = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -75,6 +75,7 @@ __all__ = [
     "specify",
     "teleport",
     "write_model",
+    "write_teleport",
 ]
 
 

@@ -24,8 +24,8 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
 from attngeom.models.gauges import balance
-from attngeom.models.layer_comparison import DIFFERENT, SAME
-from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING
+from attngeom.models.layer_comparison import DIFFERENT
+from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING, SAME
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
 from attngeom.models.residues import P, apply, dot, random_residues
 from attngeom.models.writing import WriteError, new_folder

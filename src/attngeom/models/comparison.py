@@ -9,17 +9,27 @@ from typing import Any, Literal
 from attngeom.errors import InputError
 from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
+from attngeom.models.headline import SHOWN, Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
+from attngeom.models.output_check import allowed_gap, check_outputs
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.residual import has_free_stream, residual_turns
-from attngeom.models.settings import HARMLESS, settings_differences, storage_differences
+from attngeom.models.settings import (
+    head_differences,
+    is_size,
+    settings_differences,
+    storage_differences,
+    unknown_differences,
+)
+from attngeom.models.sizes import match_sizes
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 from attngeom.results import Result, Standing, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
+MATCHED = "without the parts that contribute nothing"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,12 +37,14 @@ class ModelComparison(Result):
     """Whether two models compute the same function, how strongly, and where they differ."""
 
     same_function: bool | None
-    level: Literal["exact", "rounding", "config"]
+    level: Literal["exact", "rounding", "config", "outputs"]
     unit: float
     error_probability: float | None = None
     layers: tuple[LayerComparison, ...] = ()
     config_differences: dict[str, list[Any]] = field(default_factory=dict)
     symmetry: tuple[Symmetry, ...] = ()
+    blame: Blame = field(default_factory=Blame)
+    """The smallest set of tensors that explains the difference."""
     entropy: int | None = None
     """What the invariants of an exact comparison were drawn from, in this run: no file can be made to fit them."""
 
@@ -45,6 +57,7 @@ class ModelComparison(Result):
             **self.select("same_function", "level", "standing", "error_probability", "unit"),
             "layers": [layer.to_json() for layer in self.layers],
             **self.select("config_differences", "reason", "seed"),
+            **({} if self.same_function else {"blame": self.blame.to_json()}),
             **({} if self.entropy is None else {"entropy": str(self.entropy)}),
         }
 
@@ -54,20 +67,17 @@ class ModelComparison(Result):
 
     def rows(self) -> Mapping[str, Any]:
         shown = {"verdict": self.verdict, "level": self.level, "error probability": self.error_probability}
-        wrong = [f"layer {layer.layer}: {name}" for layer in self.layers for name, _ in layer.wrong]
-        rows = {**shown, "wrong tensors": ", ".join(wrong) or None, "seed": self.seed}
+        wrong = ", ".join(self.blame.tensors[:SHOWN])
+        rows = {**shown, "wrong tensors": wrong or None, "seed": self.seed}
         return {key: value for key, value in rows.items() if value is not None}
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, every: bool = False) -> str:
+        """One sentence, then what differs, the worst first; ``every``: all of it."""
         lines = [f"{self.verdict} ({self.level}, {self.standing}): {self.reason}"]
-        lines += [f"  config {key}: {a!r} and {b!r}" for key, (a, b) in self.config_differences.items()]
-        for layer in self.layers:
-            for name, misfit in (*layer.wrong, *layer.suspects):
-                head = "" if misfit.index is None else f" [{misfit.index}]"
-                lines.append(
-                    f"  layer {layer.layer}: {name}{head} misfit {misfit.value:.2e}, {misfit.expected:.1e} expected"
-                )
-        return "\n".join(lines)
+        return "\n".join([*lines, *lines_of(self.layers, self.config_differences, self.blame, every)])
 
 
 def compare(
@@ -90,17 +100,70 @@ def compare(
     differences = settings_differences(one.spec, other.spec)
     stored = storage_differences(one.config, other.config)
     listed = {**differences, **{key: pair for key, pair in stored.items() if key not in differences}}
-    if differences:
-        names = ", ".join(list(differences)[:3])
+
+    def weigh(left: Model, right: Model) -> ModelComparison:
+        if level in ("auto", "exact"):
+            exact = _compare_exactly(left, right, unit, listed, seed, stop_early=level == "auto")
+            if exact is not None:
+                return exact
+        return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, turns)
+
+    found = None if differences else weigh(one, other)
+    if found is None or not found.same_function:
+        matched = match_sizes(one, other)
+        if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
+            again = weigh(*matched)
+            if found is None or again.same_function:
+                found, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
+    if found is None:
+        return _compare_settings(one, other, differences, unit, listed, seed)
+    return _explained(found, one, other)
+
+
+def _compare_settings(
+    one: Model, other: Model, differences: dict[str, list[Any]], unit: float, listed: dict[str, list[Any]], seed: int
+) -> ModelComparison:
+    """The verdict for models whose settings differ: constants decide, sizes lead to an evaluation."""
+    names = ", ".join(list(differences)[:3])[:120]
+    if not any(is_size(key, pair) for key, pair in differences.items()):
         return ModelComparison(
             same_function=False, standing="estimate", level="config", unit=unit, config_differences=listed, seed=seed,
-            reason=f"the configurations describe different functions: {names[:120]}",
+            reason=f"the configurations describe different functions: {names}",
         )  # fmt: skip
-    if level in ("auto", "exact"):
-        exact = _compare_exactly(one, other, unit, listed, seed, stop_early=level == "auto")
-        if exact is not None:
-            return exact
-    return _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, turns)
+    check = check_outputs(one, other, seed)
+    same = False if check.gap is not None and check.gap > allowed_gap(unit, 1e-9) else None
+    return ModelComparison(
+        same_function=same, standing=_standing(same, "estimate"), level="outputs", unit=unit, seed=seed,
+        config_differences=listed, reason=f"sizes differ ({names}), and {check.reason}",
+    )  # fmt: skip
+
+
+def _explained(found: ModelComparison, one: Model, other: Model) -> ModelComparison:
+    """The comparison with the tensors that explain a difference; "same" only if no tensor was left out that differs."""
+    left_out = [name for name, why in one.unread().items() if why.kind == "buffer" and _differ(one, other, name)]
+    if found.same_function and left_out:
+        reason = f"weights agree, but {left_out[0][:80]} differs, which is not read"
+        return replace(found, same_function=None, standing="undecided", reason=reason)
+    if found.same_function or (found.layers and all(layer.same for layer in found.layers)):
+        return found
+    blame = find_blame(one, other, found.layers)
+    worst = max((layer for layer in found.layers if layer.worst), key=_ratio, default=None)
+    place = None if worst is None or worst.worst is None or worst.tensor is None else (worst.tensor, worst.worst)
+    if place is not None and blame.is_equal(place[0]):
+        place = None
+    text = sentence(blame, place)
+    is_plain = found.level == "rounding" and all(layer.hidden is None for layer in found.layers)
+    reason = text if is_plain and text else found.reason if not text else f"{text}; {found.reason}"
+    return replace(found, blame=blame, reason=reason)
+
+
+def _ratio(layer: LayerComparison) -> float:
+    return layer.worst.ratio if layer.worst is not None else 0.0
+
+
+def _differ(one: Model, other: Model, name: str) -> bool:
+    """Whether a tensor of both files has other bytes in one than in the other."""
+    return name in other.tensors and one.tensors.digest(name) != other.tensors.digest(name)
 
 
 def _compare_exactly(
@@ -156,8 +219,9 @@ def _same_prints(a: LayerPrint, b: LayerPrint) -> bool | None:
 
 def _unknown_differences(one: Model, other: Model) -> list[str]:
     """Keys of the configurations that differ, and whose effect is neither none nor in the specification."""
-    known = HARMLESS | one.read | other.read
-    return [key for key in storage_differences(one.config, other.config) if key not in known]
+    found = unknown_differences(one.config, other.config, one.read | other.read)
+    apart = [name for model in (one, other) for name, why in model.unread().items() if why.is_compared]
+    return found + head_differences(one.config, other.config, apart)
 
 
 def _compare_rounded(
@@ -225,8 +289,7 @@ def _reason(same: bool | None, layers: list[LayerComparison]) -> str:
     worst = max((layer for layer in layers if layer.worst), key=lambda layer: layer.worst.ratio if layer.worst else 0)
     misfit = worst.worst
     assert misfit is not None
-    head = "" if misfit.index is None else f", head or unit {misfit.index}"
-    text = f"{worst.tensor}{head}: misfit {misfit.value:.2e} against {misfit.expected:.2e} expected from rounding"
+    text = measured(worst.tensor or misfit.part, misfit)
     hidden = [layer for layer in layers if layer.hidden is not None]
     if same is None and hidden:
         place, gap = hidden[0].layer, hidden[0].hidden

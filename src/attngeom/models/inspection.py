@@ -110,7 +110,9 @@ def inspect_model(model: Model, progress: Callable[[int, int], None] | None = No
         if why.kind == "unknown":
             text = f"tensor {name} is not part of this family and is not read"
             findings.append(Remark(layer=None, part="unread", text=text, value=None))
-    return replace(base, heads=tuple(rows), findings=tuple(findings), unread={n: why.reason for n, why in unread.items()})
+    return replace(
+        base, heads=tuple(rows), findings=tuple(findings), unread={n: why.reason for n, why in unread.items()}
+    )
 
 
 def kind_of(spec: TransformerSpec) -> dict[str, Any]:

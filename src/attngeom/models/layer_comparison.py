@@ -13,7 +13,18 @@ from attngeom.models.degenerate import hidden_parts
 from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
-from attngeom.models.misfits import FLOOR, PLAIN, Misfit, Misfits, folding_noise, layer_misfits, relative
+from attngeom.models.misfits import (
+    FLOOR,
+    HEADS,
+    OUTLIER,
+    PLAIN,
+    SAME,
+    Misfit,
+    Misfits,
+    folding_noise,
+    layer_misfits,
+    relative,
+)
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
@@ -22,9 +33,8 @@ from attngeom.models.views import ModelView, expanded, scaled_queries
 from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, output_gap
 from attngeom.models.witness import FLOOR as WITNESS_FLOOR
 
-SAME, DIFFERENT = 3.0, 10.0
-OUTLIER = 1.4
-"""A head with a misfit this far above the expected one is suspect, although rounding may explain it."""
+DIFFERENT = 10.0
+"""From so many times the expected misfit on, two tensors differ; between this and what is allowed nothing is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +132,7 @@ def _judge(
     layer: int | str, misfits: list[Misfits], name: Callable[[str], str], tolerance: float | None, condition: float
 ) -> LayerComparison:
     if tolerance is not None:
-        misfits = [replace(m, expected=np.full(m.values.shape, tolerance)) for m in misfits]
+        misfits = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in misfits]
     by_part = {m.part: m.worst for m in misfits}
     worst = max(by_part.values(), key=lambda misfit: misfit.ratio)
     same_up_to, different_from = (SAME, DIFFERENT) if tolerance is None else (1.0, 1.0)
@@ -150,8 +160,7 @@ def _judge(
 
 def _outliers(misfits: list[Misfits]) -> list[Misfit]:
     """Heads whose misfit stands out above the expected rounding."""
-    heads = ("query", "key", "value", "output", "cross.query", "cross.key", "cross.value", "cross.output")
-    return [m[int(i)] for m in misfits if m.part in heads for i in np.flatnonzero(m.ratios > OUTLIER)]
+    return [m[int(i)] for m in misfits if m.part in HEADS for i in np.flatnonzero(m.ratios > OUTLIER)]
 
 
 def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
@@ -241,7 +250,7 @@ def _add_others(add: Callable[..., None], left: ModelView, right: ModelView) -> 
         # A tensor that one file repeats and the other has on its own is compared with what it repeats.
         originals = {view.model.stored(copy): view.model.stored(n) for copy, n in view.model.places.copies.items()}
         for name in (mine.keys() | theirs.keys()) - own.keys():
-            if originals.get(name) in view.model.tensors:
+            if originals.get(name, "") in view.model.tensors:
                 own[name] = view.model.tensors.raw(originals[name]).astype(np.float64)
     for name in sorted(mine.keys() | theirs.keys()):
         if name in mine and name in theirs:

@@ -51,8 +51,9 @@ def _model_class(names: Any) -> Any:
     name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
     library: Any = importlib.import_module("transformers")
     found = getattr(library, name, None) if name.isidentifier() else None
-    is_model = isinstance(found, type) and issubclass(found, library.PreTrainedModel)
-    return found if is_model and found.__name__ == name else None
+    if not isinstance(found, type) or not issubclass(found, library.PreTrainedModel):
+        return None
+    return found if found.__name__ == name else None
 
 
 def _outputs(cls: Any, folder: Path, model: Model) -> Array:

@@ -7,7 +7,7 @@ that rounding does not explain are listed, at most `MAX_UNITS` of them, the wors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def misfit_json(tensor: str, misfit: Misfit) -> dict[str, Any]:
         "head": misfit.index,
         "misfit": misfit.value,
         "expected": misfit.expected,
+        "allowed": misfit.allowed,
     }
 
 
@@ -96,6 +97,5 @@ def _worst(misfits: Sequence[Misfits], count: int, name: Name, chosen: Array | N
     for place in range(count) if chosen is None else (int(i) for i in chosen):
         worst = misfits[int(table[:, place].argmax())]
         at = place * len(worst.values) // count
-        value, expected = float(worst.values[at]), float(worst.expected[at])
-        places.append((name(worst.part), Misfit(part=worst.part, index=place, value=value, expected=expected)))
+        places.append((name(worst.part), replace(worst[at], index=place)))
     return tuple(places)

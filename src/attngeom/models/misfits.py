@@ -33,6 +33,11 @@ ROUNDING = 0.42
 MARGIN = 1.6
 
 
+SAME, OUTLIER = 3.0, 1.4
+"""Up to so many times the expected misfit two tensors agree; a head, whose misfit is a mean of many, up to fewer."""
+HEADS = frozenset(f"{prefix}{part}" for prefix in ("", "cross.") for part in ("query", "key", "value", "output"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
     """Relative difference of one tensor in one head or unit, and what rounding explains."""
@@ -41,10 +46,16 @@ class Misfit:
     index: int | None
     value: float
     expected: float
+    factor: float = SAME
 
     @property
     def ratio(self) -> float:
         return self.value / self.expected
+
+    @property
+    def allowed(self) -> float:
+        """The bound that decides: up to it the tensors agree."""
+        return self.factor * self.expected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +65,12 @@ class Misfits:
     part: str
     values: Array
     expected: Array
+    is_bound: bool = False
+    """Whether what is expected is the bound itself, given by the user."""
+
+    @property
+    def factor(self) -> float:
+        return 1.0 if self.is_bound else OUTLIER if self.part in HEADS else SAME
 
     @property
     def ratios(self) -> Array:
@@ -61,9 +78,8 @@ class Misfits:
 
     def __getitem__(self, index: int) -> Misfit:
         place = index if len(self.values) > 1 else None
-        return Misfit(
-            part=self.part, index=place, value=float(self.values[index]), expected=float(self.expected[index])
-        )
+        value, expected = float(self.values[index]), float(self.expected[index])
+        return Misfit(part=self.part, index=place, value=value, expected=expected, factor=self.factor)
 
     @property
     def worst(self) -> Misfit:
@@ -315,17 +331,15 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
             left = after[prefix + reader]
             if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
                 return affine
-            squares = affine.column_squares
             if norm.kind == "layer":
-                note(part, float(np.sqrt(squares @ weights.gain**2)), left.size)
+                note(part, float(np.sqrt(affine.column_squares @ weights.gain**2)), left.size)
             if np.any(weights.bias) or np.any(affine.bias):
-                note(
-                    f"{part}_bias",
-                    float(np.hypot(np.sqrt(squares @ weights.bias**2), _size(affine.bias))),
-                    _size(left.bias),
-                )
+                summed = _summed(affine, weights.bias)
+                # Biases are measured in units of their mean size: the head or unit with the largest sum bounds all.
+                largest = float(_norms(summed).max(initial=0.0))
+                note(f"{part}_bias", largest * float(np.sqrt(len(summed))), _size(left.bias))
                 if reader == "value":
-                    constants[prefix] = np.sqrt(affine.weight**2 @ weights.bias**2 + affine.bias**2)
+                    constants[prefix] = summed
             return affine
 
         map_readers(block, folded, name, keep)
@@ -355,8 +369,17 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
     return noise
 
 
+def _summed(affine: Affine, shift: Array) -> Array:
+    """Root of the sum of squares of what the constant of every row of a map is summed from, block by block."""
+    found = np.empty(affine.bias.shape)
+    for part in row_blocks(affine.weight):
+        rows = np.abs(affine.weight[part]) ** 2
+        found[part] = np.sqrt(rows @ shift**2 + np.abs(affine.bias[part]) ** 2)
+    return found
+
+
 def _size(array: Array) -> float:
     return float(np.linalg.norm(array.ravel(order="K")))
 
 
-__all__ = ["FLOOR", "Misfit", "Misfits", "folding_noise", "layer_misfits", "relative"]
+__all__ = ["FLOOR", "HEADS", "OUTLIER", "SAME", "Misfit", "Misfits", "folding_noise", "layer_misfits", "relative"]

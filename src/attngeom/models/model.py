@@ -69,6 +69,10 @@ class Model:
         layout = self.places.blocks[stack.name]
         return read_layer(stack.block(index), layout, index, self.spec.width, self.load, self.load_large)
 
+    def origin(self, layer: int) -> tuple[Model, int]:
+        """The model whose checkpoint has the tensors of a layer, and the number of the layer there."""
+        return self, layer
+
     def stored(self, name: str) -> str:
         """The name in the checkpoint of a name of the family's table."""
         if self.prefix is not None and name.startswith(self.places.base):

@@ -8,7 +8,11 @@ from attngeom.models.specification import Experts
 
 
 def tensor_name(model: Model, layer: int, part: str) -> str:
-    """The name on disk of ``query``, ``cross.value_bias``, ``experts.3.down``, ``norm mlp.input`` and so on."""
+    """The name on disk of ``query``, ``cross.value_bias``, ``experts.3.down``, ``norm mlp.input`` and so on.
+
+    A bias that the file has no place for was folded out of the norm that the map reads, or is seen through the map.
+    """
+    model, layer = model.origin(layer)
     stack, index = model.place(layer)
     layout = model.places.blocks[stack.name]
     prefix = layout.prefix.format(index)
@@ -24,7 +28,21 @@ def tensor_name(model: Model, layer: int, part: str) -> str:
         name = _mlp_name(layout.mlp, part)
     else:
         name = _attention_name(layout.attention, part)
-    return model.stored(prefix + name)
+    found = model.stored(prefix + name)
+    if file_name(found) in model.tensors or not part.endswith("_bias"):
+        return found
+    place = "mlp" if _is_mlp(part) else "cross" if part.startswith("cross.") else "attention"
+    norm = model.stored(f"{prefix}{layout.norms.get(f'{place}.input', '')}.bias")
+    return norm if norm in model.tensors else tensor_name(model, layer, part.removesuffix("_bias"))
+
+
+def file_name(name: str) -> str:
+    """The tensor of a name with the rows that are meant.
+
+    >>> file_name("attn.c_attn.weight (query rows)")
+    'attn.c_attn.weight'
+    """
+    return name.partition(" (")[0]
 
 
 def _is_mlp(part: str) -> bool:

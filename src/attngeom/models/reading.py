@@ -6,6 +6,7 @@ refused if its shape, type or entries are not what the configuration needs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -90,6 +91,10 @@ class Tensors:
                 f"{self.name}: tensor {name[:80]} has NaN, infinite or entries beyond float32; |w| ≤ 3.4e38 is required"
             )
         return array
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of the stored bytes, whatever they mean."""
+        return hashlib.sha256(np.ascontiguousarray(self._fetch(name)).tobytes()).hexdigest()
 
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64."""

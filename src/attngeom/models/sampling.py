@@ -34,13 +34,15 @@ from attngeom.models.symmetry import (
     centred_turn,
 )
 
+DEFAULT = 9.0
+"""Condition number of random matrices unless another one is asked for."""
 PARTS = ("qk", "vo", "heads", "units", "norms", "biases")
 
 
 class Sampler:
     """Random parts with matrices of the given condition number."""
 
-    def __init__(self, seed: int, condition: float = 9.0) -> None:
+    def __init__(self, seed: int, condition: float = DEFAULT) -> None:
         if not 1 <= condition <= 1e6:
             raise InputError(f"condition {condition} given; a number from 1 to 1e6 is required")
         self.rng = np.random.default_rng(seed)
@@ -62,8 +64,11 @@ class Sampler:
         return np.asarray(self.orthogonal(count, size) * values[:, None, :] @ self.orthogonal(count, size))
 
     def shift(self, size: int | tuple[int, ...] = ()) -> Array:
-        """Shifts of biases and of directions that are not seen; small, so that they do not swamp the weights."""
-        return np.asarray(self.rng.normal(size=size) * 0.3)
+        """Shifts of biases and of directions that are not seen; small, so that they do not swamp the weights.
+
+        They are smaller still for a smaller condition number than that of `DEFAULT`, and none for 1.
+        """
+        return np.asarray(self.rng.normal(size=size) * 0.3 * min(1.0, (self.condition - 1) / (DEFAULT - 1)))
 
     def phases(self, *shape: int) -> Array:
         return np.asarray(np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape)))

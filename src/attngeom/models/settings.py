@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from attngeom.models.specification import TransformerBlock, TransformerSpec
@@ -89,6 +89,41 @@ def settings_differences(one: TransformerSpec, other: TransformerSpec) -> dict[s
     left, right = model_settings(one), model_settings(other)
     keys = sorted(left.keys() | right.keys())
     return {key: [left.get(key), right.get(key)] for key in keys if left.get(key) != right.get(key)}
+
+
+SIZES = frozenset(
+    {"width", "vocabulary", "layers", "heads", "head_dim", "value_dim", "count", "active", "dims", "positions",
+     "token_types", "outputs", "key_rank", "query_rank", "head"}
+)  # fmt: skip
+"""Last words of settings that say how many of something there are."""
+
+
+def is_size(key: str, pair: Sequence[Any]) -> bool:
+    """Whether a setting is a size, or one of the models does not have it.
+
+    >>> is_size("decoder.mlp.width", [8, 12]), is_size("decoder.final_norm.eps", [1e-5, 1e-6])
+    (True, False)
+    """
+    return key.split(".")[-1] in SIZES or (None in pair and key.split(".")[-1] not in OPTIONAL)
+
+
+OPTIONAL = frozenset({"window", "softcap", "limit"})
+"""Constants that may be absent, which says as much as a value."""
+
+
+def unknown_differences(one: Mapping[str, Any], other: Mapping[str, Any], read: Collection[str]) -> list[str]:
+    """Keys that differ and that neither description has read; a family as such changes nothing."""
+    return [key for key in storage_differences(one, other) if key not in read and key != "model_type"]
+
+
+def head_differences(one: Mapping[str, Any], other: Mapping[str, Any], apart: Collection[str]) -> list[str]:
+    """Keys that change what is behind the final hidden states, where the files have tensors for it."""
+    names = [name for config in (one, other) for name in config.get("architectures") or () if isinstance(name, str)]
+    behind = {"pooler_act": any("pooler." in name for name in apart)}
+    summary = any("multiple_choice_head." in name for name in apart)
+    behind |= {f"summary_{word}": summary for word in ("type", "activation", "use_proj", "proj_to_labels")}
+    behind["pad_token_id"] = any("SequenceClassification" in name for name in names)
+    return [key for key, counts in behind.items() if counts and one.get(key) != other.get(key)]
 
 
 def storage_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -8,6 +8,7 @@ entries count.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights, parts_of
 from attngeom.models.model import Model
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Stack, TransformerBlock
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.views import expanded
 
 Units = MLP | Experts | None
@@ -78,7 +79,7 @@ def _resize(model: Model, kept: list[int], wanted: list[TransformerBlock]) -> Re
 
 def _stack_sizes(model: Model, kept: list[int]) -> list[int]:
     ends = np.cumsum([0, *map(len, model.spec.stacks)])
-    return [sum(1 for layer in kept if low <= layer < high) for low, high in zip(ends, ends[1:])]
+    return [sum(1 for layer in kept if low <= layer < high) for low, high in pairwise(ends)]
 
 
 def _lively(model: Model) -> list[int]:
@@ -124,16 +125,15 @@ def _common(
     mlps: list[Units] = [block.mlp for block in blocks]
     dense = [_as_dense(mlp, layer) for mlp, layer in zip(mlps, layers)]
     if all(mlp is not None for mlp in dense) and any(isinstance(mlp, Experts) for mlp in mlps):
-        mlps = [mlp for mlp in dense]
+        mlps = list(dense)
     width = max(_live_units(mlp, layer) for mlp, layer in zip(mlps, layers))
     mlps = [_with_units(mlp, width) for mlp in mlps]
     attentions = [block.attention for block in blocks]
-    if heads and all(_can_drop_heads(own) for own in attentions) and attentions[0].heads != attentions[1].heads:  # type: ignore[union-attr]
-        count = max(len(_live_heads(layer.attention)) for layer in layers)
-        attentions = [replace(own, heads=count, groups=count) for own in attentions if own is not None]
-    first, second = (
-        replace(block, mlp=mlp, attention=own) for block, mlp, own in zip(blocks, mlps, attentions)
-    )
+    live = [len(_live_heads(layer.attention)) for layer in layers]
+    whole = [own is not None and own.heads == max(live) for own in attentions]
+    if heads and not all(whole) and max(live) and all(_can_drop_heads(own) for own in attentions):
+        attentions = [replace(own, heads=max(live), groups=max(live)) for own in attentions if own is not None]
+    first, second = (replace(block, mlp=mlp, attention=own) for block, mlp, own in zip(blocks, mlps, attentions))
     return first, second
 
 
@@ -143,7 +143,9 @@ def _can_drop_heads(spec: GroupedAttention | None) -> bool:
 
 
 def _live_heads(weights: AttentionWeights) -> Array:
-    return np.flatnonzero(np.any(weights.output.reshape(weights.heads, -1), axis=1))
+    writes = np.any(weights.output.reshape(weights.heads, -1), axis=1)
+    reads = np.any(weights.value.rows.reshape(weights.groups, -1), axis=1)
+    return np.flatnonzero(writes & np.repeat(reads, weights.heads // weights.groups))
 
 
 def _units(spec: Units) -> int:
@@ -256,6 +258,3 @@ def _fit_heads(weights: AttentionWeights, count: int) -> AttentionWeights:
     changes = {name: rows(getattr(weights, name)) for name in names}
     gains = {name: take(getattr(weights, name)) for name in ("query_gain", "key_gain", "sinks", "output")}
     return weights.with_(**changes, **gains)
-
-
-__all__ = ["Resized", "Stack", "is_live", "match_sizes"]

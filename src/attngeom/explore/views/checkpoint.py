@@ -34,7 +34,7 @@ VERDICTS = {
     None: ("Cannot be told", "undecided"),
 }
 HEADS = ("layer", "head", "rank A", "gap", "condition", "coincidence", "λ of its matrices")
-LAYERS = ("layer", "same", "worst head or unit", "difference", "expected from rounding", "condition")
+LAYERS = ("layer", "same", "worst head or unit", "difference", "allowed", "condition")
 TENSORS = ("layer", "tensor", "head or unit", "difference")
 
 
@@ -129,7 +129,7 @@ def _layer_row(layer: LayerComparison) -> tuple[str, ...]:
     shown = ("–", "–", "–")
     if worst is not None:
         place = f"{layer.tensor or worst.part}" + ("" if worst.index is None else f" [{worst.index}]")
-        shown = (place[:120], f"{worst.value:.1e}", f"{worst.expected:.1e}")
+        shown = (place[:120], f"{worst.value:.1e}", f"{worst.allowed:.1e}")
     return (str(layer.layer), ANSWERS[layer.same], *shown, f"{layer.condition:.3g}")
 
 

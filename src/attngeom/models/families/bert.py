@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, Reader, plain_attention, plain_mlp, stack_of
+from attngeom.models.families.contract import ModelFamily, Places, StateReader, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
 
@@ -52,7 +52,10 @@ def locate(config: Config) -> Places:
         ignored=("bert.embeddings.position_ids",),
         base="bert.",
         readers=(
-            Reader(pooler), Reader(f"{hidden}.dense"), Reader("classifier", pooler), Reader("qa_outputs", pooler)
+            StateReader(pooler),
+            StateReader(f"{hidden}.dense"),
+            StateReader("classifier", pooler),
+            StateReader("qa_outputs", pooler),
         ),
         copies={"cls.predictions.decoder.weight": tokens, "cls.predictions.decoder.bias": "cls.predictions.bias"},
         rereader=hidden,

@@ -20,7 +20,7 @@ Front = Literal["tokens", "patches", "audio"]
 
 
 @dataclass(frozen=True)
-class Reader:
+class StateReader:
     """A module whose weight reads the final hidden states, linearly: a classifier, a score, a pooler.
 
     ``unless`` names a module whose presence says that it reads something else (a classifier behind a pooler).
@@ -30,7 +30,7 @@ class Reader:
     unless: str = ""
 
 
-HEADS = (Reader("score"), Reader("classifier"), Reader("qa_outputs"))
+HEADS = (StateReader("score"), StateReader("classifier"), StateReader("qa_outputs"))
 """The heads of classifiers, reward models and models that answer questions, as transformers names them."""
 
 
@@ -68,7 +68,7 @@ class Places:
     front: Front = "tokens"
     front_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     written: Mapping[str, int] = field(default_factory=dict)
-    readers: tuple[Reader, ...] = HEADS
+    readers: tuple[StateReader, ...] = HEADS
     copies: Mapping[str, str] = field(default_factory=dict)
     rereader: str = ""
 

@@ -51,6 +51,7 @@ def locate(config: Config) -> Places:
         tokens="transformer.wte.weight",
         head="lm_head.weight",
         positions={"decoder": "transformer.wpe.weight"},
+        others=("multiple_choice_head.",),
         ignored=(".attn.bias", ".attn.masked_bias"),
         base="transformer.",
     )

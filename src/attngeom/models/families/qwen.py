@@ -22,9 +22,9 @@ from attngeom.models.specification import Experts, GroupedAttention, QKNorm, Tra
 
 def _windows(config: Config) -> list[int | None]:
     layers = config.layers("num_hidden_layers")
-    window = config.optional_integer("sliding_window")
+    window, is_used = config.optional_integer("sliding_window"), config.flag("use_sliding_window", default=False)
     config.raw("layer_types", "max_window_layers")
-    if window is None or not config.flag("use_sliding_window", default=False):
+    if window is None or not is_used:
         return [None] * layers
     first = config.integer("max_window_layers", default=28, least=0)
     default = ["sliding_attention" if i >= first else "full_attention" for i in range(layers)]

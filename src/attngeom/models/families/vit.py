@@ -57,7 +57,7 @@ def locate(config: Config) -> Places:
         blocks={"encoder": BlockLayout("vit.encoder.layer.{}.", ATTENTION, mlp, norms)},
         final_norm={"encoder": "vit.layernorm"},
         positions={"encoder": "vit.embeddings.position_embeddings"},
-        others=("vit.embeddings.cls_token", "vit.embeddings.patch_embeddings.", "vit.pooler."),
+        others=("vit.embeddings.", "vit.pooler.", "decoder."),
         added=("vit.embeddings.cls_token", f"{projection}.bias"),
         base="vit.",
         front="patches",

@@ -1,0 +1,141 @@
+"""Which tensors make two models differ: the smallest set, by their entries first, then by the alignment of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attngeom.models.layer_comparison import LayerComparison
+from attngeom.models.misfits import Misfit
+from attngeom.models.model import Model
+from attngeom.models.names import file_name
+
+SHOWN = 5
+"""Tensors and settings that are listed unless all are asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blame:
+    """The tensors that explain a difference; ``changed`` are all tensors whose entries differ, None if most do."""
+
+    tensors: tuple[str, ...] = ()
+    changed: frozenset[str] | None = None
+    equal: int = 0
+    """How many tensors of both files have equal entries."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"tensors": list(self.tensors), "equal_tensors": self.equal}
+
+    def is_equal(self, name: str) -> bool:
+        """Whether both files have the same entries in a tensor that does not fit."""
+        return self.changed is not None and file_name(name) not in self.changed
+
+
+def find_blame(one: Model, other: Model, layers: Sequence[LayerComparison]) -> Blame:
+    """The smallest set of tensors that explains what does not fit.
+
+    Where the files agree in some tensors, one was edited: of what was changed, the tensors that do not fit, or all that
+    were changed in that layer if a tensor does not fit that was not changed. Where no tensor is the same, the model was
+    moved, and the tensors that do not fit are all that is known.
+    """
+    unfit = {layer.layer: _unfit(layer) for layer in layers if layer.same is not True}
+    changed, equal = changed_tensors(one, other)
+    if not equal:
+        return Blame(tensors=tuple(name for names in unfit.values() for name in names))
+    found: list[str] = []
+    for layer, names in unfit.items():
+        own = [name for name in changed if name in _tensors_of(one, other, layer)]
+        fitting = [name for name in names if name in own]
+        found += fitting if len(fitting) == len(names) else own
+    return Blame(tensors=tuple(dict.fromkeys(found or changed)), changed=frozenset(changed), equal=equal)
+
+
+def _unfit(layer: LayerComparison) -> list[str]:
+    """The tensors of a layer that do not fit, the worst first."""
+    rows = sorted((*layer.wrong, *layer.suspects), key=lambda row: -row[1].ratio)
+    return list(dict.fromkeys(file_name(name) for name, _ in rows))
+
+
+def _tensors_of(one: Model, other: Model, layer: int | str) -> set[str]:
+    """Names in the files of a layer, or of everything outside the layers."""
+    found: set[str] = set()
+    for model in (one, other):
+        if isinstance(layer, int):
+            model, number = model.origin(layer)
+            found |= {model.stored(name) for name in model.layer_names(number)}
+            continue
+        inside = {model.stored(name) for i in range(model.layers) for name in _names_of(model, i)}
+        found |= set(model.tensors) - inside
+    return found
+
+
+def _names_of(model: Model, layer: int) -> dict[str, tuple[int, ...]]:
+    source, number = model.origin(layer)
+    return source.layer_names(number)
+
+
+def changed_tensors(one: Model, other: Model) -> tuple[list[str], int]:
+    """Tensors whose entries differ or that one file lacks, in the order of the files, and the number of equal ones."""
+    left, right = one.tensors, other.tensors
+    names = [*left, *(name for name in right if name not in left)]
+    changed = [name for name in names if not _is_equal(one, other, name)]
+    return changed, len(names) - len(changed)
+
+
+def _is_equal(one: Model, other: Model, name: str) -> bool:
+    left, right = one.tensors, other.tensors
+    if name not in left or name not in right or left.headers[name].shape != right.headers[name].shape:
+        return False
+    return np.array_equal(left.raw(name), right.raw(name))
+
+
+def sentence(blame: Blame, worst: tuple[str, Misfit] | None) -> str:
+    """One sentence that names what differs."""
+    names = list(blame.tensors[:3])
+    if not names:
+        return "" if worst is None else measured(*worst)
+    text = " and ".join(names) if len(names) < 3 else ", ".join(names)
+    if len(blame.tensors) > len(names):
+        text += f" and {len(blame.tensors) - len(names)} more tensors"
+    verb = "differs" if len(blame.tensors) == 1 else "differ"
+    rest = f", {blame.equal} tensors are equal" if blame.equal else ""
+    return f"{text} {verb}{rest}" + ("" if worst is None else f"; {measured(*worst)}")
+
+
+def measured(name: str, misfit: Misfit) -> str:
+    """A misfit and the bound that decides.
+
+    >>> measured("q", Misfit(part="query", index=2, value=0.5, expected=1e-3, factor=3.0))
+    'q, head or unit 2: misfit 5.00e-01, 3.00e-03 allowed'
+    """
+    place = "" if misfit.index is None else f", head or unit {misfit.index}"
+    return f"{name}{place}: misfit {misfit.value:.2e}, {misfit.allowed:.2e} allowed"
+
+
+def lines_of(
+    layers: Sequence[LayerComparison], settings: Mapping[str, Sequence[Any]], blame: Blame, every: bool
+) -> list[str]:
+    """Lines of what differs, the worst first: settings, then tensors; five of each unless all are asked for."""
+    lines = [f"  config {key}: {_short(a)} and {_short(b)}" for key, (a, b) in settings.items()]
+    lines = _cut(lines, "settings", every)
+    rows = [(layer.layer, *row) for layer in layers for row in (*layer.wrong, *layer.suspects)]
+    rows.sort(key=lambda row: (blame.is_equal(row[1]), -row[2].ratio))
+    found = []
+    for layer, name, misfit in rows:
+        place = name if misfit.index is None else f"{name} [{misfit.index}]"
+        mark = " (equal entries)" if blame.is_equal(name) else ""
+        found.append(f"  layer {layer}: {place} misfit {misfit.value:.2e}, {misfit.allowed:.1e} allowed{mark}")
+    return lines + _cut(found, "tensors", every)
+
+
+def _cut(lines: list[str], what: str, every: bool) -> list[str]:
+    more = len(lines) - SHOWN
+    return lines if every or more <= 0 else [*lines[:SHOWN], f"  … and {more} more {what}: --all lists them"]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
