@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from attngeom.errors import InputError
 from attngeom.models import compare, fingerprint, open_model, teleport, write_model
+from attngeom.models.writing import WriteError
 from tests.models.data.make_reference import ATTENTION, FAMILIES, in_double, inputs_of, perturb
 
 SAME, DIFFERENT = 1e-9, 1e-6
@@ -238,7 +239,7 @@ def conversions(state: State, config: dict[str, Any], rng: np.random.Generator) 
 
 DEPTHS = ("num_hidden_layers", "n_layer", "num_layers")
 OUTPUTS = ("o_proj", "down_proj", "c_proj", "out_proj", "fc2", "fc_out", "dense_4h_to_h", "attention.dense",
-           "self_attention.dense", "self_attn.dense", "experts.down_proj", "w2")  # fmt: skip
+           "self_attention.dense", "self_attn.dense", "experts.down_proj", "down_proj_bias", "w2")  # fmt: skip
 
 
 def identity_block(state: State, config: dict[str, Any]) -> Iterator[Mutation]:
@@ -259,7 +260,12 @@ def identity_block(state: State, config: dict[str, Any]) -> Iterator[Mutation]:
         if number == 0:
             silent = any(f"{module}." in f"{rest}." for module in OUTPUTS)
             new[f"{base}{word}.1.{rest}"] = torch.zeros_like(tensor) if silent else tensor.clone()
-    yield Mutation("identity block inserted", new, {**config, key: config[key] + 1})
+    more: dict[str, Any] = {key: config[key] + 1}
+    if config.get("first_k_dense_replace"):
+        more["first_k_dense_replace"] = config["first_k_dense_replace"] + 1
+    if "mlp_only_layers" in config:
+        more["mlp_only_layers"] = [layer + (layer > 0) for layer in config["mlp_only_layers"]]
+    yield Mutation("identity block inserted", new, {**config, **more})
 
 
 def retyped(state: State, config: dict[str, Any]) -> Iterator[Mutation]:
@@ -374,7 +380,11 @@ def run(
             continue
         counts["classes"] += 1
         moved = root / f"{family}-{number}-moved"
-        write_model(teleport(one, seed), moved)
+        try:
+            write_model(teleport(one, seed), moved)
+        except WriteError as error:
+            errors.append(f"WRITE {cls.__name__}: {error}")
+            continue
         mutations = [*tensor_mutations(state, config, rng, count if number == 0 else max(3, count // 3))]
         apart = [
             n

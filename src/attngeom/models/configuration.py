@@ -111,6 +111,12 @@ class Config:
         if value is not None and value not in allowed:
             raise InputError(f"config {key} = {str(value)[:40]!r} given; this variant of the family is not known")
 
+    def refuse_null(self, *keys: str) -> None:
+        """Refuse null for keys that may be absent: transformers then has no value in place of its default."""
+        for key in keys:
+            if key in self.values and self.values[key] is None:
+                raise InputError(f"config {key} = null given; transformers cannot run it, drop the key or give a value")
+
     def rms(self, *, default: float, offset: float = 0.0) -> Norm:
         eps = self.number("rms_norm_eps", "layer_norm_epsilon", default=default)
         return Norm(kind="rms", eps=eps, offset=offset)

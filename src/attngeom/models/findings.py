@@ -20,9 +20,11 @@ from attngeom.models.matching import head_features
 from attngeom.models.model import Model
 from attngeom.models.readers import key_bias_is_invisible, switches, value_bias_is_constant
 from attngeom.models.reading import ROUNDOFF
-from attngeom.models.specification import MLP, GroupedAttention, Rotary, TransformerBlock
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Rotary, TransformerBlock
 from attngeom.models.views import ModelView
 
+CLEAR = 1e-4
+"""Squares of scores that differ by this share are far from equal, whatever their difference has lost."""
 SLOW = 0.1
 """A rotary pair that turns by less, in radians over the whole context, is told from a plain one by weights only."""
 
@@ -80,6 +82,8 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
         found += _head_findings(layer, part, table, after, centred)
         found += _constant_findings(layer, part, spec, before)
         found += _rotary_findings(layer, part, spec, before)
+        if layer == 0 and part == "attention":
+            found += _clamp_findings(block)
         if layer == 0 and spec.rotary is not None:
             found += _context_findings(f"{part} rotary", spec.rotary, model.config.get("max_position_embeddings"))
     found += _norm_findings(layer, block, stored)
@@ -156,16 +160,33 @@ def find_twins(weights: AttentionWeights, unit: float) -> dict[int, int]:
 
 
 def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
+    """‖S_i − S_j‖ / ‖S_i‖ for the scores S_h = (K_gᵀ Q_h, conj(k_f) q_hfᵀ of every pair), from their factors.
+
+    No matrix of the size of the stream is made: a layer has hundreds of pairs of heads.
+    """
     turned_share = weights.heads // weights.turned_groups
-
-    def scores(h: int) -> tuple[Array, Array]:
-        plain = weights.key.weight[h // share].T @ weights.query.weight[h]
-        keys, queries = weights.turned_key.weight[h // turned_share], weights.turned_query.weight[h]
-        return plain, np.einsum("fd,fe->fde", keys.conj(), queries)
-
-    gaps = [float(np.linalg.norm((a - b).reshape(-1))) for a, b in zip(scores(i), scores(j))]
-    sizes = [float(np.linalg.norm(a.reshape(-1))) for a in scores(i)]
-    return math.hypot(*gaps) / max(math.hypot(*sizes), 1e-300)
+    (k, q), (l, r) = ((weights.turned_key.weight[h // turned_share], weights.turned_query.weight[h]) for h in (i, j))
+    sizes = (np.abs(k) ** 2).sum(axis=1)
+    # l = α k + m with m orthogonal to k, so that conj(k) qᵀ − conj(l) rᵀ = conj(k) (q − conj(α) r)ᵀ − conj(m) rᵀ.
+    along = np.where(sizes > 0, (k.conj() * l).sum(axis=1) / np.where(sizes > 0, sizes, 1.0), 0.0)
+    gaps = sizes * (np.abs(q - along.conj()[:, None] * r) ** 2).sum(axis=1)
+    gaps += (np.abs(l - along[:, None] * k) ** 2).sum(axis=1) * (np.abs(r) ** 2).sum(axis=1)
+    gap, size = float(gaps.sum()), float((sizes * (np.abs(q) ** 2).sum(axis=1)).sum())
+    keys, others = weights.key.weight[i // share], weights.key.weight[j // share]
+    queries, rivals = weights.query.weight[i], weights.query.weight[j]
+    if len(keys):
+        own, theirs = weights.grams["key"][i // share], weights.grams["query"][i]
+        whole = float((own * theirs).sum()), float((weights.grams["key"][j // share] * weights.grams["query"][j]).sum())
+        apart = sum(whole) - 2 * float(((keys @ others.T) * (queries @ rivals.T)).sum())
+        if apart > CLEAR * whole[0]:
+            return math.sqrt((gap + apart) / max(size + whole[0], 1e-300))
+        # Digits are lost in that difference where the scores are close.
+        left = lapack.triangle(np.concatenate([keys, -others]).T[None])[0]
+        right = lapack.triangle(np.concatenate([queries, rivals]).T[None])[0]
+        gap += float(np.linalg.norm(left @ right.T)) ** 2
+        a = len(keys)
+        size += float(np.linalg.norm(left[:, :a] @ right[:, :a].T)) ** 2
+    return math.sqrt(gap) / max(math.sqrt(size), 1e-300)
 
 
 def _head_findings(
@@ -243,6 +264,17 @@ def _context_findings(part: str, rotary: Rotary, context: Any) -> list[Remark]:
         )
         found.append(Remark(layer=None, part=part, text=text, value=slow))
     return found
+
+
+def _clamp_findings(block: TransformerBlock) -> list[Remark]:
+    """What is assumed of a clamp that not every release of transformers reads from the configuration."""
+    limit = block.mlp.expert.limit if isinstance(block.mlp, Experts) else None
+    if limit is None:
+        return []
+    text = f"gates are clamped at {limit:g} and ups at ±{limit:g}: swiglu_limit of the config, 7 if it has none"
+    if limit != 7:
+        text += "; releases of transformers that do not read the key clamp at 7"
+    return [Remark(layer=None, part="experts", text=text, value=limit)]
 
 
 def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) -> list[Remark]:

@@ -25,6 +25,8 @@ from attngeom.models.specification import Stack
 from attngeom.models.views import ModelView, can_flatten, hands_over
 from attngeom.results import Result
 
+LISTED = 5
+"""Names of buffers that are printed."""
 DEGREE = 3
 """Largest total degree of an invariant in the random residues."""
 
@@ -50,6 +52,8 @@ class Fingerprint(Result):
     """Digest of the token table alone: models that agree in it have their residual streams in the same coordinates."""
     digest: str
     error_probability: float
+    left_out: tuple[str, ...] = ()
+    """Tensors of the file that the digests do not cover: buffers, which are no weights."""
 
     @property
     def is_generic(self) -> bool:
@@ -61,6 +65,7 @@ class Fingerprint(Result):
             "layers": [layer.digest for layer in self.layers],
             "outside": self.outside,
             "is_generic": self.is_generic,
+            "left_out": list(self.left_out),
             "seed": self.seed,
             "prime": P,
             "error_probability": self.error_probability,
@@ -69,11 +74,15 @@ class Fingerprint(Result):
 
     def rows(self) -> Mapping[str, Any]:
         digests = {f"layer {i}": layer.digest[:32] for i, layer in enumerate(self.layers)}
-        return {**digests, "outside": self.outside[:32], "model": self.digest[:32], "seed": self.seed}
+        left_out = {"left out": ", ".join(self.left_out)} if self.left_out else {}
+        return {**digests, "outside": self.outside[:32], "model": self.digest[:32], **left_out, "seed": self.seed}
 
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
-        return "\n".join([*lines, f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"])
+        lines += [f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"]
+        more = len(self.left_out) - LISTED
+        named = ", ".join(self.left_out[:LISTED]) + (f" and {more} more" if more > 0 else "")
+        return "\n".join([*lines, *([f"left out   {named} (buffers, no weights)"] if named else [])])
 
 
 def digest_of(values: Any) -> str:
@@ -102,6 +111,7 @@ def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint
         seed=seed,
         digest=total,
         error_probability=probability,
+        left_out=tuple(sorted(name for name, why in model.unread().items() if why.kind == "buffer")),
     )
 
 

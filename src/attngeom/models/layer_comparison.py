@@ -30,7 +30,7 @@ from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.views import ModelView, expanded, scaled_queries
-from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, output_gap
+from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, expert_gap, output_gap
 from attngeom.models.witness import FLOOR as WITNESS_FLOOR
 
 DIFFERENT = 10.0
@@ -123,6 +123,14 @@ def compare_layers(
         elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS):
             # What differs may lie in heads or units that the function does not determine: the outputs decide.
             gap, noise_level = output_gap(left, right, layer), AGREE * max(unit, WITNESS_FLOOR)
+            parts = [m.part.split(".") for m, places in beyond if len(places)]
+            spoilt = sorted({int(part[1]) for part in parts if part[0] == "experts"})
+            if spoilt and gap <= SAME * noise_level:
+                one, other, norm = folded[0].mlp, found.moved.mlp, block.mlp_norms.input
+                assert isinstance(block.mlp, Experts)
+                assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
+                centred = norm is not None and norm.kind == "layer"
+                gap = max(gap, expert_gap(block.mlp, one, other, spoilt, centred))
             if gap <= (SAME if unclear else 1.0) * noise_level:
                 comparison = replace(comparison, same=None, hidden=gap)
     return comparison, (*right.order_part(layer), *gauge, *found.symmetry, *inverse(own_gauge))

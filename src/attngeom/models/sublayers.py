@@ -228,6 +228,8 @@ class Experts(Checked):
         require(0 < self.active <= self.count, f"{self.active} active of {self.count} experts given; not possible")
         split = self.expert_groups > 0 and self.count % self.expert_groups == 0
         require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")
+        given = f"{self.active_groups} of {self.expert_groups} groups of experts given"
+        require(1 <= self.active_groups <= self.expert_groups, f"{given}; at least one and at most all are required")
         kept = self.active_groups * self.count // self.expert_groups
         require(self.active <= kept, f"{self.active} active of {kept} experts in the kept groups given; not possible")
 

@@ -6,10 +6,12 @@ QK-norm, units that never switch) give equal outputs; heads that the function do
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.evaluation import apply_layer, normalise, relative_buckets, route
+from attngeom.models.evaluation import apply_experts, apply_layer, normalise, relative_buckets, route
 from attngeom.models.layer import ExpertsWeights
 from attngeom.models.specification import Experts, Norm
 from attngeom.models.views import ModelView
@@ -20,6 +22,8 @@ AGREE = 10.0
 FLOOR = 1e-13
 PATHS, BISECTIONS = 64, 40
 """Pairs of states between which a change of the choice of experts is looked for, and how closely: to 1e-12."""
+WRONG = 16
+"""So many experts that do not fit are looked at."""
 GROSS = 0.05
 """Weights that differ by this share differ grossly: rounding is out of the question."""
 
@@ -31,6 +35,28 @@ def output_gap(left: ModelView, right: ModelView, layer: int) -> float:
     x = rng.normal(size=(TOKENS, width))
     memory = rng.normal(size=(TOKENS, width))
     ours, theirs = (_written(view, layer, x, memory) for view in (left, right))
+    size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
+    return float(np.abs(ours - theirs).max()) / size
+
+
+def expert_gap(
+    spec: Experts, one: ExpertsWeights, other: ExpertsWeights, wrong: Collection[int], centred: bool
+) -> float:
+    """Largest relative difference of what two sets of experts write, at states that are sent to the wrong ones.
+
+    Random states hardly meet each of many experts: these lie along its row of the router.
+    """
+    rng = np.random.default_rng(0)
+    rows = one.router.weight - one.router.weight.mean(axis=0)
+    d = rows.shape[1]
+    states = [rng.normal(size=(TOKENS, d))]
+    for expert in list(wrong)[:WRONG]:
+        size = np.linalg.norm(rows[expert]) or 1.0
+        states.append(rows[expert] / size * np.sqrt(d) * 2 + rng.normal(size=(4, d)))
+    points = np.concatenate(states)
+    points = points - points.mean(axis=1, keepdims=True) if centred else points
+    points = points * np.sqrt(d) / np.linalg.norm(points, axis=1, keepdims=True)
+    ours, theirs = (apply_experts(points, spec, mlp) for mlp in (one, other))
     size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
     return float(np.abs(ours - theirs).max()) / size
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from attngeom.errors import InputError
 from attngeom.models.configuration import Config, as_number, yarn_scale
 from attngeom.models.families import decoders
 from attngeom.models.families.contract import ModelFamily, Places
@@ -31,6 +32,8 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
         config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
     )
     config.refuse("head_dim", turned)
+    if config.integer("num_key_value_heads", default=heads) != heads:
+        raise InputError("latent attention with fewer key than query heads given; transformers cannot run it")
     query_rank = config.optional_integer("q_lora_rank")
     bias = config.flag("attention_bias", default=False)
     scale = (plain + turned) ** -0.5
@@ -71,9 +74,16 @@ def specify_v2(config: Config) -> TransformerSpec:
     config.refuse("mlp_bias", False)
     config.refuse("moe_layer_freq", 1)
     config.refuse("norm_topk_prob", False)
+    plain, turned = config.integer("qk_nope_head_dim"), config.integer("qk_rope_head_dim")
+    if (plain + turned) % 2 or (config.integer("kv_lora_rank") + turned) % 2:
+        raise InputError(
+            f"qk_nope_head_dim {plain}, qk_rope_head_dim {turned} and an odd sum given; transformers cannot run it"
+        )
     method = config.raw("topk_method") or "greedy"
     config.refuse("topk_method", "greedy", "group_limited_greedy")
     grouped = method == "group_limited_greedy"
+    if grouped:
+        config.refuse_null("n_group", "topk_group")
     count = config.optional_integer("n_routed_experts", "num_experts")
     experts = None
     if count is not None:
@@ -95,6 +105,7 @@ def specify_v2(config: Config) -> TransformerSpec:
 def specify_v3(config: Config) -> TransformerSpec:
     config.refuse("moe_layer_freq", 1)
     config.refuse("scoring_func", "sigmoid")
+    config.refuse_null("n_group", "topk_group", "head_dim")
     experts = Experts(
         expert=_expert(config),
         count=config.integer("n_routed_experts", "num_local_experts", default=256),
