@@ -242,7 +242,7 @@ def _places_of_heads(model: Model, stack: Stack) -> list[int] | None:
 
 def _headed(model: Model, columns: list[Array]) -> Array:
     """The head times some vectors, in two steps if it is a product."""
-    if model.spec.embedding_rank:
+    if model.has_product_head:
         table, _, out = model.factors()
         return apply(table, list(apply(out, columns).T))
     return apply(model.head(), columns)

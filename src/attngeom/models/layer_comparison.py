@@ -227,7 +227,7 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
                 found[part] = np.maximum(found.get(part, 1.0), view.bare.growth(part, table))
         if model.spec.embedding_rank:
             table, *maps = model.factors()
-            for part, matrix in zip(("embedding", "head"), maps):
+            for part, matrix in zip(("embedding", "head") if model.has_product_head else ("embedding",), maps):
                 squares = table**2 @ (matrix**2).sum(axis=1)
                 note(part, np.sqrt(squares), np.linalg.norm(table @ matrix, axis=1))
         head, norm = view.head(), view.last_norm()

@@ -108,10 +108,15 @@ class Model:
     def head(self) -> Array:
         """The output matrix, vocabulary × width."""
         assert self.spec.head is not None
-        if self.spec.embedding_rank:
+        if self.has_product_head:
             table, _, out = self.factors()
             return np.asarray(table @ out)
         return self.embedding() if self.spec.head.tied else self.load_large(self.places.head, self._table)
+
+    @property
+    def has_product_head(self) -> bool:
+        """Whether the head is the token table times a projection."""
+        return bool(self.spec.embedding_rank and self.spec.head is not None and not self.spec.head.outputs)
 
     def head_bias(self) -> Array:
         return self.load(self.places.head_bias, self._table[:1])
@@ -123,20 +128,21 @@ class Model:
         return self.spec.head.outputs or self.spec.vocabulary, self.spec.width
 
     def readers(self) -> list[str]:
-        """Modules of the checkpoint that read the final hidden states, other than the head of a language model."""
-        given = [self.stored(reader.module) for reader in self.places.readers]
-        others = [self.stored(reader.unless) for reader in self.places.readers]
-        has = [f"{module}.weight" in self.tensors for module in given]
-        hidden = [bool(other) and f"{other}.weight" in self.tensors for other in others]
-        return [module for module, there, behind in zip(given, has, hidden) if there and not behind]
-
-    @property
-    def headed(self) -> Model:
-        """The model whose function is what its one reader of the final hidden states says, if it has one.
+        """Modules of the checkpoint that read the final hidden states, other than the head of a language model.
 
         A base model (``BertModel``), whose names lack the prefix of its family, hands out the hidden states as well.
         """
-        if self.spec.head is not None or self.prefix == "" or len(self.readers()) != 1:
+
+        def is_there(module: str) -> bool:
+            return bool(module) and f"{self.stored(module)}.weight" in self.tensors
+
+        found = [reader for reader in self.places.readers if is_there(reader.module) and not is_there(reader.unless)]
+        return [self.stored(reader.module) for reader in found if reader.is_last or self.prefix != ""]
+
+    @property
+    def headed(self) -> Model:
+        """The model whose function is what its one reader of the final hidden states says, if it has one."""
+        if self.spec.head is not None or len(self.readers()) != 1:
             return self
         module = self.readers()[0]
         bias = f"{module}.bias" in self.tensors
@@ -277,7 +283,7 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
             if norm is not None:
                 yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
     if spec.head is not None:
-        if not spec.head.tied and not spec.embedding_rank:
+        if not spec.head.tied and not model.has_product_head:
             yield places.head, model._table
         if spec.head.bias:
             yield places.head_bias, model._table[:1]
@@ -326,7 +332,7 @@ def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) ->
         model = replace(model, spec=replace(spec, head=None))
     elif spec.head is not None and spec.head.tied and _has_own_head(model):
         model = replace(model, spec=replace(spec, head=replace(spec.head, tied=False)))
-    if spec.embedding_rank and _has_own_head(model):
+    if model.has_product_head and _has_own_head(model):
         raise InputError("a head that is not the projected token table given; tie them, or give a model without one")
     names = {name: model.stored(name) for name in _asked(model, lambda n, s: tensors.check(model.stored(n), s))}
     for name, shape in places.front_shapes.items():
@@ -348,11 +354,13 @@ def _lacks_head(model: Model) -> bool:
     A file that a class with such a head wrote is not complete without it.
     """
     head, names = model.spec.head, model.config.get("architectures")
-    if head is None or model.spec.embedding_rank or model.stored(model.places.head) in model.tensors:
+    if head is None or model.stored(model.places.head) in model.tensors:
         return False
     known = isinstance(names, list) and names and isinstance(names[0], str)
     if known and any(word in names[0] for word in SPEAKERS):  # type: ignore[index]
         return False
+    if model.spec.embedding_rank:
+        return bool(known)
     return bool(model.readers()) or (not head.tied and (bool(known) or model.prefix == ""))
 
 

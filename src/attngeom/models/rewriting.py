@@ -62,7 +62,8 @@ class Rewrite(ABC):
         """New tensors outside the layers, by their names in the checkpoint; a copy of a tied embedding stays one."""
         new = self.outside()
         if self.model.spec.embedding_rank:
-            new |= self._factored(new.pop(self.model.places.tokens, None), new.pop(self.model.places.head, None))
+            head = new.pop(self.model.places.head, None) if self.model.has_product_head else None
+            new = {**self._factored(new.pop(self.model.places.tokens, None), head), **new}
         found = {self.model.stored(name): tensor for name, tensor in new.items()}
         return found | {copy: found[name] for copy, name in self.model.copied() if name in found}
 
@@ -75,8 +76,9 @@ class Rewrite(ABC):
         if head is not None:
             out = lapack.lstsq(table, head)
         change = self.token_gauge(table, np.concatenate([into, out], axis=1))
-        into, out = lapack.solve(change, into), lapack.solve(change, out)
-        return {places.tokens: table @ change, places.projections[0]: into.T, places.projections[1]: out}
+        found = {places.tokens: table @ change, places.projections[0]: lapack.solve(change, into).T}
+        # Where the second projection is no factor of the head, its coordinates are those of the outputs.
+        return found | ({places.projections[1]: lapack.solve(change, out)} if self.model.has_product_head else {})
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
         """C of E → E C, where tokens are projected; ``maps`` are both projections, side by side."""

@@ -23,11 +23,13 @@ Front = Literal["tokens", "patches", "audio"]
 class StateReader:
     """A module whose weight reads the final hidden states, linearly: a classifier, a score, a pooler.
 
-    ``unless`` names a module whose presence says that it reads something else (a classifier behind a pooler).
+    ``unless`` names a module whose presence says that it reads something else (a classifier behind a pooler);
+    ``is_last``: base models hand out what it writes in place of the hidden states (OPT's projection).
     """
 
     module: str
     unless: str = ""
+    is_last: bool = False
 
 
 HEADS = (StateReader("score"), StateReader("classifier"), StateReader("qa_outputs"))

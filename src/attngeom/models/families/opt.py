@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
+from attngeom.models.families.contract import ModelFamily, Places, StateReader, plain_attention, plain_mlp, stack_of
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
 
@@ -44,13 +44,14 @@ def specify(config: Config) -> TransformerSpec:
 def locate(config: Config) -> Places:
     place = "input" if config.flag("do_layer_norm_before", default=True) else "stream"
     norms = {f"attention.{place}": "self_attn_layer_norm", f"mlp.{place}": "final_layer_norm"}
-    mlp = MLPLayout(packing="split", up="fc1", down="fc2")
+    mlp, out = MLPLayout(packing="split", up="fc1", down="fc2"), "model.decoder.project_out"
     return Places(
         blocks={"decoder": BlockLayout("model.decoder.layers.{}.", ATTENTION, mlp, norms)},
         final_norm={"decoder": "model.decoder.final_layer_norm"},
         tokens="model.decoder.embed_tokens.weight",
         head="lm_head.weight",
-        projections=("model.decoder.project_in.weight", "model.decoder.project_out.weight"),
+        projections=("model.decoder.project_in.weight", f"{out}.weight"),
+        readers=(StateReader(out, is_last=True), StateReader("score", out), StateReader("qa_outputs", out)),
         positions={"decoder": "model.decoder.embed_positions.weight"},
         position_offset=2,
         base="model.",
