@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.models.layer_comparison import LayerComparison
 from attngeom.models.misfits import Misfit
 from attngeom.models.model import Model
@@ -112,7 +113,7 @@ def measured(name: str, misfit: Misfit) -> str:
     'q, head or unit 2: misfit 5.00e-01, 3.00e-03 allowed'
     """
     place = "" if misfit.index is None else f", head or unit {misfit.index}"
-    return f"{name}{place}: misfit {misfit.value:.2e}, {misfit.allowed:.2e} allowed"
+    return f"{name}{place}: misfit {digits.error(misfit.value, 2)}, {digits.error(misfit.allowed, 2)} allowed"
 
 
 def lines_of(
@@ -127,7 +128,8 @@ def lines_of(
     for layer, name, misfit in rows:
         place = name if misfit.index is None else f"{name} [{misfit.index}]"
         mark = " (equal entries)" if blame.is_equal(name) else ""
-        found.append(f"  layer {layer}: {place} misfit {misfit.value:.2e}, {misfit.allowed:.1e} allowed{mark}")
+        sizes = f"{digits.error(misfit.value)}, {digits.error(misfit.allowed)}"
+        found.append(f"  layer {layer}: {place} misfit {sizes} allowed{mark}")
     return lines + _cut(found, "tensors", every)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.errors import AttnGeomError
 from attngeom.models.evaluation import forward
 from attngeom.models.model import Model
@@ -48,7 +49,7 @@ def check_outputs(one: Model, other: Model, seed: int = 0) -> OutputCheck:
         size = max(float(np.abs(left).max()), float(np.abs(right).max()), 1e-300)
         worst = max(worst, float(np.abs(left - right).max()) / size)
     words = f"outputs at {INPUTS} random inputs of seed {seed}"
-    return OutputCheck(worst, f"{words} {'differ by' if worst > 0.01 else 'agree to'} {worst:.1e}")
+    return OutputCheck(worst, f"{words} {'differ by' if worst > 0.01 else 'agree to'} {digits.error(worst)}")
 
 
 def _inputs(one: Model, other: Model, rng: np.random.Generator) -> dict[str, Any] | None:
