@@ -155,7 +155,9 @@ def exact_peer(width: int, layers: int) -> None:
     forms = canonical_form(first), canonical_form(second)
     aligned, compared = middle - start, time.process_time() - middle
     require(symmetry is not None and symmetry.apply(first).equals(second), "the symmetry carries one to the other")
-    require(forms[0].weights.equals(forms[1].weights), "both have the same canonical form")
+    pairs = [(x, y) for one, other in zip(*(form.layers for form in forms)) for x, y in zip(one.terms, other.terms)]
+    equal = [QQ.equal(getattr(x, letter), getattr(y, letter)) for x, y in pairs for letter in "KQVO"]
+    require(equal and all(equal), "both have the same canonical form")
     emit("exact comparison", f"d = a = {width}, l = {layers}", aligned)
     emit("exact comparison", f"d = a = {width}, l = {layers}", compared, "two canonical forms")
     print(

@@ -10,10 +10,12 @@ import secrets
 import shlex
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attngeom.errors import InputError, SizeError
+from attngeom.temporaries import temporary_folder
 
 MAX_UPLOAD = 64 * 2**20
 """Bytes of a dropped file; larger ones are named on the command line, where nothing is copied."""
@@ -91,7 +93,8 @@ class Shelf:
     """Entries by key; the private folder is made when it is first needed."""
 
     entries: dict[str, ShelfItem] = field(default_factory=dict)
-    _folder: tempfile.TemporaryDirectory[str] | None = None
+    _folder: Path | None = None
+    _held: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def of_paths(cls, paths: Iterable[str | Path]) -> Shelf:
@@ -131,8 +134,9 @@ class Shelf:
     def folder(self) -> Path:
         """A folder that nobody else can read."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="attngeom-explore-")
-        return Path(self._folder.name)
+            # What a killed server left there is removed first.
+            self._folder = self._held.enter_context(temporary_folder(Path(tempfile.gettempdir())))
+        return self._folder
 
     async def drop(self, name: str, chunks: AsyncIterator[bytes]) -> ShelfItem:
         """Keep a dropped file; its name is shown and never used as a path, but for a known suffix.
@@ -161,5 +165,4 @@ class Shelf:
 
     def close(self) -> None:
         """Remove the dropped files."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._held.close()
