@@ -101,7 +101,8 @@ def measure(task, *arguments):
 def prove(architecture: Architecture) -> int:
     # A theorem answers at once: here the proof by computation is asked for.
     answer = dimension(architecture, prove=True, method=choose_method(architecture, upper_bound(architecture).value))
-    require(answer.is_proven, f"proven: {architecture}")
+    computed = None if answer.lower is None else answer.lower.value
+    require(answer.is_proven and computed == answer.upper.value, f"the computed bounds meet: {architecture}")
     return answer.dimension
 
 

@@ -35,7 +35,7 @@ PAGE = "docs/reference/papers.md"
 PAPERS: Mapping[Paper, str] = {
     "G": "Henry, Marchetti, Kohn: Geometry of Lightning Self-Attention: Identifiability and Dimension (ICLR 2025);"
     " read in version 3 of arXiv 2408.17221, June 2026",
-    "I": "Alexandr, Duan, Montúfar: Algebraic Invariants of Lightning Self-Attention (2026)",
+    "I": "Alexandr, Duan, Montúfar: Algebraic Invariants of Lightning Self-Attention (2026); arXiv 2604.15632",
 }
 
 
