@@ -10,13 +10,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 OUT ?= out/reproduce
 SECONDS_OF_FUZZ ?= 3600
 SEED ?= 0
+FORGERIES ?= 100000
 # Exact arithmetic runs on one thread per process; the test runner uses all cores instead.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough browser-test docs docs-check wheel lint fuzz bench torch models-test clean
+.PHONY: help reproduce test test-thorough browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -28,6 +29,8 @@ help:
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
+	@echo "make forge       false certificates of every kind through both checkers (FORGERIES=100000 SEED=0)"
+	@echo "make coq         one certificate of every kind through the kernel of Coq"
 	@echo "make bench       run every benchmark at its quick size; one page with plots (out/bench)"
 	@echo "make torch       add the optional torch extra to the environment"
 	@echo "make models-test add torch and transformers, and compare live with every model family"
@@ -81,6 +84,15 @@ docs: $(DOCS)
 
 docs-check: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.docs
+
+# One certificate of every kind, and changed ones, through the kernel of Coq (Debian packages coq,
+# libcoq-mathcomp-algebra).
+coq: $(DEV)
+	ATTNGEOM_TESTS=thorough $(BIN)/python -m pytest tests/proofs/test_coq.py
+
+# False certificates of every kind, built by search, through both checkers.
+forge: $(DEV)
+	PYTHONPATH=. $(BIN)/python -m tests.proofs.forge --count $(FORGERIES) --seed $(SEED)
 
 fuzz: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz --seconds $(SECONDS_OF_FUZZ) --seed $(SEED)

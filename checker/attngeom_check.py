@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 from operator import mul
 
 VERSION, MAX_BYTES, MAX_WORK, WORD_PRIME = 2, 2**28, 3 * 10**9, 2147483629
-ZERO, COUNT = Fraction(0), {"point": "attngeom/count"}
+ZERO, COUNT, PRIMES = Fraction(0), {"point": "attngeom/count"}, set()
 
 class Invalid(Exception): """The certificate does not prove its claim."""
 class Unknown(Exception): """This file cannot tell."""
@@ -56,8 +56,8 @@ def choice(value, choices, what):
     return value
 def prime(value, least=2):
     p = integer(value, least, 2**31 - 1, "prime")
-    require(all(p % q for q in range(2, math.isqrt(p) + 1)), f"{p} is no prime")
-    return p
+    require(p in PRIMES or all(p % q for q in range(2, math.isqrt(p) + 1)), f"{p} is no prime")
+    return PRIMES.add(p) or p
 
 # Linear algebra: mod p with a whole row in one long integer, and over Q.
 def rank_mod(rows, p):

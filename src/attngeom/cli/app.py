@@ -53,6 +53,7 @@ COMMANDS = {
     "recover": ("recover", "Find weights from coefficients or from queries."),
     "certify": ("certify", "Whether one attention layer computes given coefficients."),
     "verify": ("verify", "Recheck a certificate from scratch."),
+    "prove": ("prove", "Write a certificate as a theorem that Coq checks."),
     "invariants": ("invariants", "The equations that hold on all attention layers."),
     "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
     "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),

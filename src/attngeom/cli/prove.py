@@ -1,0 +1,50 @@
+"""``attngeom prove``: a certificate as a theorem that the kernel of Coq checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attngeom.cli.app import EXIT_UNDECIDED
+from attngeom.cli.options import IgnoredSeed, Json, choice_option, file_option, flag
+from attngeom.cli.output import pairs, print_answer, working
+from attngeom.errors import SizeError
+from attngeom.proofs.coq import check_coq, export_certificate, write_coq
+
+
+def prove_command(
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate (.json).")],
+    out: Annotated[Path, file_option("--out", "The Coq file; the library is written beside it.")],
+    target: Annotated[str, choice_option("--format", ("coq",), "The proof assistant.")] = "coq",
+    check: Annotated[bool, flag("--check", "Compile the file with coqc, and look at its axioms.")] = False,
+    budget: Annotated[float, typer.Option("--budget", help="Times the usual work of the recheck.")] = 1.0,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> int:
+    """Write a certificate as a Coq file: the theorem repeats the claim, its proof is one computation of the kernel.
+
+    Exit code 0: written, and accepted if --check is there; 1: coqc refuses it; 2: this kind of evidence is not
+    exported; 3: the file would be too large or too slow, as the reason says.
+    """
+    try:
+        with working("looking for integer points"):
+            made = export_certificate(certificate, budget)
+    except SizeError as error:
+        print_answer(json, {"written": None, "reason": str(error)}, pairs("prove", {"reason": str(error)}))
+        return EXIT_UNDECIDED
+    written = write_coq(made, out)
+    record = {"written": [str(path) for path in written], "theorem": made.words}
+    rows = {"theorem": made.words, "written to": ", ".join(map(str, written))}
+    if not check:
+        rows["next"] = f"coqc -Q {out.parent} '' {out}, after the modules beside it"
+        print_answer(json, record, pairs("prove", rows))
+        return 0
+    with working("coqc"):
+        found = check_coq(made)
+    rows["coqc"] = "accepted" if found.accepted else f"refused: {found.words}"
+    rows["axioms"] = ", ".join(found.axioms) or "none"
+    answer = {**record, "accepted": found.accepted, "axioms": list(found.axioms), "reason": found.words}
+    print_answer(json, answer, pairs("prove", rows))
+    return 0 if found.accepted else 1

@@ -1,0 +1,362 @@
+"""Claims about one layer, or about heads, as theorems about real matrices: data and one computation of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from itertools import permutations
+from math import lcm
+from random import Random
+from typing import Any
+
+from flint import fmpq, fmpz_mat
+
+from attngeom.errors import InputError, SizeError
+from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
+from attngeom.proofs.coq_text import Matrix, listed, matrix, rows, vector
+from attngeom.proofs.cubic_maps import CubicMap, Relation, polarised, search, small_vectors, unit
+
+MAX_TERMS = 60_000
+MAX_EXPANSION = 40_000
+"""d³ t d': products that the kernel sorts and adds up for given weights; about a minute."""
+CHECK = "vm_compute; reflexivity"
+DIFFERS = "vm_compute; discriminate"
+
+
+def layer_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
+    """Definitions with the theorem of a claim about one layer, and a sentence on what it says."""
+    c = _read(claim)
+    if "form" in witness:
+        raise InputError("the claim rests on a signature, which is not exported; attngeom-check rechecks it")
+    verdict, a = claim["verdict"], claim["attention"]
+    if verdict == "not_realizable":
+        return _refutation(c, a, witness["violated"])
+    _check_expansion(c)
+    name, point = witness["field"], witness["points"][0]
+    heads, e = _heads(c, [{"field": name, **point}], claim["rank"], c.d)
+    sizes = f"{c.d} {c.d_out} {c.t}"
+    text = c.text() + heads
+    if verdict == "realizable":
+        words = f"real A = KᵀQ of rank at most {claim['rank']} and V with these coefficients exist"
+        statement = f"exists A V : mat R, factoredR {c.d} {claim['rank']} A /\\ computesR {sizes} den ts A V"
+        proof = f"apply (layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts). {CHECK}."
+        return text + _theorem(statement, proof), words
+    w, u, p, r = _negative(c)
+    statement = (
+        f"(exists A V : mat C, computesC {sizes} den ts A V) /\\ forall A V : mat R, ~ computesR {sizes} den ts A V"
+    )
+    real = f"realonlyR {c.d} {c.d_out} {c.t - 2} den ts {vector(w)} {vector(u)} {vector(p)} {vector(r)}"
+    proof = (
+        f"split.\n  - apply (complex_layer_exists {sizes} den ({e})%Z head0 ts). {CHECK}.\n  - apply ({real}). {CHECK}."
+    )
+    return text + _theorem(statement, proof), "complex A and V with these coefficients exist, and no real ones do"
+
+
+def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
+    """Definitions with the theorem of a claim about heads."""
+    c, H, a, v = _read(claim), claim["heads"], claim["attention"], claim["value"]
+    sizes = f"{c.d} {c.d_out} {c.t}"
+    bounded = f"Forall (fun AV => factoredR {c.d} {a} (fst AV) /\\ value_factoredR {c.d} {c.d_out} {v} (snd AV))"
+    if claim["verdict"] == "realizable":
+        _check_expansion(c, len(witness["heads"]))
+        text, e = _heads(c, witness["heads"], a, v)
+        names = listed((f"head{number}" for number in range(len(witness["heads"]))), "; ")
+        statement = f"exists ws, (length ws <= {H})%nat /\\ {bounded} ws /\\ computes_headsR {sizes} den ts ws"
+        proof = (
+            f"destruct (heads_exist {sizes} {a} {v} den ({e})%Z {names} ts) as (ws & L & B & G); [{CHECK}|].\n"
+            "  exists ws. split; [rewrite L; simpl; lia|]. split; [exact B | exact G]."
+        )
+        return c.text() + text + _theorem(statement, proof), f"{H} real heads with these coefficients exist"
+    words = f"no {H} real heads of these ranks have these coefficients"
+    statement = f"forall ws, length ws = {H}%nat -> {bounded} ws -> ~ computes_headsR {sizes} den ts ws"
+    if "violated" in witness:
+        row, relation = _linear(c, witness["violated"])
+        proof = f"intros ws _ _. apply (linear_headsR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
+        return c.text() + _relation(relation) + _theorem(statement, proof), words
+    if "minor" not in witness:
+        raise InputError("the claim rests on a commutant, which is not exported; attngeom-check rechecks it")
+    minor = witness["minor"]
+    output = minor["side"] == "output"
+    size, count = len(minor["rows"]), c.d_out if output else c.d
+    units = [unit(row, count) for row in minor["rows"]]
+    data, N, det = _flattening(c, units, output, size)
+    theorem, each = ("outputR", v) if output else ("targetR", a)
+    pairs = listed((f"({vector(x)}, {vector(z)})" for x, z in data))
+    proof = (
+        f"intros ws L B. apply ({theorem} {c.d} {c.d_out} {c.t - 2} den ts {H} {each} {size - 1} ({det})%Z {rows(N)}\n"
+        f"    {pairs}\n    {listed(map(vector, units))}); [reflexivity | reflexivity | {CHECK} | exact L |].\n"
+        f"  apply Forall_impl with (2 := B). intros AV (G & G'). exact {'G' + chr(39) if output else 'G'}."
+    )
+    return c.text() + _theorem(statement, proof), words
+
+
+def _read(claim: Mapping[str, Any]) -> CubicMap:
+    record = claim["coefficients"]
+    if len(record["terms"]) > MAX_TERMS:
+        raise SizeError(f"{len(record['terms']):,} terms given; up to {MAX_TERMS:,} are exported to Coq")
+    if max(record["d"], record["d_out"], record["t"]) > 1000:
+        raise SizeError("sizes above 1000 given; Attn.v sorts terms by keys of 1024 rows and columns")
+    return CubicMap.from_json(record)
+
+
+def _check_expansion(c: CubicMap, heads: int = 1) -> None:
+    products = c.d**3 * c.t * heads
+    if products > MAX_EXPANSION:
+        raise SizeError(f"{products:,} products for an output given; up to {MAX_EXPANSION:,} are exported to Coq")
+
+
+def _theorem(statement: str, proof: str) -> str:
+    return f"Theorem certified : {statement}.\nProof.\n  {proof}\nQed.\n"
+
+
+def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any]) -> tuple[str, str]:
+    family, data = violated["family"], violated["data"]
+    sizes = f"{c.d} {c.d_out} {c.t}"
+    none = f"forall A V : mat R, ~ computesR {sizes} den ts A V"
+    words = "no real A and V have these coefficients"
+    if family in ("support", "sequence-copy", "symmetrization"):
+        row, relation = _linear(c, violated)
+        proof = f"apply (linearR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
+        return c.text() + _relation(relation) + _theorem(none, proof), words
+    if family == "attention-rank":
+        units, size = [unit(m, c.d) for m in data["targets"]], len(data["targets"])
+        found, N, det = _flattening(c, units, False, size, unit(data["row"], c.d_out))
+        pairs = listed((f"({vector(w)}, {vector(z)})" for w, z in found))
+        statement = f"forall A V : mat R, factoredR {c.d} {attention} A -> ~ computesR {sizes} den ts A V"
+        proof = (
+            f"apply (rankR {c.d} {c.d_out} {c.t - 2} den ts {attention} ({det})%Z {rows(N)}\n    {pairs}\n"
+            f"    {listed(map(vector, units))}); [reflexivity | {CHECK}]."
+        )
+        return c.text() + _theorem(statement, proof), f"no real A = KᵀQ with {attention} rows, and V, have them"
+    if family == "shared-quadric":
+        return c.text() + _theorem(none, _shared(c, data)), words
+    if family not in POINTS:
+        raise InputError(f"the equation {family} is not exported; attngeom-check rechecks it")
+    theorem, points = POINTS[family](c, data)
+    given = " ".join(map(vector, points))
+    proof = f"apply ({theorem} {c.d} {c.d_out} {c.t - 2} den ts {given}). {DIFFERS}."
+    return c.text() + _theorem(none, proof), words
+
+
+Points = tuple[str, list[list[int]]]
+
+
+def _segre(c: CubicMap, data: Mapping[str, Any]) -> Points:
+    w, x = (unit(i, c.d_out) for i in data["rows"])
+    u, y = (unit(m, c.d) for m in data["targets"])
+
+    def accept(z: list[int]) -> bool:
+        return c.table(w, u, z) * c.table(x, y, z) != c.table(w, y, z) * c.table(x, u, z)
+
+    return "segreR", [w, x, u, y, search(small_vectors(c.d, Random(0), sorted(set(data["W"]))), accept)]
+
+
+def _sides(c: CubicMap, data: Mapping[str, Any]) -> tuple[bool, list[int], int]:
+    """Whether the slice is an output row, its unit vector, and how many quadrics it has."""
+    row = data["slice"]["side"] == "row"
+    return row, unit(data["slice"]["index"], c.d_out if row else c.d), c.d if row else c.d_out
+
+
+def _pencil(c: CubicMap, data: Mapping[str, Any]) -> Points:
+    row, fixed, count = _sides(c, data)
+    ends = [unit(k, c.d) for k in (*data["I"], *data["J"])]
+
+    def accept(mixed: list[int]) -> bool:
+        w, u = (fixed, mixed) if row else (mixed, fixed)
+        table = [[c.polar(w, u, p, r) for r in ends[3:]] for p in ends[:3]]
+        return int(fmpz_mat(table).det()) != 0
+
+    mixed = search(small_vectors(count, Random(0), sorted(set(data["K"]))), accept)
+    return "pencilR", [*((fixed, mixed) if row else (mixed, fixed)), *ends]
+
+
+def _line(c: CubicMap, data: Mapping[str, Any]) -> Points:
+    row, fixed, count = _sides(c, data)
+    units = [unit(m, count) for m in data["targets"]]
+    p, r = data["line"]
+    return ("lineR", [fixed, *units, p, r]) if row else ("lineR'", [*units, fixed, p, r])
+
+
+def _resultant(c: CubicMap, data: Mapping[str, Any]) -> Points:
+    row, fixed, count = _sides(c, data)
+    (p, r), rng = data["line"], Random(0)
+    places = sorted({k for pair in data["square"] for subset in pair for k in subset})
+
+    def restricted(mixed: list[int]) -> tuple[int, int, int]:
+        w, u = (fixed, mixed) if row else (mixed, fixed)
+        return c.table(w, u, p), c.polar(w, u, p, r), c.table(w, u, r)
+
+    def accept(pair: tuple[list[int], list[int]]) -> bool:
+        (a, b, e), (f, g, h) = map(restricted, pair)
+        return (a * h - e * f) ** 2 != (a * g - b * f) * (b * h - e * g)
+
+    pairs = zip(small_vectors(count, rng, places), small_vectors(count, rng, places))
+    first, second = search(pairs, accept)
+    return ("resultantR", [fixed, first, second, p, r]) if row else ("resultantR'", [first, second, fixed, p, r])
+
+
+POINTS: dict[str, Callable[[CubicMap, Mapping[str, Any]], Points]] = {
+    "segre-quadric": _segre,
+    "slice-pencil": _pencil,
+    "binary-restriction": _line,
+    "sylvester-resultant": _resultant,
+}
+
+
+def _negative(c: CubicMap) -> list[list[int]]:
+    """Row, target and a line on which a quadric of the table is definite: b² < 4 T(p) T(r)."""
+
+    def candidates() -> Iterator[list[list[int]]]:
+        rng = Random(0)
+        units = [(unit(n, c.d_out), unit(m, c.d)) for n in range(c.d_out) for m in range(c.d)]
+        for p, r in zip(small_vectors(c.d, rng), small_vectors(c.d, rng)):
+            yield from ([w, u, p, r] for w, u in units)
+
+    def accept(found: list[list[int]]) -> bool:
+        w, u, p, r = found
+        return c.polar(w, u, p, r) ** 2 < 4 * c.table(w, u, p) * c.table(w, u, r)
+
+    return search(candidates(), accept)
+
+
+def _linear(c: CubicMap, violated: Mapping[str, Any]) -> tuple[int, Relation]:
+    """The output row, and a relation of values whose moments vanish."""
+    family, data = violated["family"], violated["data"]
+
+    def at(entries: list[Any], j: int, factor: int = 1) -> Relation:
+        return polarised(c.d, c.t, [(k, s) for k, s in entries], j, factor)
+
+    if family == "support":
+        return data["output"][0], at(data["monomial"], data["output"][1])
+    i, j = data["row"], data["column"]
+    if family == "sequence-copy" and "R" in data:
+        return i, at([(k, j) for k in data["R"]], j) + at([(k, 0) for k in data["R"]], 0, -1)
+    if family == "sequence-copy":
+        (k, l), m, n = data["S"], data["m"], data["context"]
+        return i, at([(k, n), (l, n), (m, j)], j) + at([(k, 1), (l, 1), (m, 0)], 0, -1)
+    orders, n = set(permutations(data["R"])), 1 if j == 0 else 0
+    found = at([(k, j) for k in data["R"]], j, len(orders))
+    for k, l, m in orders:
+        found += at([(k, n), (l, n), (m, j)], j, -3)
+    return i, found
+
+
+def _relation(relation: Relation) -> str:
+    items = (f"(({factor})%Z, ({matrix(X)}, {j}%nat))" for factor, X, j in relation)
+    return f"Definition rel : relation := {listed(items)}.\n"
+
+
+def _inverse(M: list[list[int]]) -> tuple[Matrix, int] | None:
+    """N and e with N M = e · 1, e ≠ 0; None if M is singular."""
+    square = fmpz_mat(M)
+    det = int(square.det())
+    if det == 0:
+        return None
+    solved, scale = square.solve(fmpz_mat([[det * int(i == j) for j in range(len(M))] for i in range(len(M))])), det
+    return [[int(fmpq(x).p) for x in row] for row in solved.tolist()], scale
+
+
+def _flattening(
+    c: CubicMap, units: list[list[int]], output: bool, size: int, w: list[int] | None = None
+) -> tuple[list[tuple[list[int], list[int]]], Matrix, int]:
+    """Contexts with the other index at which the flattening on these units is invertible, and its inverse."""
+    rng, found, table = Random(0), [], []  # type: Random, list[tuple[list[int], list[int]]], list[list[int]]
+    others = c.d if output else c.d_out
+    for tries, z in enumerate(small_vectors(c.d, rng)):
+        other = (unit(tries % others, others) if tries % 2 else next(small_vectors(others, rng))) if w is None else w
+        row = [c.table(x, other, z) if output else c.table(other, x, z) for x in units]
+        if fmpz_mat([*table, row]).rank() == len(table) + 1:
+            table.append(row)
+            found.append((other, z))
+        if len(table) == size:
+            inverse = _inverse(table)
+            assert inverse is not None
+            return found, *inverse
+    raise SizeError("no integer points show the rank; give smaller coefficients")
+
+
+def _shared(c: CubicMap, data: Mapping[str, Any]) -> str:
+    w, x = data["combinations"]
+    table: list[list[int]] = []
+    points: list[list[int]] = []
+    for z in small_vectors(c.d, Random(0)):
+        first, second = c.one(w, z), c.one(x, z)
+        row = [k * first for k in z] + [-k * second for k in z]
+        if fmpz_mat([*table, row]).rank() == len(table) + 1:
+            table.append(row)
+            points.append(z)
+        if len(table) == 2 * c.d:
+            break
+    inverse = _inverse(table) if len(table) == 2 * c.d else None
+    if inverse is None:
+        raise SizeError("no integer points show that the quartics are independent; give smaller coefficients")
+    N, det = inverse
+    start = search(iter(points), lambda z: c.one(w, z) != 0)
+    return (
+        f"apply (sharedR {c.d} {c.d_out} den ts {vector(w)} {vector(x)}\n    {listed(map(vector, points))}\n"
+        f"    {vector(start)} ({det})%Z {rows(N)}); [{CHECK} | {DIFFERS}]."
+    )
+
+
+def _heads(c: CubicMap, heads: list[Mapping[str, Any]], a: int, v: int) -> tuple[str, int]:
+    """The definitions head0, head1, … with integer factors, and e: the value maps are to be divided by it."""
+    found, scales = [], []
+    for head in heads:
+        name = head["field"]
+        domain: Domain = QQ if name == "Q" else QuadraticField(int(name[7:-2]))
+        A, V = domain.convert(head["A"]), domain.convert(head["V"])
+        K, Q = _factor(A, a, domain)
+        O, W = (V, domain.eye(c.d)) if v == c.d else _factor(V, v, domain, left=True)
+        cleared = [_clear(x, domain) for x in (K, Q, O, W)]
+        scale = 1
+        for _, factor in cleared:
+            scale *= factor
+        found.append((0 if name == "Q" else int(name[7:-2]), [parts for parts, _ in cleared]))
+        scales.append(scale)
+    e = lcm(1, *scales)
+    texts = []
+    for number, ((D, (keys, queries, outs, values)), scale) in enumerate(zip(found, scales)):
+        outs = [[[x * (e // scale) for x in row] for row in part] for part in outs]
+        att, value = _times([_transposed(part) for part in keys], queries, D), _times(outs, values, D)
+        parts = " ".join(matrix(part) for pair in (keys, queries, att, outs, values, value) for part in pair)
+        texts.append(f"Definition head{number} : head := Head ({D})%Z {parts}.\n")
+    # den · Σ phi(integers) = e den · F: the terms are den · F.
+    return "".join(texts), e
+
+
+def _transposed(part: Matrix) -> list[list[int]]:
+    return [list(column) for column in zip(*part)]
+
+
+def _times(left: list[Any], right: list[Any], D: int) -> list[list[list[int]]]:
+    """(L_0 + s L_1)(R_0 + s R_1) with s² = D."""
+
+    def product(x: Matrix, y: Matrix) -> list[list[int]]:
+        columns = list(zip(*y))
+        return [[sum(p * q for p, q in zip(row, column)) for column in columns] for row in x]
+
+    straight = [product(left[0], right[0]), product(left[1], right[1])]
+    mixed = [product(left[0], right[1]), product(left[1], right[0])]
+    first = [[x + D * y for x, y in zip(*pair)] for pair in zip(*straight)]
+    return [first, [[x + y for x, y in zip(*pair)] for pair in zip(*mixed)]]
+
+
+def _factor(M: Array, size: int, domain: Domain, left: bool = False) -> tuple[Array, Array]:
+    """K, Q of ``size`` rows with M = KᵀQ, or O, W with M = O W; the rank is at most the size."""
+    echelon = domain.rref(M)
+    pivots = list(echelon.pivots)
+    first = domain.zeros((M.shape[0], size))
+    second = domain.zeros((size, M.shape[1]))
+    for place, column in enumerate(pivots):
+        first[:, place] = M[:, column]
+        second[place] = echelon.matrix[place]
+    return (first, second) if left else (first.T, second)
+
+
+def _clear(M: Array, domain: Domain) -> tuple[list[list[list[int]]], int]:
+    """Integer parts of 1 and √D times a common denominator, and that."""
+    parts = [[[Fraction(int(x.p), int(x.q)) for x in row] for row in part] for part in domain.parts(M)]
+    scale = lcm(1, *(x.denominator for part in parts for row in part for x in row))
+    cleared = [[[int(x * scale) for x in row] for row in part] for part in parts]
+    zero = [[0] * len(row) for row in cleared[0]]
+    return (cleared if len(cleared) == 2 else [cleared[0], zero]), scale

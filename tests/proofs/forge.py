@@ -1,0 +1,316 @@
+"""``make forge``: false certificates of every kind, built by search, through ``verify`` and the lone checker.
+
+A forgery starts from a true certificate and is aimed: its claim is false by construction, and its witness is what would
+fool a careless checker: a minor of the right size for a wrong dimension, chosen where it is nonzero if there is one;
+the claim of another architecture; exchanged claims and witnesses; a point with another name, prime or support; a
+theorem cited just outside of its hypotheses; a value that agrees with the changed coefficients. Every digest is right.
+What is counted: forgeries, and those that a checker accepts, which must be none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import attngeom_check
+
+from attngeom.dimensions import dimension
+from attngeom.errors import AttnGeomError
+from attngeom.network import Architecture
+from attngeom.verification import verify
+from attngeom.verification.reading import describe_claimed
+from attngeom.verification.theorems import THEOREMS
+from tests.proofs.examples import examples
+from tests.proofs.mutations import Record, seal, standalone
+
+
+def with_dimension(record: Record, rng: random.Random) -> Record | None:
+    """A minor for a dimension that is wrong by one to three, at another point, prime or support."""
+    claim, lower = record["claim"], record["witness"].get("lower")
+    if lower is None:
+        return None
+    architecture = Architecture.from_json(claim["architecture"])
+    N, wrong = architecture.num_parameters, claim["dimension"] + rng.choice([-3, -2, -1, -1, 1, 1, 2, 3])
+    if not 0 <= wrong <= N:
+        return None
+    claim["dimension"] = wrong
+    lower["samples"] = max(lower["samples"], wrong + 4)
+    lower["rows"] = rng.sample(range(lower["samples"]), wrong)
+    lower["columns"] = rng.sample(range(N), wrong)
+    lower["point"] = f"aimed/{rng.randrange(10**6)}"
+    if rng.random() < 0.3:
+        lower["prime"] = rng.choice([2, 3, 5, 7, 251, 65521, 8388593, 2147483629])
+    if rng.random() < 0.3:
+        layer = rng.choice(lower["support"])
+        place = rng.randrange(4)
+        if layer[place] is not None:
+            layer[place] = max(1, layer[place] - 1)
+    if rng.random() < 0.4:
+        record["witness"]["upper"] = rng.choice(
+            [{"method": "count"}, {"method": "symmetries", "prime": rng.choice([2, 3, 7, 65521]), "point": "aimed"}]
+        )
+    return record
+
+
+def of_another_architecture(record: Record, rng: random.Random) -> Record | None:
+    """The same evidence for an architecture of another dimension."""
+    claim = record["claim"]
+    if claim["kind"] != "dimension" or "lower" not in record["witness"]:
+        return None
+    given = claim["architecture"]
+    key = rng.choice(["residual", "causal", "kind", "tokens", "attention", "widths", "heads", "value_width"])
+    if key in ("residual", "causal"):
+        given[key] ^= True
+    elif key == "kind":
+        given[key] = rng.choice([kind for kind in ("lightning", "softmax", "sigmoid") if kind != given[key]])
+    elif key in ("attention", "widths"):
+        place = rng.randrange(len(given[key]))
+        given[key][place] = max(1, given[key][place] + rng.choice([-1, 1]))
+    elif key == "value_width":
+        given[key] = rng.choice([None, 1, 2, 3])
+    else:
+        given[key] = max(1, given[key] + rng.choice([-1, 1]))
+    return record if is_false(claim) else None
+
+
+_KNOWN: dict[str, int | None] = {}
+MAX_PARAMETERS = 150
+
+
+def known_dimension(given: Record) -> int | None:
+    """The dimension of a small architecture by a minor and an upper bound, −1 if there is no such architecture."""
+    text = json.dumps(given, sort_keys=True)
+    if text not in _KNOWN:
+        try:
+            architecture = Architecture.from_json(given)
+            small = architecture.num_parameters <= MAX_PARAMETERS
+            answer = dimension(architecture, prove=True, method="minor") if small else None
+            _KNOWN[text] = answer.dimension if answer is not None and answer.is_proven else None
+        except ValueError:
+            _KNOWN[text] = -1
+    return _KNOWN[text]
+
+
+def is_false(claim: Record) -> bool:
+    """Whether a claim about a dimension is known to be false, by a proof that is not the one cited."""
+    known = known_dimension(claim["architecture"]) if claim["kind"] == "dimension" else None
+    return known is not None and known != claim["dimension"]
+
+
+def at_the_edge(record: Record, rng: random.Random) -> Record | None:
+    """A theorem cited for a small architecture, inside or outside of its hypotheses, with a value that is wrong."""
+    if "hypotheses" not in record["witness"]:
+        return None
+    residual, heads = rng.random() < 0.3, rng.choice([1, 1, 2])
+    width = rng.randrange(1, 4)
+    widths = [width if residual else rng.randrange(1, 4) for _ in range(rng.choice([2, 2, 3, 4]))]
+    architecture = Architecture(
+        widths,
+        [rng.randrange(1, 4) for _ in widths[1:]],
+        rng.choice([1, 2, 3]),
+        rng.choice(["lightning", "softmax", "sigmoid"]),
+        heads=heads,
+        value_width=rng.choice([1, 2, 3]) if heads > 1 else rng.choice([None, None, 1, 2]),
+        residual=residual,
+        causal=rng.random() < 0.3,
+    )
+    claim, name = record["claim"], rng.choice(sorted(THEOREMS))
+    claim["architecture"] = describe_claimed(architecture)
+    record["witness"] = {"theorem": name, "hypotheses": record["witness"]["hypotheses"]}
+    try:
+        # What the theorem would say: its value where its hypotheses hold, or those of the theorem of another kind.
+        claim["dimension"] = THEOREMS[rng.choice([name, *sorted(THEOREMS)])](architecture)
+    except AttnGeomError:
+        claim["dimension"] = known_dimension(claim["architecture"]) or 1
+    claim["dimension"] += rng.choice([0, 0, -1, 1, heads])
+    return record if is_false(claim) else None
+
+
+def with_coefficients(record: Record, rng: random.Random) -> Record | None:
+    """One coefficient, weight, verdict or rank changed; a claimed value follows the coefficients where it can."""
+    claim, witness = record["claim"], record["witness"]
+    if claim["kind"] not in ("layer", "heads"):
+        return None
+    terms = claim["coefficients"]["terms"]
+    if claim["verdict"] != "not_realizable" and "form" not in witness:
+        choice = rng.randrange(4)
+        if choice == 0 and terms:
+            term = rng.choice(terms)
+            term["value"] = str(
+                Fraction(term["value"]) + rng.choice([Fraction(1), Fraction(-1, 3), Fraction(1, 10**9)])
+            )
+            if term["value"] == "0":
+                terms.remove(term)
+        elif choice == 1 and terms:
+            terms.remove(rng.choice(terms))
+        elif choice == 2 and terms:
+            term = copy.deepcopy(rng.choice(terms))
+            term["output"][1] = rng.randrange(claim["coefficients"]["t"])
+            if any(x["output"] == term["output"] and sorted(x["monomial"]) == sorted(term["monomial"]) for x in terms):
+                return None
+            terms.append(term)
+        elif claim["kind"] == "layer" and claim["rank"]:
+            claim["attention"] = claim["rank"] = claim["rank"] - 1 or None
+            if claim["rank"] is None:
+                return None
+        else:
+            return None
+        return record
+    if "violated" not in witness or claim["kind"] != "layer":
+        return None
+    # A layer that is realizable, with the refutation of another map, its value made to fit.
+    layer = examples()[rng.choice(["layer: rational", "layer: two points", "layer: real quadratic"])]
+    claim["coefficients"] = copy.deepcopy(layer["claim"]["coefficients"])
+    claim["attention"] = None
+    violated = witness["violated"]
+    try:
+        value, _ = attngeom_check.FAMILIES[violated["family"]](
+            violated["data"], attngeom_check.Cubic(claim["coefficients"])
+        )
+    except (attngeom_check.Invalid, attngeom_check.Unknown, KeyError, ValueError):
+        value = Fraction(1)
+    violated["value"] = str(value if rng.random() < 0.5 else rng.choice([Fraction(1), Fraction(-7, 2)]))
+    return record
+
+
+def with_heads(record: Record, rng: random.Random) -> Record | None:
+    """Fewer heads or smaller widths than the evidence is for, or a commutant with a pair less."""
+    claim, witness = record["claim"], record["witness"]
+    if claim["kind"] != "heads":
+        return None
+    if claim["verdict"] == "realizable":
+        if not witness["heads"] or len(witness["heads"]) < claim["heads"]:
+            return None
+        claim["heads"] -= 1
+        if rng.random() < 0.5:
+            witness["heads"].pop(rng.randrange(len(witness["heads"])))
+        return record if claim["heads"] >= 1 else None
+    # The coefficients of its own heads, which exist, with the evidence against another map.
+    own = examples()["heads: its own heads"]["claim"]
+    if (claim["heads"], claim["attention"], claim["value"]) != (own["heads"], own["attention"], own["value"]):
+        claim.update({key: own[key] for key in ("heads", "attention", "value")})
+    claim["coefficients"] = copy.deepcopy(own["coefficients"])
+    if "commutant" in witness and rng.random() < 0.5:
+        witness["commutant"]["basis"].pop()
+        witness["commutant"]["argument"] = {"count": rng.choice([0, 1])}
+    return record
+
+
+def with_laws(record: Record, rng: random.Random) -> Record | None:
+    """More laws or fewer than there are, with fields that fit the number."""
+    claim, witness = record["claim"], record["witness"]
+    if claim["kind"] != "laws":
+        return None
+    change = rng.choice([-2, -1, 1, 2])
+    claim["count"] += change
+    fields, samples = witness["gradients"], witness["samples"]
+    if change > 0:
+        del fields[len(fields) - change :]
+    else:
+        fields += [rng.randrange(samples) for _ in range(-change)]
+    witness["point"] = f"aimed/{rng.randrange(10**6)}"
+    return record
+
+
+def with_learning(record: Record, rng: random.Random) -> Record | None:
+    """Another pair, another theorem, or weights on another stratum with the ranks of the old one."""
+    claim, witness = record["claim"], record["witness"]
+    if claim["kind"] != "learning-coefficient":
+        return None
+    if rng.random() < 0.5:
+        claim["lambda"] = str(Fraction(claim["lambda"]) + rng.choice([Fraction(1, 2), Fraction(-1, 2), Fraction(1, 4)]))
+    else:
+        claim["multiplicity"] += rng.choice([1, 2])
+    if rng.random() < 0.5:
+        others = [x["witness"] for x in examples().values() if x["claim"]["kind"] == claim["kind"]]
+        other = copy.deepcopy(rng.choice(others))
+        other["ranks"] = witness["ranks"]
+        record["witness"] = other
+    return record
+
+
+def exchanged(record: Record, rng: random.Random) -> Record | None:
+    """The claim of one certificate with the witness of another of the same kind that proves something else."""
+    same = [x for x in examples().values() if x["claim"]["kind"] == record["claim"]["kind"]]
+    other = copy.deepcopy(rng.choice(same))
+    if other["claim"] == record["claim"] or record["claim"]["kind"] in ("layer", "heads"):
+        return None
+    record["witness"] = other["witness"]
+    if record["claim"]["kind"] == "dimension":
+        record["claim"]["dimension"] += rng.choice([-1, 1])
+    elif record["claim"]["kind"] == "laws":
+        record["claim"]["count"] += rng.choice([-1, 1])
+    else:
+        record["claim"]["multiplicity"] += 1
+    return record
+
+
+FORGERS: tuple[Callable[[Record, random.Random], Record | None], ...] = (
+    with_dimension,
+    of_another_architecture,
+    at_the_edge,
+    with_coefficients,
+    with_heads,
+    with_laws,
+    with_learning,
+    exchanged,
+)
+
+WEIGHTS = (5, 4, 6, 5, 1, 3, 3, 1)
+"""How often each is asked; commutants take longest."""
+
+
+def forgeries(seed: int) -> Iterator[tuple[str, str, Record]]:
+    """The forger, the kind and the sealed certificate, without end."""
+    rng, sources = random.Random(seed), list(examples().values())
+    by_forger = {forger: [x for x in sources if forger(copy.deepcopy(x), random.Random(1))] for forger in FORGERS}
+    while True:
+        (forger,) = rng.choices(FORGERS, WEIGHTS)
+        record = copy.deepcopy(rng.choice(by_forger[forger] or sources))
+        found = forger({"claim": record["claim"], "witness": record["witness"]}, rng)
+        if found is not None:
+            yield forger.__name__, found["claim"]["kind"], seal(found["claim"], found["witness"])
+
+
+def run(count: int, seed: int, report: Callable[[str], None] = print) -> tuple[Counter[str], list[str]]:
+    """So many forgeries through both checkers: how many of each forger, and those that one of them accepted."""
+    counts: Counter[str] = Counter()
+    accepted: list[str] = []
+    started = time.monotonic()
+    for number, (forger, kind, record) in enumerate(forgeries(seed), 1):
+        ours, (word, reason) = verify(record), standalone(record)
+        counts[f"{forger}, {kind}"] += 1
+        counts["unknown to verify"] += ours.valid is None
+        counts["unknown to the lone checker"] += word == "unknown"
+        if ours.valid or word == "valid":
+            accepted.append(f"{forger}: verify {ours.valid}, lone checker {word} ({reason}): {json.dumps(record)}")
+        if number % 5000 == 0:
+            report(f"{number:,} forgeries, {len(accepted)} accepted, {time.monotonic() - started:.0f} s")
+        if number == count:
+            return counts, accepted
+    raise AssertionError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    counts, accepted = run(given.count, given.seed)
+    for name, number in sorted(counts.items()):
+        print(f"{number:8,}  {name}")
+    for line in accepted[:20]:
+        print(line[:3000])
+    print(f"{given.count:,} forgeries, seed {given.seed}: {len(accepted)} accepted")
+    return 1 if accepted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
