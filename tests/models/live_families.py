@@ -65,7 +65,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
         rewrites["turned"] = teleport(model, seed, parts=(*PARTS, "residual"))
     for place, rewrite in rewrites.items():
         # The writer itself asks transformers for the logits before it gives the folder its name.
-        assert write_model(rewrite, folder / place).logits_gap is not None
+        assert write_model(rewrite, folder / place, live=True).live.gap is not None
 
     def gap(other: str) -> float:
         if other not in rewrites:

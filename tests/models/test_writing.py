@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import shutil
+import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.interop import export_state
-from attngeom.models import align, canonicalize, compare, open_model, teleport, write_model
+from attngeom.models import align, canonicalize, compare, live, open_model, teleport, write_model
 from attngeom.models import writing as module
 from attngeom.models.rewriting import Teleported
 from attngeom.models.writing import WriteError
@@ -151,3 +157,50 @@ def test_states_of_live_modules_come_back_in_their_names(family: str) -> None:
     assert {n: (x.dtype, x.shape) for n, x in back.items()} == {n: (x.dtype, x.shape) for n, x in state.items()}
     assert sum(not np.array_equal(back[name], state[name]) for name in state) > len(state) / 2
     assert relative(outputs(family, open_model(back, model.config)), expected(family)) < 1e-2
+
+
+def test_nothing_depends_on_whether_transformers_is_installed(tmp_path, monkeypatch, capsys):
+    """A live check is made if it is asked for, and then transformers is required."""
+    source = write_model(teleport(reference("llama"), 1), tmp_path / "model").path
+    loaded = []
+    answers = []
+    for installed in (False, True):
+        with monkeypatch.context() as patch:
+            patch.setattr(live, "find_spec", lambda name, here=installed: object() if here else None)
+            patch.setattr(live, "import_module", lambda name: loaded.append(name))
+            assert run(["model", "teleport", str(source), "--out", str(tmp_path / "moved")]) == 0
+        answers.append(capsys.readouterr())
+        shutil.rmtree(tmp_path / "moved")
+    assert answers[0] == answers[1] and not loaded
+    assert "check by transformers" in answers[0].out and "not asked for" in answers[0].out
+    monkeypatch.setattr(live, "find_spec", lambda name: None)
+    assert run(["model", "teleport", str(source), "--out", str(tmp_path / "moved"), "--live-check"]) == 2
+    assert "--no-live-check" in capsys.readouterr().err and not (tmp_path / "moved").exists()
+
+
+def test_live_check_is_told_and_makes_no_noise(tmp_path, monkeypatch, capfd):
+    """A stand-in for transformers that writes bars and warnings wherever it can."""
+    source = write_model(teleport(reference("llama"), 1), tmp_path / "model").path
+
+    class LlamaForCausalLM:
+        @staticmethod
+        def from_pretrained(folder, **options):
+            print("Loading weights", file=sys.stderr)
+            warnings.warn("noise", stacklevel=1)
+            logging.getLogger("transformers").error("noise")
+            raise InputError(folder)
+
+    outputs = iter([np.ones((1, 2)), np.ones((1, 2)) + 1e-7])
+
+    def loud_outputs(cls, folder, model):
+        with contextlib.suppress(InputError):
+            cls.from_pretrained(str(folder))
+        return next(outputs)
+
+    library = SimpleNamespace(PreTrainedModel=object, LlamaForCausalLM=LlamaForCausalLM)
+    monkeypatch.setattr(live, "find_spec", lambda name: object())
+    monkeypatch.setattr(live, "import_module", lambda name: library)
+    monkeypatch.setattr(live, "_outputs", loud_outputs)
+    assert run(["model", "teleport", str(source), "--out", str(tmp_path / "moved"), "--live-check"]) == 0
+    printed = capfd.readouterr()
+    assert "logits differ by 1.0e-07" in printed.out and not printed.err

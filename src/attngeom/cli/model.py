@@ -32,6 +32,10 @@ LEVELS, GAUGES = ("auto", "exact", "rounding"), ("echelon", "balanced", "rotated
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
 Scope = Annotated[str, choice_option("--scope", SCOPES, "layer, or model: the residual stream may be turned as well.")]
+Live = Annotated[
+    bool,
+    typer.Option("--live-check/--no-live-check", help="Ask transformers for the logits of both folders as well."),
+]
 Dtype = Annotated[str, choice_option("--dtype", DTYPES, "keep, float32, or auto (float32, wider where stored so).")]
 
 PARTS = "qk,vo,heads,units,norms,biases"
@@ -141,20 +145,21 @@ def canonicalize_command(
     compact: Annotated[
         bool, flag("--compact", "Leave out the entries that the echelon gauge fixes; only attngeom reads the folder.")
     ] = False,
+    live_check: Live = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
     """Write the canonical representative of a model's function."""
     if is_adapter(path):
         refuse_options({"--scope": scope != "layer", "--dtype": dtype != "auto", "--compact": compact})
-        refuse_options({"--gauge": gauge not in (None, "balanced")})
+        refuse_options({"--gauge": gauge not in (None, "balanced"), "--live-check": live_check})
         return canonicalize_adapter(path, out, json)
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
     with _steps("layers") as step:
         form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
-        written = models.write_model(form, out, dtype, step, compact)  # type: ignore[arg-type]
+        written = models.write_model(form, out, dtype, step, compact, live_check)  # type: ignore[arg-type]
     return _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
@@ -165,6 +170,7 @@ def teleport_command(
     condition: Annotated[float, typer.Option("--condition", help="Condition number of the random matrices.")] = 9.0,
     parts: Annotated[str, typer.Option("--parts", help=f"Of {PARTS.replace(',', ', ')}, residual.")] = PARTS,
     dtype: Dtype = "auto",
+    live_check: Live = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -180,6 +186,7 @@ def teleport_command(
             parts=chosen,
             precision=dtype,  # type: ignore[arg-type]
             progress=step,
+            live=live_check,
         )
     _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
@@ -191,6 +198,7 @@ def align_command(
     out: Out,
     scope: Scope = "layer",
     dtype: Dtype = "auto",
+    live_check: Live = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -201,7 +209,7 @@ def align_command(
     check_choice(scope, SCOPES, "scope")
     with _steps("layers") as step:
         aligned = models.align(models.open_model(target), models.open_model(path), scope)
-        written = models.write_model(aligned, out, dtype, step)  # type: ignore[arg-type]
+        written = models.write_model(aligned, out, dtype, step, live=live_check)  # type: ignore[arg-type]
     _report(written, {"target": str(target), "scope": scope}, json)
 
 
@@ -211,6 +219,7 @@ def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     check = record["check"]
     worst = f"{digits.error(check['worst_misfit'])}, {digits.error(check['allowed'])} allowed"
     shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": worst}
+    shown |= {"check by transformers": written.live.words}
     print_answer(json, record, pairs("written", shown))
 
 

@@ -1,14 +1,26 @@
-"""Logits of two folders by transformers, where it is installed: a last check of written models by foreign code."""
+"""Logits of two folders by transformers, for those who ask for it: a check of written models by foreign code.
+
+Nobody gets another answer because a library is installed: the check is made if it is asked for, and then the library is
+required. It says nothing of its own, neither bars nor warnings.
+"""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attngeom import digits
+from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.model import Model
 
@@ -17,39 +29,72 @@ LARGEST = 5 * 10**7
 TOKENS = 12
 
 
-def is_installed() -> bool:
-    """Whether torch and transformers can be imported; nothing is imported here."""
-    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
+@dataclass(frozen=True)
+class LiveCheck:
+    """What transformers found: how far the logits of two folders are apart, or why it was not asked."""
+
+    gap: float | None = None
+    reason: str = "not asked for (--live-check)"
+
+    @property
+    def words(self) -> str:
+        return self.reason if self.gap is None else f"logits differ by {digits.error(self.gap)}"
 
 
-def logits_gap(model: Model, one: Path, other: Path) -> float | None:
-    """Largest difference of the outputs of two folders over the largest output; None where no check is possible.
+def require_live() -> None:
+    """Refuse a live check before any work where torch or transformers are not installed."""
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"a live check without {' and '.join(missing)} asked for; pip install 'attngeom[models-test]', or"
+            " give --no-live-check"
+        )
 
-    That is where transformers has no such model class, or does not run the first folder; it is infinite where it runs
-    the first and not the second.
+
+def live_check(model: Model, one: Path, other: Path) -> LiveCheck:
+    """Largest difference of the outputs of two folders over the largest output; a reason where that is not possible.
+
+    That is where transformers has no such model class, or does not run the first folder; the difference is infinite
+    where it runs the first and not the second.
     """
-    if not is_installed() or model.spec.parameters > LARGEST:
-        return None
-    cls = _model_class(model.config.get("architectures"))
-    if cls is None:
-        return None
-    try:
-        left = _outputs(cls, one, model)
-    except Exception:  # foreign code may fail in any way, and then says nothing about the written folder
-        return None
-    try:
-        right = _outputs(cls, other, model)
-    except Exception:
-        return float("inf")
+    require_live()
+    if model.spec.parameters > LARGEST:
+        return LiveCheck(None, f"not possible: more than {LARGEST:,} parameters")
+    with _silence():
+        cls = _model_class(model.config.get("architectures"))
+        if cls is None:
+            return LiveCheck(None, "not possible: config.json names no architecture that transformers knows")
+        try:
+            left = _outputs(cls, one, model)
+        except Exception:  # foreign code may fail in any way, and then says nothing about the written folder
+            return LiveCheck(None, "not possible: transformers does not run the given folder")
+        try:
+            right = _outputs(cls, other, model)
+        except Exception:
+            return LiveCheck(float("inf"))
     if left.shape != right.shape:
-        return float("inf")
-    return float(np.abs(left - right).max() / max(float(np.abs(left).max()), 1e-300))
+        return LiveCheck(float("inf"))
+    return LiveCheck(float(np.abs(left - right).max() / max(float(np.abs(left).max()), 1e-300)))
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """No bars, no warnings, no lines of a logger."""
+    before = logging.root.manager.disable
+    sink = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stderr(sink), contextlib.redirect_stdout(sink):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(before)
 
 
 def _model_class(names: Any) -> Any:
     """The class that config.json names, if it is a model of transformers: nothing else of the library is called."""
     name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
-    library: Any = importlib.import_module("transformers")
+    library: Any = import_module("transformers")
     found = getattr(library, name, None) if name.isidentifier() else None
     if not isinstance(found, type) or not issubclass(found, library.PreTrainedModel):
         return None
@@ -57,7 +102,7 @@ def _model_class(names: Any) -> Any:
 
 
 def _outputs(cls: Any, folder: Path, model: Model) -> Array:
-    torch: Any = importlib.import_module("torch")
+    torch: Any = import_module("torch")
     loaded = cls.from_pretrained(str(folder), dtype=torch.float64, attn_implementation="eager", local_files_only=True)
     loaded.config._experts_implementation = "eager"
     with torch.no_grad():

@@ -23,7 +23,7 @@ from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
-from attngeom.models.live import logits_gap
+from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.misfits import SAME
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
@@ -53,7 +53,7 @@ class Written:
     check: ModelComparison
     bytes: int
     dtype: str
-    logits_gap: float | None = None
+    live: LiveCheck
 
     def to_json(self) -> dict[str, Any]:
         found = [layer.worst for layer in self.check.layers if layer.worst is not None]
@@ -67,22 +67,26 @@ class Written:
                 "level": self.check.level,
                 "worst_misfit": 0.0 if worst is None else worst.value,
                 "allowed": 0.0 if worst is None else worst.allowed,
-                "logits_gap": self.logits_gap,
+                "logits_gap": self.live.gap,
+                "live": self.live.words,
             },
         }
 
 
 def write_model(
     rewrite: Rewrite, out: str | Path, precision: Precision = "auto",
-    progress: Callable[[int, int], None] | None = None, compact: bool = False,
+    progress: Callable[[int, int], None] | None = None, compact: bool = False, live: bool = False,
 ) -> Written:  # fmt: skip
     """Write the rewritten model to the folder ``out``, which must not exist.
 
     ``precision`` keep stores every tensor in its own type, float32 in float32; auto is float32, or the stored type
     where that is wider. ``compact`` leaves out the entries that the gauge fixes: attngeom reads such a folder like any
     other, other libraries do not; the canonical form of a compact folder, not compact, is a whole folder again.
+    ``live`` asks transformers, which is then required, for the logits of both folders.
     """
     place = Path(out)
+    if live:
+        require_live()
     if precision not in ("keep", "float32", "auto"):
         raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
     with new_folder(place, rewrite.model.path) as temporary:
@@ -93,18 +97,20 @@ def write_model(
         check = compare(rewrite.model, written, level="rounding", scope=rewrite.scope, unit=unit, turns=back)
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
-        gap = None
-        if rewrite.model.path is not None and not compact and not (rewrite.model.path / COMPACT).exists():
-            gap = logits_gap(rewrite.model, rewrite.model.path, temporary)
-        if gap is not None and gap > _allowed_gap(written.dtype):
-            raise WriteError(f"{place} was not written: transformers computes logits that differ by {gap:.1e}")
+        asked = LiveCheck()
+        if live and (rewrite.model.path is None or compact or (rewrite.model.path / COMPACT).exists()):
+            asked = LiveCheck(None, "not possible: transformers reads whole folders only")
+        elif live and rewrite.model.path is not None:
+            asked = live_check(rewrite.model, rewrite.model.path, temporary)
+        if asked.gap is not None and asked.gap > _allowed_gap(written.dtype):
+            raise WriteError(f"{place} was not written: by transformers, {asked.words}")
         size = sum(path.stat().st_size for path in temporary.iterdir())
-    return Written(path=place, check=check, bytes=size, dtype=dtype, logits_gap=gap)
+    return Written(path=place, check=check, bytes=size, dtype=dtype, live=asked)
 
 
 def write_teleport(
     model: Model, out: str | Path, *, seed: int = 0, condition: float = DEFAULT, parts: Collection[str] = PARTS,
-    precision: Precision = "auto", progress: Callable[[int, int], None] | None = None,
+    precision: Precision = "auto", progress: Callable[[int, int], None] | None = None, live: bool = False,
 ) -> tuple[Written, float]:  # fmt: skip
     """Write a random model with the same function, and say which condition number its matrices have.
 
@@ -113,7 +119,8 @@ def write_teleport(
     """
     while True:
         try:
-            return write_model(teleport(model, seed, condition, parts), out, precision, progress), condition
+            moved = teleport(model, seed, condition, parts)
+            return write_model(moved, out, precision, progress, live=live), condition
         except WriteError as error:
             if condition == 1:
                 wider = "" if precision == "float32" else "; give --dtype float32 where the file is coarser, or"
