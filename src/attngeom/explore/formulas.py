@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -112,18 +113,14 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
     read: dict[tuple[Any, ...], Any] = {}
     given = accessor_of(coefficients)
 
-    def watch(kind: str) -> Any:
-        ask = getattr(given, kind)
-
-        def asked(*place: Any) -> Any:
-            read[(kind, *place)] = value = ask(*place)
-            return value
-
-        return asked
+    def ask(kind: str, *place: Any) -> Any:
+        read[(kind, *place)] = value = getattr(given, kind)(*place)
+        return value
 
     kinds = ("cross", "single", "outside")
     definition = DEFINITIONS[violation.family]
-    definition.evaluate(violation.data, replace(given, **{kind: watch(kind) for kind in kinds}))
+    watched: dict[str, Any] = {kind: partial(ask, kind) for kind in kinds}
+    definition.evaluate(violation.data, replace(given, **watched))
     entries = tuple(Reading(key, _name(key, coefficients.d_out), value) for key, value in read.items())
     shown = {f"z{place}": entry.name for place, entry in enumerate(entries)}
     if violation.degree > MAX_DEGREE:

@@ -21,7 +21,6 @@ from attngeom.processes import Child
 BUDGET_SECONDS = 60.0
 MOST_AT_ONCE = 3
 """Jobs that run at the same time; more are refused, so that one page cannot take the machine."""
-MOST_KEPT = 32
 FORGOTTEN_SECONDS = 20.0
 """A job that no window asks about for this long is ended."""
 WATCH_SECONDS = 0.2
@@ -59,8 +58,7 @@ class Job:
                 if "html" in message:
                     self.end("done" if message["done"] else "failed", message["html"])
             elif line is not None:
-                code = self.child.process.wait()
-                words = f"the computation ended without an answer (exit code {code}); give a smaller one"
+                words = f"ended without an answer (exit code {self.child.process.wait()}); give a smaller one"
                 self.end("failed", refusal(words))
             if now - self.started > self.budget:
                 words = f"not finished within {self.budget:g} s; give a smaller one, or run the command below"
@@ -86,7 +84,7 @@ class Jobs:
         """Start the job ``name`` of a view for a state, and return the key to ask for it."""
         if sum(job.stage == "running" for job in self._jobs.values()) >= MOST_AT_ONCE:
             raise InputError(f"{MOST_AT_ONCE} long computations are running; wait for one, or cancel one")
-        for old in [key for key, job in self._jobs.items() if job.stage != "running"][:-MOST_KEPT]:
+        for old in [key for key, job in self._jobs.items() if job.stage != "running"][:-32]:
             del self._jobs[old]
         child = Child("attngeom.explore.worker")
         files = [asdict(shelf.entries[key]) for key in texts.values() if key in shelf.entries]

@@ -9,6 +9,7 @@ import asyncio
 import secrets
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -42,6 +43,7 @@ OPTIONS: dict[str, Any] = {
     **{"limit_concurrency": 256, "timeout_graceful_shutdown": 1},
 }
 """Of uvicorn: one strict parser of requests, no upgrades, no word of who asks; connections are bounded."""
+QUIET_SECONDS = 0.3
 Found = TypeVar("Found")
 
 
@@ -96,8 +98,11 @@ class Explorer:
         self.shelf.close()
 
     def warm(self) -> None:
-        """Load the engine while the first page is being looked at."""
+        """Load the engine while the first page is being looked at, never while somebody waits."""
         for name in VIEWS:
+            time.sleep(QUIET_SECONDS)
+            while self._engine.locked():
+                time.sleep(QUIET_SECONDS)
             find_view(name)
 
     def write_visit(self) -> Path:
@@ -119,8 +124,7 @@ class Explorer:
 
     async def home(self, request: Request) -> Response:
         """One card for each view, and the files of the command line with the views that open them."""
-        files = [item for item in self.shelf.entries.values() if item.is_named]
-        return HTMLResponse(render("home.html", views=VIEWS, files=files, kinds=KINDS))
+        return HTMLResponse(render("home.html", views=VIEWS, shelf=self.shelf, kinds=KINDS))
 
     async def page(self, request: Request) -> Response:
         """The page of a view; its script asks for the answer. A form that is sent without a script gets both."""

@@ -38,8 +38,7 @@ def answer(line: str, say: Say) -> None:
     except (AttnGeomError, OSError) as error:
         say({"html": refusal(error), "done": False})
     except MemoryError:
-        words = f"more than {MEMORY_MEGABYTES >> 10} GB are needed; give a smaller one"
-        say({"html": refusal(words), "done": False})
+        say({"html": refusal(f"more than {MEMORY_MEGABYTES >> 10} GB are needed; give a smaller one"), "done": False})
 
 
 def main() -> None:

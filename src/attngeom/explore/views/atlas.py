@@ -99,12 +99,11 @@ def held_by(fact: Fact) -> dict[str, Any]:
     record = fact.to_json()
     certificate = record.pop("certificate")
     held = {key.replace("_", " "): plain(value)[: 4 * LONGEST] for key, value in record.items()}
-    held["certificate"] = "none is stored"
-    if certificate is not None:
-        verdict = verify(certificate)
-        words = {True: "it proves its claim", False: "it proves nothing", None: "its recheck is beyond the budget"}
-        held["certificate"] = f"rechecked: {words[verdict.valid]} ({verdict.reason[:LONGEST]})"
-    return held
+    if certificate is None:
+        return {**held, "certificate": "none is stored"}
+    verdict = verify(certificate)
+    words = {True: "it proves its claim", False: "it proves nothing", None: "its recheck is beyond the budget"}
+    return {**held, "certificate": f"rechecked: {words[verdict.valid]} ({verdict.reason[:LONGEST]})"}
 
 
 def _answer(fact: Fact) -> str:

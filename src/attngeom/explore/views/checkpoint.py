@@ -105,6 +105,7 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     found = compare_models(open_model(one), open_model(other), progress=progress)
     ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in found.layers if layer.heads]
     wrong = [(layer.layer, *each) for layer in found.layers for each in (*layer.wrong, *layer.suspects)]
+    tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:MAX_LISTED]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
     return {
         "compared": found,
@@ -114,14 +115,10 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
         "elements": [],
         "tables": [
             ("Layers", LAYERS, [_layer_row(layer) for layer in found.layers[:MAX_LISTED]]),
-            ("Tensors that rounding does not explain", TENSORS, [_tensor_row(*each) for each in wrong[:MAX_LISTED]]),
+            ("Tensors that rounding does not explain", TENSORS, tensors),
             ("Configurations that differ", ("key", "first", "second"), differing),
         ],
     }
-
-
-def _tensor_row(layer: int | str, name: str, found: Any) -> tuple[str, ...]:
-    return (str(layer), name[:120], plain(found.index), f"{found.value:.1e}")
 
 
 def _layer_row(layer: LayerComparison) -> tuple[str, ...]:

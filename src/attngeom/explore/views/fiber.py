@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -59,8 +58,8 @@ class Walk(NamedTuple):
     @property
     def change(self) -> float:
         """The largest change of an output relative to the largest output."""
-        largest = max(abs(float(x)) for x in np.ravel(self.before)) or 1.0
-        return max(abs(float(x)) for x in np.ravel(self.after - self.before)) / largest
+        most, change = (max(abs(float(x)) for x in np.ravel(m)) for m in (self.before, self.after - self.before))
+        return change / (most or 1.0)
 
     @property
     def is_same(self) -> bool:
@@ -97,11 +96,8 @@ def _representative(network: str, seed: int, file: ShelfItem | None, base: str) 
 
 def _block(state: State, letter: str, size: int) -> Array:
     """The matrix of four sliders on the first two coordinates, the identity on the others."""
-    rows = [[Fraction(i == j) for j in range(size)] for i in range(size)]
-    for i in range(min(2, size)):
-        for j in range(min(2, size)):
-            rows[i][j] = Fraction(state[f"{letter}{i + 1}{j + 1}"])
-    matrix = QQ.convert(rows)
+    given = {(i, j): state[f"{letter}{i + 1}{j + 1}"] for i in range(2) for j in range(2)}
+    matrix = QQ.convert([[Fraction(given.get((i, j), i == j)) for j in range(size)] for i in range(size)])
     if not QQ.det(matrix):
         raise InputError(f"{letter.upper()} is singular here; it must be invertible, so move a slider")
     return matrix
@@ -187,12 +183,8 @@ def python(state: State) -> str:
     return f"import attngeom; print(attngeom.compare({read}))"
 
 
-def _sliders(letter: str, only: str = "") -> Iterator[Control]:
-    for ij in PLACES:
-        yield _slider(f"{letter}{ij}", f"{letter.upper()}{subscript(int(ij))}", only)
-
-
-def _slider(name: str, label: str, only: str) -> Control:
+def _slider(name: str, only: str = "") -> Control:
+    label = "λ" if name == "scale" else name[0].upper() + subscript(int(name[1:]))
     return Control(name, label, "slider", IDENTITY[name], only=only, low=-REACH, high=REACH, step=STEP)
 
 
@@ -203,9 +195,9 @@ CONTROLS = (
     Control("file", "Weights file", "file", "", "", "network=file", kinds=("weights",), **OPENED),
     Control("seed", "Seed of weights and input", "number", "0", high=10**9),
     Control("base", "Representative", "choice", "start", options=BASES),
-    *_sliders("c"),
-    _slider("scale", "λ", "network=layer deep file"),
-    *_sliders("d", "network=deep softmax file"),
+    *(_slider(f"c{ij}") for ij in PLACES),
+    _slider("scale", "network=layer deep file"),
+    *(_slider(f"d{ij}", "network=deep softmax file") for ij in PLACES),
     Control("step", "Steps walked", "number", "0", high=10**9),
 )
 ACTIONS = {

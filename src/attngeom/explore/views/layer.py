@@ -52,8 +52,7 @@ def coefficients_of_table(rows: list[list[Fraction]], d: int, d_out: int) -> Coe
     size = d * (d + 1) // 2
     if len(rows) != d_out * size or any(len(row) != d for row in rows):
         raise InputError(f"{len(rows)} rows given; {d_out * size} rows of {d} numbers are required")
-    cross = QQ.convert(rows).reshape(d_out, size, d)
-    return Coefficients.of_cross(cross, 2, QQ)
+    return Coefficients.of_cross(QQ.convert(rows).reshape(d_out, size, d), 2, QQ)
 
 
 @lru_cache(maxsize=16)
@@ -159,8 +158,7 @@ def draw(state: State) -> dict[str, str]:
     rng = np.random.default_rng(state["seed"] + 1)
     d, d_out = state["d"], state["d_out"]
     A, V = (QQ.convert(rng.integers(-3, 4, shape)) for shape in ((d, d), (d_out, d)))
-    rows = expand_matrices(A, V, QQ)[1].reshape(-1, d)
-    table = "\n".join(" ".join(str(x) for x in row) for row in rows)
+    table = "\n".join(" ".join(map(str, row)) for row in expand_matrices(A, V, QQ)[1].reshape(-1, d))
     return {"source": "table", "seed": str(state["seed"] + 1), "table": table}
 
 

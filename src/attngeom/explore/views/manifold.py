@@ -41,15 +41,13 @@ SPECIAL = {
 
 def point_of(state: State) -> tuple[Fraction, Fraction, Fraction]:
     """The point of the slice, three rational numbers."""
-    found = []
-    for name in "xyw":
-        rows = parse_numbers(state[name], name)
-        if len(rows) != 1 or len(rows[0]) != 1:
+    found = {name: parse_numbers(state[name], name) for name in "xyw"}
+    for name, rows in found.items():
+        if [len(row) for row in rows] != [1]:
             raise InputError(f"{name}: {state[name][:40]!r} given; one number such as 1/2 is required")
         if abs(rows[0][0]) > LARGEST:
             raise SizeError(f"{name}: {state[name][:40]} given; at most {LARGEST} is shown here")
-        found.append(rows[0][0])
-    return found[0], found[1], found[2]
+    return found["x"][0][0], found["y"][0][0], found["w"][0][0]
 
 
 def decide(state: State) -> Certification:
