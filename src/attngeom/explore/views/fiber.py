@@ -20,9 +20,7 @@ from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.linear import Between, QueryKey, Scale
 
-MAX_PARAMETERS = 300
-MAX_BYTES = 2**20
-MAX_WIDTH = 8
+MAX_PARAMETERS, MAX_BYTES, MAX_WIDTH = 300, 2**20, 8
 STARTS = {
     "layer": Architecture((3, 2), 2, tokens=2),
     "deep": Architecture((2, 2, 2), 2, tokens=2),
