@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attngeom.comparison import compare, float_decision
-from attngeom.comparison.quiet_inputs import quiet_inputs
 from attngeom.comparison.samples import draw_copies
+from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
@@ -253,12 +253,12 @@ def test_input_that_separates_extreme_weights_beyond_the_range_of_floats_is_not_
     assert compare(zero, small).separation is None
 
 
-def test_quiet_inputs_are_read_by_the_scores():
+def test_singular_inputs_are_read_by_the_scores():
     """What no scores of this shape read, a lightning layer maps to zero in both networks: it says nothing."""
     for seed in range(10):
         weights = random_weights(Architecture((5, 5), 1), RR, seed)
         (A,) = weights.attention_matrices()[0]
-        X = quiet_inputs(weights, weights, np.zeros(1, dtype=np.int64), 3, seed)
+        X = singular_inputs(weights, weights, np.zeros(1, dtype=np.int64), 3, seed)
         assert all(max(np.abs(A @ x).max(), np.abs(A.T @ x).max()) > 1e-6 for x in X)
 
 

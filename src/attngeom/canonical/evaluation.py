@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from attngeom.exact.domains import RR, Array, Balls
 from attngeom.exact.scaling import join_scale, split_scale
 from attngeom.network import Head, Weights, forward
+from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
 
 Extended = np.longdouble
@@ -17,6 +19,7 @@ BALL_BITS, MAX_BALL_BITS = 10**5, 3 * 10**7
 """The number of weights times the bits of precision up to which balls are used: always, and for extreme weights."""
 EXTREME = 500
 """Bits beyond which extended precision may lose a path beside a larger one."""
+ROUNDING = 2.0**-51
 LARGEST_SHIFT = 40_000
 """Beyond the range of extended precision: such a shift gives zero or infinity."""
 
@@ -60,8 +63,8 @@ def evaluate(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     return evaluate_floats(Weights(weights.architecture, RR, layers), np.ldexp(units.astype(Extended), power))
 
 
-def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
-    """The outputs in the precision of the arrays.
+def evaluate_floats(weights: Weights, X: Array, errors: np.random.Generator | None = None) -> ScaledOutputs:
+    """The outputs in the precision of the arrays; with random errors of the size of rounding errors, if asked for.
 
     Lightning layers without skip connection are homogeneous of degree 3: they and their inputs are scaled one by one,
     so that nothing overflows or vanishes on the way.
@@ -78,6 +81,8 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
     Y, added = X, np.zeros_like(X)
     for index in range(architecture.num_layers):
         step = forward_layer(plain, index, Y)
+        if errors is not None:
+            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * errors.standard_normal(step.shape)
         if architecture.residual:
             added = added + step
             Y = X + added
@@ -88,6 +93,30 @@ def evaluate_floats(weights: Weights, X: Array) -> ScaledOutputs:
             Y = step
     units, moved = _split(added if architecture.residual else Y)
     return ScaledOutputs(units, exponents + moved)
+
+
+def scores_of(weights: Weights, X: Array) -> Iterator[Array]:
+    """The scores (N, t, t) of every head of every layer at inputs X, divided by the temperature."""
+    rule = weights.architecture.rule
+    for index, heads in enumerate(weights.layers):
+        for head in heads:
+            yield rule.cool(swap(head.K @ X) @ (head.Q @ X), RR)
+        X = forward_layer(weights, index, X)
+
+
+def _sizes_of_paths(weights: Weights, index: int, Y: Array) -> Array:
+    """Σ |O| |V| |Y| |P| (1 + |scores|) of a layer, sums of absolute values: rounding errors are in proportion to it."""
+    rule, Z = weights.architecture.rule, np.abs(Y)
+    total = np.zeros(1)
+    for head in weights.layers[index]:
+        sizes = swap(np.abs(head.K) @ Z) @ (np.abs(head.Q) @ Z)
+        if rule.is_polynomial:
+            shares = rule.weights(sizes, RR)
+        else:
+            shares = rule.weights(swap(head.K @ Y) @ (head.Q @ Y), RR) * (1 + rule.cool(sizes, RR))
+        part = np.abs(head.V) @ Z @ shares
+        total = total + (part if head.O is None else np.abs(head.O) @ part)
+    return total
 
 
 def _in_units(weights: Weights) -> tuple[tuple[tuple[Head, ...], ...], list[int]]:

@@ -18,14 +18,16 @@ import numpy as np
 from attngeom.canonical.answer import from_form
 from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
+from attngeom.comparison.float_corrections import Corrections, least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
-from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_quiet_inputs, judge_outputs
+from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_special_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
+from attngeom.comparison.float_terms import common_terms
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
-from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, Layers, draw_copies
+from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, ROUNDING, Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
@@ -39,6 +41,8 @@ from attngeom.results import Failure
 MAX_EXACT = 5_000
 """Parameters up to which floats are also compared as exact numbers."""
 OUTPUTS_AMPLIFIED = 100.0
+SHARP = 1e-12
+"""Singular values below this are taken as zero, relative to the largest."""
 SWAMPED = 0.1
 """Outputs of which errors of the weights explain more than this say nothing."""
 
@@ -136,7 +140,7 @@ def _judge(
 
     outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed + 2), tolerance, report)
     report("aligning", 0, None)
-    if _are_exactly_equal(*given, seed):
+    if _are_exactly_equal(*given, seed, outputs):
         reason = "the weights, taken as exact numbers, give one function"
         return _Judgement(Ruling(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True)
     verdict = _by_theorem(architecture, one, two, tolerance)
@@ -147,40 +151,57 @@ def _judge(
         verdict = UNTOLD
     if verdict.same is None and is_far(outputs):
         return _Judgement(_differ(outputs, tolerance), outputs)
+    X = draw_special_inputs(first, second, seed + 3)
+    special = judge_outputs(architecture, one, two, X, tolerance, report) if len(X) else outputs
+    if verdict.same is None and is_far(special):
+        return _Judgement(_differ(special, tolerance), special)
+    X = np.concatenate([outputs.X, X])
+    allowed = _allowed(architecture, tolerance)
+    # Outputs that differ by more than that, but are explained by moderate noise everywhere, leave it to the weights.
+    is_noise = max(outputs.worst, special.worst) <= NEAR and outputs.noise <= SWAMPED
+    is_noise = is_noise and outputs.excess <= AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
+    corrections = _least_corrections(pair.weights, tolerance) if verdict.same is None else None
+    is_near = verdict.same is True and outputs.excess <= allowed
+    if corrections is not None:
+        verdict = Ruling(True, f"corrections of at most {corrections.largest * tolerance:.1e} make them one function")
+        is_near = corrections.rounding <= NEAR or outputs.excess <= allowed or is_noise
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
-    if verdict.same is None:
-        verdict = _by_forms(given, tolerance, seed) or verdict
-    allowed = _allowed(architecture, tolerance)
-    if verdict.same is True and outputs.excess <= allowed:
+        if verdict.same is None:
+            verdict = _by_forms(given, tolerance, seed) or verdict
+        is_near = verdict.same is True and outputs.excess <= allowed
+    if not is_near and is_noise and isinstance(aligned, _Aligned) and aligned.match.is_explained:
+        verdict, is_near = _carried(aligned), True
+    if is_near and not _is_contradicted(pair.weights, X, tolerance, draws.unforeseen, report):
         return _Judgement(verdict, outputs, aligned)
-    quiet = None
-    if len(X := draw_quiet_inputs(first, second, seed + 3)):
-        quiet = judge_outputs(architecture, one, two, X, tolerance, report)
-        if verdict.same is None and is_far(quiet):
-            return _Judgement(_differ(quiet, tolerance), quiet)
-    is_heard = quiet is None or quiet.excess <= allowed or (quiet.worst <= 1 and quiet.noise <= SWAMPED)
-    fits = isinstance(aligned, _Aligned) and aligned.match.misfit <= NEAR * tolerance
-    if verdict.same is None and is_heard and outputs.worst <= NEAR and _are_near(outputs, allowed, fits):
-        X = draw_inputs(first, second, draws.unforeseen + 2)
-        fresh = judge_outputs(architecture, one, two, X, tolerance, report)
-        if is_far(fresh):
-            return _Judgement(_differ(fresh, tolerance), fresh)
-        if fresh.worst <= 4 * NEAR and _are_near(fresh, 4 * allowed, fits):
-            return _Judgement(Ruling(True, f"{_seen(outputs, tolerance)}, at inputs of all sizes"), outputs, aligned)
-    # Outputs that differ by more than that, but are explained by moderate noise everywhere, leave it to the weights.
-    is_noise = max(outputs.worst, quiet.worst if quiet else 0.0) <= NEAR and outputs.noise <= SWAMPED
-    is_bounded = outputs.excess <= AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
-    if is_noise and is_bounded and isinstance(aligned, _Aligned) and aligned.match.is_explained:
-        return _Judgement(_carried(aligned), outputs, aligned)
     reason = verdict.reason if verdict.same is None else ""
     return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
 
 
-def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int) -> tuple[Layers, Layers]:
-    """Copies of both networks, with independent errors."""
-    return draw_copies(pair[0], tolerance, seed), draw_copies(pair[1], tolerance, seed + 1)
+def _least_corrections(weights: tuple[Weights, Weights], tolerance: float) -> Corrections | None:
+    """Corrections within the errors of the weights that make two networks one function, if such are found."""
+    close = max(100 * tolerance, ROUNDING)
+    for guess in ((0.0, SHARP), (close, SHARP), (close, 10 * tolerance)):
+        try:
+            layers = common_terms(weights, *guess)
+            found = None if layers is None else least_corrections(weights, layers, tolerance)
+        except (SingularError, RangeError):
+            continue
+        if found is not None and found.largest <= NEAR and found.mean <= 1:
+            return found
+    return None
+
+
+def _is_contradicted(weights: tuple[Weights, Weights], X: Array, tolerance: float, seed: int, report: Report) -> bool:
+    """Whether outputs differ by more than errors relative to each entry alone explain, and rounding errors."""
+    one, two = _draw_both(weights, tolerance, seed, share=0.0)
+    return judge_outputs(weights[0].architecture, one, two, X, tolerance, report).is_far
+
+
+def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int, share: float = 0.5) -> tuple[Layers, Layers]:
+    """Copies of both networks, with independent errors; ``share`` as in :func:`draw_copies`."""
+    return draw_copies(pair[0], tolerance, seed, share), draw_copies(pair[1], tolerance, seed + 1, share)
 
 
 def _differ(outputs: OutputTest, tolerance: float) -> Ruling:
@@ -202,17 +223,6 @@ def _allowed(architecture: Architecture, tolerance: float) -> float:
     degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0 * architecture.num_layers
     allowed = OUTPUTS_AMPLIFIED * tolerance * degree
     return allowed if allowed < SWAMPED else np.inf
-
-
-def _are_near(outputs: OutputTest, allowed: float, fits: bool) -> bool:
-    """Whether the outputs differ by no more than is allowed.
-
-    Where errors of the weights explain more than that, the weights must fit each other, or every row of every output
-    agrees as well, or all of them up to rounding.
-    """
-    if allowed == np.inf or outputs.difference > allowed:
-        return False
-    return outputs.noise <= allowed or fits or outputs.is_rounding or outputs.largest <= allowed
 
 
 def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
@@ -322,14 +332,16 @@ def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ru
     return None
 
 
-def _are_exactly_equal(first: Weights, second: Weights, seed: int) -> bool:
+def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: OutputTest) -> bool:
     """Whether the weights, as fractions with denominators 2^n, are proven or almost surely one function."""
     if first.equals(second) or (_vanishes(first) and _vanishes(second)):
         return True
     architecture = first.architecture
     rule = architecture.rule
-    if architecture.num_parameters > MAX_EXACT or not (rule.is_polynomial or rule.is_normalised):
+    if architecture.num_parameters > MAX_EXACT:
         return False
+    if not rule.is_polynomial and not rule.is_normalised:
+        return not outputs.is_far and compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True
     field = GF(WORD_PRIME)
     residues = [weights.to(field) for weights in (first, second)]
     if rule.is_normalised:

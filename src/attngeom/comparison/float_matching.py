@@ -51,7 +51,7 @@ class FloatMatch:
         is_met = all(bool(np.all(np.abs(missed[place]) <= NEAR * a)) for place, a in errors.items())
         # Zero rows and columns have no errors, but what is computed has rounding errors there.
         floors = {place: ROUNDING * np.max(np.abs(a), initial=0.0) for place, a in tensors_of(second).items()}
-        rounded = {place: np.maximum(a, floors[place]) for place, a in errors.items()}
+        rounded = {place: np.where(a > 0, a, floors[place]) for place, a in errors.items()}
         return cls(symmetry, relative_distance(moved, second), is_met or is_explained(missed, rounded), is_met)
 
 

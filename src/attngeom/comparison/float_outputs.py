@@ -1,7 +1,8 @@
 """Outputs of two float networks at inputs of many sizes, against what errors of the weights explain.
 
 Inputs are random, with all coordinates of one size or of many, at sizes at which the attention of some layer is neither
-flat nor saturated. Beside a skip connection what is added to the input is compared, so that small layers are seen.
+flat nor saturated; special ones show what is small elsewhere. Beside a skip connection what is added to the input is
+compared, so that small layers are seen. Copies are evaluated with rounding errors of their own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
-from attngeom.comparison.quiet_inputs import quiet_inputs
+from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats, scores_of
+from attngeom.comparison.head_inputs import TRIED, head_inputs
 from attngeom.comparison.results import Report, ignore
-from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, Layers, copy_of, spread
+from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
+from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Weights
@@ -26,6 +28,8 @@ MAX_TOKENS = 512
 """Tokens of one input; networks that need more are refused."""
 VERY_FAR = 10 * FAR
 WIDE = 12
+UNSURE = 0.25
+"""Errors of scores that change attention by more than their first order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +38,7 @@ class OutputTest:
 
     ``worst`` is the largest ratio of a difference to its noise; far apart are outputs that differ by much more than
     their noise at two inputs. ``difference`` and ``noise`` are relative to the outputs, root mean squares over the
-    inputs; ``excess`` is the part of the difference that is not due to rounding, ``is_rounding`` says that there may be
-    none; ``largest`` is the largest difference of a row of an output, or what rounding explains of it if that is
-    more, relative to that row.
+    inputs; ``excess`` is the part of the difference that is not due to rounding.
     """
 
     X: Array
@@ -46,8 +48,6 @@ class OutputTest:
     difference: float
     noise: float
     excess: float
-    largest: float
-    is_rounding: bool
     place: int
 
 
@@ -64,11 +64,15 @@ def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
 
 
-def draw_quiet_inputs(first: Weights, second: Weights, seed: int) -> Array:
-    """Inputs at which the large parts of a layer are silent, at the smallest and the largest natural size."""
+def draw_special_inputs(first: Weights, second: Weights, seed: int) -> Array:
+    """Inputs at which the large parts of a layer are silent: in few directions, and at single tokens."""
     architecture = first.architecture
-    sizes = np.unique(natural_sizes(first, second)[[0, -1]])
-    X = quiet_inputs(first, second, sizes, telling_tokens(architecture), seed)
+    tokens, sizes = telling_tokens(architecture), natural_sizes(first, second)
+    X = singular_inputs(first, second, np.unique(sizes[[0, -1]]), tokens, seed)
+    if architecture.heads > 1 or architecture.residual:
+        passes = 4 * architecture.heads * architecture.num_layers
+        tried = _affordable(architecture, passes * TRIED) // passes
+        X = np.concatenate([X, head_inputs(first, second, sizes, tokens, seed, tried)])
     return X[: _affordable(architecture, len(X))]
 
 
@@ -102,7 +106,8 @@ def judge_outputs(
         for done in range(2 * (COPIES + 1)):
             report("evaluating", done, 2 * (COPIES + 1))
             k, side = divmod(done, 2)
-            sides[side].append(evaluate_floats(copy_of(architecture, (one, two)[side], k), X))
+            errors = np.random.default_rng(done) if k else None
+            sides[side].append(evaluate_floats(copy_of(architecture, (one, two)[side], k), X, errors))
         largest = _largest_exponents(sides[0][0], sides[1][0])
         values = [[outputs.relative_to(largest) for outputs in side] for side in sides]
         difference = np.abs(values[0][0] - values[1][0])
@@ -114,14 +119,15 @@ def judge_outputs(
         worst = np.max(ratio, axis=(1, 2), initial=0.0)
         shown = [np.linalg.norm(np.where(finite, x, 0.0), axis=(1, 2)) for x in (difference, noise, size)]
         relative = [np.where(shown[2] > 0, x / shown[2], 0.0) for x in shown[:2]]
-        rounding = noise * (ROUNDING / max(tolerance, ROUNDING))
-        rows = [np.max(x, axis=2) for x in (np.maximum(difference, rounding), size)]
-        row_gap = float(np.max(np.where(rows[0] > 0, rows[0] / rows[1], 0.0), initial=0.0))
-    is_far = bool(np.sum(worst > FAR) >= 2 or np.any(worst > VERY_FAR))
+    apart = np.flatnonzero(worst > FAR)
+    if len(apart):
+        is_sure = np.logical_and(*(_scores_are_sure(architecture, side, X[apart]) for side in (one, two)))
+        apart = apart[is_sure]
+    is_far = len(apart) >= 2 or bool(np.any(worst[apart] > VERY_FAR))
     shows = bool(np.all(finite)) and bool(np.any(size > 0))
     exact = np.where(shown[0] > FAR * shown[1] * (ROUNDING / max(tolerance, ROUNDING)), relative[0], 0.0)
     rms = [float(np.sqrt(np.mean(x**2))) for x in (*relative, exact)]
-    place = int(np.argmax(np.where(worst > FAR, relative[0], -1.0)))
+    place = int(apart[np.argmax(relative[0][apart])]) if len(apart) else 0
     return OutputTest(
         X=X,
         exponents=largest,
@@ -130,7 +136,25 @@ def judge_outputs(
         difference=rms[0],
         noise=rms[1],
         excess=rms[2],
-        largest=row_gap if shows else np.inf,
-        is_rounding=shows and bool(np.all(difference <= NEAR * rounding)),
         place=place,
     )
+
+
+def _scores_are_sure(architecture: Architecture, layers: Layers, X: Array) -> Array:
+    """For each input whether errors of the weights hardly change any score, or leave no doubt that it is saturated.
+
+    Attention hides errors of scores that it cuts off: what copies differ by is no measure of the noise then.
+    """
+    sure = np.ones(len(X), dtype=bool)
+    rule = architecture.rule
+    if rule.is_polynomial:
+        return sure
+    copies = [list(scores_of(copy_of(architecture, layers, k), X)) for k in range(COPIES + 1)]
+    visible = np.triu(np.ones((X.shape[-1],) * 2, dtype=bool)) if architecture.causal else np.ones((1, 1), dtype=bool)
+    for scores in map(np.stack, zip(*copies)):
+        if rule.is_normalised:
+            top = np.argmax(np.where(visible, scores[0], -np.inf), axis=-2, keepdims=True)
+            scores = scores - np.take_along_axis(scores, top[None], axis=-2)
+        noise = spread(scores)
+        sure &= np.all((noise <= UNSURE) | (np.abs(scores[0]) > FAR * noise) | ~visible, axis=(-2, -1))
+    return sure

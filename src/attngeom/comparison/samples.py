@@ -2,7 +2,7 @@
 
 Weights known to relative accuracy τ are the given ones among others: a sample holds a quantity for the given weights
 and for copies with independent errors: τ relative to each entry, and half of it relative to the largest entry of its
-row, or of its column if that is smaller. The spread of the copies is the noise of the quantity.
+row, or of its column if that is smaller; zeros are exact. The spread of the copies is the noise of the quantity.
 """
 
 from __future__ import annotations
@@ -29,22 +29,26 @@ Layers = list[list[dict[str, Array]]]
 """For each layer and head the tensors of all copies, the given one first."""
 
 
-def draw_copies(weights: Weights, tolerance: float, seed: int) -> Layers:
-    """The given weights and their copies with errors; the same errors for the same seed."""
+def draw_copies(weights: Weights, tolerance: float, seed: int, share: float = 0.5) -> Layers:
+    """The given weights and their copies with errors; the same errors for the same seed.
+
+    ``share`` is the part of τ that errors have relative to other entries; rounding errors always have it.
+    """
     rng = np.random.default_rng(seed)
     layers: Layers = []
     for heads in weights.layers:
-        layers.append([{name: _with_errors(a, tolerance, rng) for name, a in head.tensors.items()} for head in heads])
+        tensors = (head.tensors.items() for head in heads)
+        layers.append([{name: _with_errors(a, tolerance, share, rng) for name, a in head} for head in tensors])
     return layers
 
 
-def _with_errors(a: Array, tolerance: float, rng: np.random.Generator) -> Array:
+def _with_errors(a: Array, tolerance: float, share: float, rng: np.random.Generator) -> Array:
     errors = rng.standard_normal((2, COPIES, *a.shape))
-    changed = a * (1 + tolerance * errors[0]) + max(tolerance / 2, ROUNDING) * _beside(a) * errors[1]
-    return np.concatenate([a[None], changed])
+    others = np.where(a != 0, max(share * tolerance, ROUNDING) * beside(a), 0.0)
+    return np.concatenate([a[None], a * (1 + tolerance * errors[0]) + others * errors[1]])
 
 
-def _beside(a: Array) -> Array:
+def beside(a: Array) -> Array:
     """For each entry the largest one of its row, or of its column if that is smaller."""
     size = np.abs(a)
     columns, rows = (size.max(axis=axis, keepdims=True, initial=0.0) for axis in (0, 1))
@@ -53,7 +57,7 @@ def _beside(a: Array) -> Array:
 
 def error_sizes(a: Array, tolerance: float) -> Array:
     """The root mean square errors of the entries of a matrix known to a tolerance."""
-    return np.asarray(np.hypot(tolerance * a, max(tolerance / 2, ROUNDING) * _beside(a)))
+    return np.asarray(np.hypot(tolerance * a, max(tolerance / 2, ROUNDING) * beside(a)))
 
 
 def copy_of(architecture: Architecture, layers: Layers, k: int) -> Weights:

@@ -22,18 +22,18 @@ LOUDER = 10.0
 MAX_BASES = 12
 
 
-def quiet_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int) -> Array:
+def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int) -> Array:
     """Random inputs (N, d, tokens), of the given exponents, in spaces that the large parts of a layer do not see.
 
     >>> from attngeom.exact import RR
     >>> from attngeom.network import Architecture
     >>> w = Weights.from_vector(Architecture((2, 1), 1), np.array([1.0, 0, 1, 1, 9e9, 1.0]), RR)
-    >>> X = quiet_inputs(w, w, np.zeros(1, dtype=np.int64), 1, seed=0)
+    >>> X = singular_inputs(w, w, np.zeros(1, dtype=np.int64), 1, seed=0)
     >>> bool(np.all(np.abs(X[:, 0] / X[:, 1]) < 1e-9))
     True
     """
     rng = np.random.default_rng(seed)
-    bases = [base for weights in (first, second) for base in _quiet_bases(weights)]
+    bases = [base for weights in (first, second) for base in _small_directions(weights)]
     chosen = thinned(list(range(len(bases))), MAX_BASES)
     found = [
         np.ldexp(bases[place] @ rng.standard_normal((bases[place].shape[1], tokens)), int(size))
@@ -43,7 +43,7 @@ def quiet_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, see
     return np.array(found).reshape(len(found), first.architecture.widths[0], tokens)
 
 
-def _quiet_bases(weights: Weights) -> Iterator[Array]:
+def _small_directions(weights: Weights) -> Iterator[Array]:
     """For each gap between the singular values of what a layer reads a basis of the directions below it."""
     architecture = weights.architecture
     is_polynomial, is_residual = architecture.rule.is_polynomial, architecture.residual

@@ -1,0 +1,289 @@
+"""The least corrections of two float networks after which they are one function.
+
+Two networks are one function if they are sums of the same terms, layer by layer: A_h = c_h A_k for the heads of a term,
+W_k = R C_k and W'_k = D C_k for its values, in bases R, D of the hidden tokens that the next layer reads; after the
+last layer W_k = W'_k. These equations are solved by Gauss–Newton steps for the weights of both and for c, R, D, C.
+Of all solutions near the given weights that one is taken whose corrections are least, each relative to the error that
+its entry may have: zeros stay zeros, and a small head is corrected relative to its own size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.comparison.float_terms import Layer, Member, seen_part, sees
+from attngeom.comparison.samples import ROUNDING, beside
+from attngeom.exact import lapack
+from attngeom.exact.domains import Array
+from attngeom.network import Weights
+from attngeom.network.symmetry import tensors_of
+
+MAX_WEIGHTS, MAX_EQUATIONS = 600, 1500
+LARGEST_EXPONENT = 100
+MAX_STEPS = 12
+ENOUGH = 0.9
+"""Steps end when the equations hold and corrections shrink by less than this factor."""
+STEP = 1e-30
+RANK_CUT = 1e-13
+REPEATS = 3
+SOLVED = 0.05
+"""Equations hold if they miss by less than this part of what the allowed errors of the weights change them by."""
+CLOSED = 2.0**-47
+"""Rounding errors of an equation, relative to the sum of its parts."""
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """The largest correction and the root mean square, relative to errors of the entries (τ, and rounding errors).
+
+    ``rounding`` is the largest correction relative to rounding errors alone.
+    """
+
+    largest: float
+    mean: float
+    rounding: float
+
+
+def least_corrections(networks: tuple[Weights, Weights], layers: list[Layer], tolerance: float) -> Corrections | None:
+    """The corrections that make two networks the same sums of terms; None if no step towards such a pair succeeds.
+
+    >>> from attngeom.comparison.float_terms import common_terms
+    >>> from attngeom.exact import RR
+    >>> from attngeom.network import Architecture, random_symmetry, random_weights
+    >>> w = random_weights(Architecture((2, 2), 1), RR, seed=0)
+    >>> pair = w, random_symmetry(w.architecture, RR, seed=1).apply(w)
+    >>> least_corrections(pair, common_terms(pair, 0.0, 1e-12), 1e-9).largest < 1e-5
+    True
+    """
+    if networks[0].architecture.num_parameters > MAX_WEIGHTS:
+        return None
+    system = _System(networks, layers)
+    if not system.is_affordable:
+        return None
+    errors, rounding = system.errors(tolerance), system.errors(0.0)
+    known, count = errors > 0, len(errors)
+    x, best = system.start(), None
+    for _ in range(MAX_STEPS):
+        values, slopes = system.equations(x[None])[0], system.slopes(x)
+        if not np.all(np.isfinite(values)) or not np.all(np.isfinite(slopes)):
+            break
+        weighted, free = slopes[:, :count][:, known] * errors[known], slopes[:, system.free]
+        sizes = np.linalg.norm(weighted, axis=1)
+        off = (x[:count] - system.given)[known]
+        corrections = off / errors[known]
+        # What errors do not change, they do not explain.
+        if np.all(np.abs(values) <= SOLVED * sizes + CLOSED * np.abs(slopes) @ np.abs(x)):
+            found = Corrections(
+                largest=float(np.max(np.abs(corrections), initial=0.0)),
+                mean=float(np.sqrt(np.mean(corrections**2))),
+                rounding=float(np.max(np.abs(off) / rounding[known], initial=0.0)),
+            )
+            if best is not None and found.mean > ENOUGH * best.mean:
+                break
+            best = found
+        z, y = _least_step(weighted, free, values, corrections)
+        x = x.copy()
+        x[:count][known] = system.given[known] + errors[known] * z
+        x[system.free] += y
+    return best
+
+
+def _least_step(M: Array, G: Array, values: Array, at: Array) -> tuple[Array, Array]:
+    """The shortest z, and a y, with values + M (z − at) + G y = 0; equations count in units of their errors."""
+    rows, columns = 1 / _nonzero(np.linalg.norm(M, axis=1)), np.ones(G.shape[1])
+    for _ in range(2):
+        columns /= _nonzero(np.max(np.abs(rows[:, None] * G * columns), axis=0, initial=0.0))
+        rows /= np.maximum(1.0, np.max(np.abs(rows[:, None] * G * columns), axis=1, initial=0.0))
+    M, G, goal = rows[:, None] * M, rows[:, None] * G * columns, rows * (M @ at - values)
+    rest = np.eye(len(G))
+    if G.shape[1]:
+        left, sizes, _ = lapack.svd(G)
+        rest = left[:, int(np.sum(sizes > RANK_CUT * sizes.max(initial=0.0))) :].T
+    bound = rest @ M
+    units = _nonzero(np.linalg.norm(bound, axis=1))
+    inverses = [lapack.pinv(x, rcond=RANK_CUT) for x in (bound / units[:, None], G)]
+    z, y = np.zeros(M.shape[1]), np.zeros(G.shape[1])
+    # What a solution misses is solved for again: small entries become exact relative to themselves.
+    for _ in range(REPEATS):
+        missing = goal - M @ z - G @ y
+        z = z + inverses[0] @ (rest @ missing / units)
+        y = y + inverses[1] @ (goal - M @ z - G @ y)
+    return z, y * columns
+
+
+def _nonzero(sizes: Array) -> Array:
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+class _System:
+    """The equations of two networks that are the same sums of terms, and all unknowns as one vector."""
+
+    def __init__(self, networks: tuple[Weights, Weights], layers: list[Layer]) -> None:
+        self.architecture = networks[0].architecture
+        self.layers = layers
+        self.seen = sees(self.architecture)
+        self.tensors = [tensors_of(weights) for weights in networks]
+        self.given = np.concatenate([a.ravel() for side in self.tensors for a in side.values()])
+        self.places: dict[tuple[object, ...], tuple[slice, tuple[int, ...]]] = {}
+        self.initial: list[Array] = []
+        end = 0
+        for key, a in self._unknowns():
+            self.places[key] = slice(end, end + a.size), a.shape
+            self.initial.append(a.ravel())
+            end += a.size
+        self.count = end
+        fixed = [place for index in range(len(layers)) for place in (*self._chosen(index), *self._zeros(index))]
+        self.free = np.setdiff1d(np.arange(len(self.given), end), fixed)
+
+    def _unknowns(self) -> Iterator[tuple[tuple[object, ...], Array]]:
+        for side, tensors in enumerate(self.tensors):
+            for place, a in tensors.items():
+                yield ("tensor", side, *place), a
+        for index, layer in enumerate(self.layers):
+            if self.seen == "scaled":
+                for term in layer.terms:
+                    for member in term[1:]:
+                        yield ("factor", index, member), np.array([[member.factor]])
+            if layer.bases is not None:
+                for side in (0, 1):
+                    yield ("basis", index, side), layer.bases[side]
+                rank, width = layer.bases[0].shape[1], self._input_rank(index)
+                for k in range(len(layer.terms) + (self.seen in ("signed", "nothing"))):
+                    yield ("share", index, k), np.zeros((rank, width))
+
+    def _input_rank(self, index: int) -> int:
+        before = self.layers[index - 1].bases if index else None
+        return self.architecture.widths[index] if before is None else before[0].shape[1]
+
+    def _chosen(self, index: int) -> list[int]:
+        """Entries of C that are kept as they are, a basis of its columns: (R g, D g, g⁻¹ C) is the same for all g."""
+        if self.layers[index].bases is None:
+            return []
+        numbers, keys = np.arange(self.count)[None], [key for key in self.places if key[:2] == ("share", index)]
+        places = np.concatenate([self._get(numbers, *key)[0] for key in keys], axis=1)
+        C = self.start()[places]
+        _, order = lapack.pivoted_qr(C / _nonzero(np.linalg.norm(C, axis=0)))
+        return [int(place) for place in places[:, order[: len(C)]].ravel()]
+
+    def _zeros(self, index: int) -> Iterator[int]:
+        """Entries of R and D for hidden units that are always zero."""
+        bases = self.layers[index].bases
+        for side, basis in enumerate(bases or ()):
+            numbers = self._get(np.arange(self.count)[None], "basis", index, side)[0]
+            yield from (int(place) for place in numbers[~basis.any(axis=1)].ravel())
+
+    @property
+    def is_affordable(self) -> bool:
+        """Whether there are few unknowns, of moderate size: products of them neither overflow nor vanish."""
+        exponents = np.frexp(self.given[self.given != 0])[1]
+        is_moderate = bool(np.all(np.abs(exponents) < LARGEST_EXPONENT))
+        return is_moderate and self.equations(self.start()[None]).shape[1] <= MAX_EQUATIONS
+
+    def errors(self, tolerance: float) -> Array:
+        """τ of each entry, and rounding errors beside the others of its row and column; zeros are exact."""
+        sizes = (
+            np.where(a != 0, np.hypot(tolerance * a, ROUNDING * beside(a)), 0.0)
+            for side in self.tensors
+            for a in side.values()
+        )
+        return np.concatenate([size.ravel() for size in sizes])
+
+    def start(self) -> Array:
+        """The given weights, the guessed bases, and the C that fit these best."""
+        x = np.concatenate(self.initial)
+        for index, layer in enumerate(self.layers):
+            if layer.bases is None:
+                continue
+            parts = [list(self._sums(x[None], index, side)) for side in (0, 1)]
+            readers = [self._reader(index, side) for side in (0, 1)]
+            joined = np.concatenate([E @ basis for E, basis in zip(readers, layer.bases)])
+            for k, (one, two) in enumerate(zip(*parts)):
+                target = np.concatenate([readers[0] @ one[0], readers[1] @ two[0]])
+                size = lapack.norm(target)
+                place, _ = self.places["share", index, k]
+                if size:
+                    x[place] = (lapack.lstsq(joined, target / size) * size).real.ravel()
+        return x
+
+    def _get(self, x: Array, *key: object) -> Array:
+        place, shape = self.places[key]
+        return x[:, place].reshape(len(x), *shape)
+
+    def _reader(self, index: int, side: int) -> Array:
+        """Rows that span what the next layer reads of the tokens after a layer: those orthogonal to the rest."""
+        unread = self.layers[index].unread[side]
+        width = self.architecture.widths[index + 1]
+        return lapack.svd(unread)[0][:, unread.shape[1] :].T if unread.size else np.eye(width)
+
+    def _basis(self, x: Array, index: int, side: int) -> Array | None:
+        """R or D before a layer."""
+        if index == 0 or self.layers[index - 1].bases is None:
+            return None
+        return self._get(x, "basis", index - 1, side)
+
+    def _scores(self, x: Array, index: int, member: Member) -> Array:
+        Q, K = (self._get(x, "tensor", member.side, index, member.head, name) for name in "QK")
+        B = self._basis(x, index, member.side)
+        if B is not None:
+            Q, K = Q @ B, K @ B
+        return seen_part(self.architecture, np.swapaxes(K, -1, -2) @ Q)
+
+    def _values(self, x: Array, index: int, side: int, head: int) -> Array:
+        V = self._get(x, "tensor", side, index, head, "V")
+        B = self._basis(x, index, side)
+        if B is not None:
+            V = V @ B
+        return self._get(x, "tensor", side, index, head, "O") @ V if self.architecture.is_factored else V
+
+    def _factor(self, x: Array, index: int, member: Member, term: list[Member]) -> Array | float:
+        if self.seen == "scaled" and member is not term[0]:
+            return self._get(x, "factor", index, member)
+        return member.factor
+
+    def _sums(self, x: Array, index: int, side: int) -> Iterator[Array]:
+        """Σ V where that is seen, and W_k of one network for all terms."""
+        heads = range(self.architecture.heads)
+        maps = [self._values(x, index, side, head) for head in heads]
+        zero = np.zeros_like(maps[0])
+        if self.seen in ("signed", "nothing"):
+            yield sum(maps, zero)
+        for term in self.layers[index].terms:
+            own = [member for member in term if member.side == side]
+            yield sum((self._factor(x, index, member, term) * maps[member.head] for member in own), zero)
+
+    def equations(self, x: Array) -> Array:
+        """What all equations miss, for several vectors of unknowns (N, n)."""
+        found: list[Array] = []
+        for index, layer in enumerate(self.layers):
+            for term in layer.terms:
+                lead = self._scores(x, index, term[0])
+                found += [
+                    self._scores(x, index, member) - self._factor(x, index, member, term) * lead for member in term[1:]
+                ]
+            found += [self._scores(x, index, member) for member in layer.idle]
+            sums = [list(self._sums(x, index, side)) for side in (0, 1)]
+            if layer.bases is None:
+                found += [one - two for one, two in zip(*sums)]
+                continue
+            for side in (0, 1):
+                basis, E = self._get(x, "basis", index, side), self._reader(index, side)
+                found += [E @ (W - basis @ self._get(x, "share", index, k)) for k, W in enumerate(sums[side])]
+                found += list(self._unread_parts(x, index, side))
+        return np.concatenate([part.reshape(len(x), -1) for part in found], axis=1)
+
+    def _unread_parts(self, x: Array, index: int, side: int) -> Iterator[Array]:
+        """What the next layer reads of directions that it should not read."""
+        unread = self.layers[index].unread[side]
+        if unread.size:
+            for head in range(self.architecture.heads):
+                for name in "QKV":
+                    yield self._get(x, "tensor", side, index + 1, head, name) @ unread
+
+    def slopes(self, x: Array) -> Array:
+        """The derivative of all equations: exact up to rounding, for they are polynomials, by imaginary steps."""
+        sizes = STEP * np.where(x != 0, np.abs(x), 1.0)
+        moved = x[None] + 1j * np.diag(sizes)
+        return np.asarray(self.equations(moved).imag.T / sizes)
