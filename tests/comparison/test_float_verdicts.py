@@ -10,7 +10,8 @@ from attngeom.comparison.samples import draw_copies
 from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.exact import RR
 from attngeom.interop import read_weights
-from attngeom.network import Architecture, Head, Weights, random_symmetry, random_weights
+from attngeom.network import Architecture, Head, Symmetry, Weights, random_symmetry, random_weights
+from attngeom.network.symmetry import Between
 from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
 from tests.comparison.adversary_more import MORE
@@ -231,8 +232,8 @@ def test_difference_that_known_errors_alone_make_far_is_not_called_one(monkeypat
     other = noisy(weights, 2e-10, 1)
     known = float_decision._Draws.of(weights.architecture, [weights.vector(), other.vector()], 0).stated
 
-    def without_known_errors(given, tolerance, seed):
-        copies = draw_copies(given, tolerance, seed)
+    def without_known_errors(given, tolerance, seed, share=0.5):
+        copies = draw_copies(given, tolerance, seed, share)
         if seed - known not in (0, 1):
             return copies
         return [[{name: np.repeat(a[:1], len(a), axis=0) for name, a in head.items()} for head in x] for x in copies]
@@ -410,3 +411,65 @@ def test_small_rows_beside_a_skip_connection_are_not_lost(seed):
         return Weights(architecture, RR, (given.layers[0], (Head(last.Q, last.K, last.V, last.O * [[size], [1.0]]),)))
 
     assert verdict(with_row(5e-14), with_row(5.005e-14)) is False
+
+
+def test_small_head_beside_one_that_is_silent_at_some_tokens_is_seen():
+    """The large head does not read the second coordinate: at unit vectors the small one is all there is."""
+    architecture = Architecture((2, 2), 1, tokens=2, heads=2, value_width=1)
+
+    def network(small):
+        return heads_of(
+            architecture, [([1, 2], [2, 1], [1, 0], [[1], [3]]), ([1, 1], [1, 2], [1, 2], [[small], [small]])]
+        )
+
+    for small in (1e-8, 1e-12, 1e-16):
+        assert verdict(network(small), network(-small)) is False
+        assert verdict(network(small), network(small * (1 + 1e-12))) is True
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("residual", [False, True])
+def test_small_head_beside_one_that_is_saturated_off_is_seen(kind, residual):
+    architecture = Architecture((2, 2, 2), 1, tokens=2, heads=2, value_width=1, kind=kind, residual=residual)
+    last = [([1, 2], [2, 1], [1, 3], [[1], [2]]), ([2, 1], [1, 1], [2, 1], [[3], [1]])]
+
+    def network(small):
+        large = ([-3, -1], [3, 1], [1, 0], [[2], [1]])
+        return heads_of(architecture, [large, ([1, 1], [1, 2], [1, 2], [[small], [small]])], last)
+
+    for small in (1e-8, 1e-12):
+        assert verdict(network(small), network(-small)) is not True
+        assert verdict(network(small), network(small)) is True
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_sign_changes_of_heads_whose_values_cancel_are_told(kind, causal, residual):
+    """(A, V) → (−A, −V) for two heads with V_1 + V_2 = 0, rounded in other bases: one function for two tokens."""
+    architecture = Architecture(
+        (3, 3, 3), 2, tokens=2, heads=3, value_width=2, kind=kind, causal=causal, residual=residual
+    )
+    rows = []
+    for one, two, three in random_weights(architecture, RR, 5).layers:
+        two = Head(two.Q, two.K, one.V, -one.O)
+        rows.append(
+            [[one, two, three], [Head(-one.Q, one.K, -one.V, one.O), Head(-two.Q, two.K, -two.V, two.O), three]]
+        )
+    first, second = (Weights(architecture, RR, tuple(tuple(row[k]) for row in rows)) for k in (0, 1))
+    turn = random_symmetry(architecture, RR, 1)
+    assert verdict(first, turn.apply(second)) is True
+    alone = [[row[1][0], row[0][1], row[0][2]] for row in rows]
+    assert verdict(first, turn.apply(Weights(architecture, RR, tuple(map(tuple, alone))))) is False
+
+
+def test_scores_that_errors_of_the_weights_saturate_tell_nothing():
+    """In a steep basis the scores of the second layer are known to 1e5: copies agree that attention is cut off."""
+    architecture = Architecture((2, 2, 2), 1, tokens=1, kind="sigmoid", heads=2, value_width=2)
+    first = random_weights(architecture, RR, 3)
+    for seed in range(4):
+        turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((2, 2)))[0]
+        base = turn @ np.diag([1e4, 1e-4]) @ turn[::-1]
+        elements = {Between(0, 2): base}
+        second = Symmetry(architecture, RR, elements).apply(first)
+        assert verdict(first, noisy(second, 2e-10, seed)) is not False

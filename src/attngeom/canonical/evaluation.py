@@ -19,7 +19,7 @@ BALL_BITS, MAX_BALL_BITS = 10**5, 3 * 10**7
 """The number of weights times the bits of precision up to which balls are used: always, and for extreme weights."""
 EXTREME = 500
 """Bits beyond which extended precision may lose a path beside a larger one."""
-ROUNDING = 2.0**-51
+ROUNDING = 2.0**-53
 LARGEST_SHIFT = 40_000
 """Beyond the range of extended precision: such a shift gives zero or infinity."""
 
@@ -82,7 +82,8 @@ def evaluate_floats(weights: Weights, X: Array, errors: np.random.Generator | No
     for index in range(architecture.num_layers):
         step = forward_layer(plain, index, Y)
         if errors is not None:
-            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * errors.standard_normal(step.shape)
+            # Equal tokens have equal rounding errors.
+            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * errors.standard_normal((*step.shape[:2], 1))
         if architecture.residual:
             added = added + step
             Y = X + added
@@ -105,16 +106,22 @@ def scores_of(weights: Weights, X: Array) -> Iterator[Array]:
 
 
 def _sizes_of_paths(weights: Weights, index: int, Y: Array) -> Array:
-    """Σ |O| |V| |Y| |P| (1 + |scores|) of a layer, sums of absolute values: rounding errors are in proportion to it."""
+    """Σ |O| (|V| |Y| P + |V| r P (1 − P) |S|) of a layer: its rounding errors are in proportion to it.
+
+    S are the scores, sums of absolute values; r is |Y|, or what the tokens differ by if attention is normalised: errors
+    of the scores then do not matter where tokens are equal. Lightning: P = |S|.
+    """
     rule, Z = weights.architecture.rule, np.abs(Y)
+    reach = np.ptp(Y, axis=-1, keepdims=True) if rule.is_normalised else Z
     total = np.zeros(1)
     for head in weights.layers[index]:
         sizes = swap(np.abs(head.K) @ Z) @ (np.abs(head.Q) @ Z)
+        V = np.abs(head.V)
         if rule.is_polynomial:
-            shares = rule.weights(sizes, RR)
+            part = V @ Z @ rule.weights(sizes, RR)
         else:
-            shares = rule.weights(swap(head.K @ Y) @ (head.Q @ Y), RR) * (1 + rule.cool(sizes, RR))
-        part = np.abs(head.V) @ Z @ shares
+            P = rule.weights(swap(head.K @ Y) @ (head.Q @ Y), RR)
+            part = V @ Z @ P + V @ np.broadcast_to(reach, Z.shape) @ (P * (1 - P) * rule.cool(sizes, RR))
         total = total + (part if head.O is None else np.abs(head.O) @ part)
     return total
 

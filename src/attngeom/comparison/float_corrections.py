@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.comparison.float_terms import Layer, Member, seen_part, sees
-from attngeom.comparison.samples import ROUNDING, beside
+from attngeom.comparison.samples import NEAR, ROUNDING, beside
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.network import Weights
@@ -24,31 +24,34 @@ from attngeom.network.symmetry import tensors_of
 MAX_WEIGHTS, MAX_EQUATIONS = 600, 1500
 LARGEST_EXPONENT = 100
 MAX_STEPS = 12
-ENOUGH = 0.9
-"""Steps end when the equations hold and corrections shrink by less than this factor."""
+STILL = 0.5
+"""Steps end when the equations hold and corrections move by less than this part of the largest, or of an error."""
 STEP = 1e-30
 RANK_CUT = 1e-13
 REPEATS = 3
 SOLVED = 0.05
 """Equations hold if they miss by less than this part of what the allowed errors of the weights change them by."""
-CLOSED = 2.0**-47
+CLOSED = 2.0**-50
 """Rounding errors of an equation, relative to the sum of its parts."""
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """The largest correction and the root mean square, relative to errors of the entries (τ, and rounding errors).
-
-    ``rounding`` is the largest correction relative to rounding errors alone.
-    """
+    """The largest correction and the root mean square, relative to the errors that the entries may have."""
 
     largest: float
     mean: float
-    rounding: float
+
+    @property
+    def are_explained(self) -> bool:
+        """Whether errors of the weights may be the cause: no correction exceeds 4 of them, and on average one."""
+        return self.largest <= NEAR and self.mean <= 1
 
 
 def least_corrections(networks: tuple[Weights, Weights], layers: list[Layer], tolerance: float) -> Corrections | None:
-    """The corrections that make two networks the same sums of terms; None if no step towards such a pair succeeds.
+    """The corrections that make two networks the same sums of terms; None if the steps towards such a pair fail.
+
+    Errors are τ of an entry, and rounding errors; for τ = 0 rounding errors alone.
 
     >>> from attngeom.comparison.float_terms import common_terms
     >>> from attngeom.exact import RR
@@ -63,32 +66,26 @@ def least_corrections(networks: tuple[Weights, Weights], layers: list[Layer], to
     system = _System(networks, layers)
     if not system.is_affordable:
         return None
-    errors, rounding = system.errors(tolerance), system.errors(0.0)
+    errors = system.errors(tolerance)
     known, count = errors > 0, len(errors)
-    x, best = system.start(), None
+    x, corrections = system.start(), np.full(int(known.sum()), np.inf)
     for _ in range(MAX_STEPS):
         values, slopes = system.equations(x[None])[0], system.slopes(x)
         if not np.all(np.isfinite(values)) or not np.all(np.isfinite(slopes)):
             break
         weighted, free = slopes[:, :count][:, known] * errors[known], slopes[:, system.free]
-        sizes = np.linalg.norm(weighted, axis=1)
-        off = (x[:count] - system.given)[known]
-        corrections = off / errors[known]
-        # What errors do not change, they do not explain.
-        if np.all(np.abs(values) <= SOLVED * sizes + CLOSED * np.abs(slopes) @ np.abs(x)):
-            found = Corrections(
-                largest=float(np.max(np.abs(corrections), initial=0.0)),
-                mean=float(np.sqrt(np.mean(corrections**2))),
-                rounding=float(np.max(np.abs(off) / rounding[known], initial=0.0)),
-            )
-            if best is not None and found.mean > ENOUGH * best.mean:
-                break
-            best = found
+        before, corrections = corrections, (x[:count] - system.given)[known] / errors[known]
+        largest = float(np.max(np.abs(corrections), initial=0.0))
+        # What errors do not change, they do not explain; and a solution is one only where the next step stays.
+        allowed = SOLVED * np.linalg.norm(weighted, axis=1) + CLOSED * np.abs(slopes) @ np.abs(x)
+        is_still = np.max(np.abs(corrections - before), initial=0.0) <= STILL * max(1.0, largest)
+        if is_still and np.all(np.abs(values) <= allowed):
+            return Corrections(largest, float(np.sqrt(np.mean(corrections**2))))
         z, y = _least_step(weighted, free, values, corrections)
         x = x.copy()
         x[:count][known] = system.given[known] + errors[known] * z
         x[system.free] += y
-    return best
+    return None
 
 
 def _least_step(M: Array, G: Array, values: Array, at: Array) -> tuple[Array, Array]:
@@ -169,11 +166,13 @@ class _System:
         return [int(place) for place in places[:, order[: len(C)]].ravel()]
 
     def _zeros(self, index: int) -> Iterator[int]:
-        """Entries of R and D for hidden units that are always zero."""
-        bases = self.layers[index].bases
-        for side, basis in enumerate(bases or ()):
-            numbers = self._get(np.arange(self.count)[None], "basis", index, side)[0]
-            yield from (int(place) for place in numbers[~basis.any(axis=1)].ravel())
+        """Rows of R and D for hidden units that are always zero, and columns of C that nothing reads."""
+        numbers, x = np.arange(self.count)[None], self.start()
+        for key in self.places:
+            if key[0] in ("basis", "share") and key[1] == index:
+                places = self._get(numbers, *key)[0]
+                lines = places if key[0] == "basis" else places.T
+                yield from (int(place) for place in lines[~x[lines].any(axis=1)].ravel())
 
     @property
     def is_affordable(self) -> bool:

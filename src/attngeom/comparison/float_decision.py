@@ -18,7 +18,7 @@ import numpy as np
 from attngeom.canonical.answer import from_form
 from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
-from attngeom.comparison.float_corrections import Corrections, least_corrections
+from attngeom.comparison.float_corrections import least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
 from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_special_inputs, judge_outputs
@@ -160,37 +160,39 @@ def _judge(
     # Outputs that differ by more than that, but are explained by moderate noise everywhere, leave it to the weights.
     is_noise = max(outputs.worst, special.worst) <= NEAR and outputs.noise <= SWAMPED
     is_noise = is_noise and outputs.excess <= AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
-    corrections = _least_corrections(pair.weights, tolerance) if verdict.same is None else None
     is_near = verdict.same is True and outputs.excess <= allowed
-    if corrections is not None:
-        verdict = Ruling(True, f"corrections of at most {corrections.largest * tolerance:.1e} make them one function")
-        is_near = corrections.rounding <= NEAR or outputs.excess <= allowed or is_noise
+    is_corrected = False
+    if verdict.same is None and _are_corrected(pair.weights, tolerance, 0.0):
+        verdict, is_near, is_corrected = Ruling(True, "corrected by rounding errors, both are one function"), True, True
+    elif verdict.same is None and _are_corrected(pair.weights, tolerance, tolerance):
+        verdict = Ruling(True, f"corrected by at most {NEAR * tolerance:.0e} of an entry, both are one function")
+        is_near, is_corrected = outputs.excess <= allowed or is_noise, True
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
         if verdict.same is None:
             verdict = _by_forms(given, tolerance, seed) or verdict
         is_near = verdict.same is True and outputs.excess <= allowed
-    if not is_near and is_noise and isinstance(aligned, _Aligned) and aligned.match.is_explained:
-        verdict, is_near = _carried(aligned), True
+    if (is_corrected or (is_noise and not is_near)) and isinstance(aligned, _Aligned) and aligned.match.is_explained:
+        verdict, is_near = _carried(aligned), is_near or is_noise
     if is_near and not _is_contradicted(pair.weights, X, tolerance, draws.unforeseen, report):
         return _Judgement(verdict, outputs, aligned)
     reason = verdict.reason if verdict.same is None else ""
     return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
 
 
-def _least_corrections(weights: tuple[Weights, Weights], tolerance: float) -> Corrections | None:
-    """Corrections within the errors of the weights that make two networks one function, if such are found."""
+def _are_corrected(weights: tuple[Weights, Weights], tolerance: float, errors: float) -> bool:
+    """Whether corrections within such errors make two networks one function; several guesses of terms are tried."""
     close = max(100 * tolerance, ROUNDING)
     for guess in ((0.0, SHARP), (close, SHARP), (close, 10 * tolerance)):
         try:
             layers = common_terms(weights, *guess)
-            found = None if layers is None else least_corrections(weights, layers, tolerance)
+            found = None if layers is None else least_corrections(weights, layers, errors)
         except (SingularError, RangeError):
             continue
-        if found is not None and found.largest <= NEAR and found.mean <= 1:
-            return found
-    return None
+        if found is not None and found.are_explained:
+            return True
+    return False
 
 
 def _is_contradicted(weights: tuple[Weights, Weights], X: Array, tolerance: float, seed: int, report: Report) -> bool:
