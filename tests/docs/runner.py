@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import attngeom_check
+
 from tests.docs.blocks import CUT, ROOT, Block, Command, find_blocks, matches
 from tests.example_files import copy_examples
 from tests.golden.runner import call
@@ -68,6 +70,12 @@ def run_command(command: Command) -> list[str]:
     if words[0] == "python" and len(words) > 1 and words[1].startswith("examples/"):
         with contextlib.redirect_stdout(io.StringIO()) as out, mock.patch.object(sys, "argv", words[1:]):
             runpy.run_path(words[1], run_name="__main__")
+        return out.getvalue().splitlines()
+    if words[0] == "attngeom-check":
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = attngeom_check.main(words[1:])
+        if code != command.code:
+            raise Difference(f"line {command.number}: exit code {code} instead of {command.code}")
         return out.getvalue().splitlines()
     if words[0] == "cd" and len(words) == 2:
         os.chdir(words[1])

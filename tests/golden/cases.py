@@ -318,6 +318,15 @@ VERIFY = [
     one("verify-forged-rank", "verify {in}/certificate_forged_rank.json", 1),
     one("verify-forged-coefficients", "verify {in}/certificate_forged_coefficients.json", 1),
     one("verify-forged-dimension", "verify {in}/certificate_forged_dimension.json", 1),
+    one("verify-standalone", "verify {in}/certificate_layer.json --standalone"),
+    one("prove-layer", "prove {in}/certificate_layer.json --out {out}/proof.v"),
+    one("prove-closure", "prove {in}/certificate_closure.json --out {out}/proof.v"),
+    one("prove-laws", "prove {in}/certificate_laws.json --out {out}/proof.v", 2),
+    Case(
+        "verify-upgrade",
+        (Step("verify {in}/certificate_dimension.json --upgrade {out}/new.json"), Step("verify {out}/new.json")),
+        ("new.json",),
+    ),
     one("verify-unknown-kind", "verify {in}/certificate_unknown.json", 1),
     one("verify-no-certificate", "verify {in}/layer.json", 1),
 ]

@@ -146,6 +146,15 @@ def test_dimensions(widths: tuple[int, ...], tmp_path: Path, capfd: pytest.Captu
 
 
 @needs_coq
+@pytest.mark.skipif(not THOROUGH, reason="polynomials of degree nine take some seconds")
+def test_theorem_3_7_as_printed_is_false(library: Path) -> None:
+    """The counterexample, for three tokens and every L."""
+    done = compile_file(library, "Papers", library_text("Papers"))
+    assert done.returncode == 0, done.stderr[-500:]
+    assert set(read_axioms(done.stdout)) <= set(ALLOWED_AXIOMS)
+
+
+@needs_coq
 def test_symmetry_rules(tmp_path: Path) -> None:
     """T1–T4 for all sizes over any field, without axioms; needs MathComp."""
     done = compile_file(tmp_path, "Symmetry", library_text("Symmetry"))
