@@ -164,16 +164,11 @@ def filling(place: Path) -> Iterator[Path]:
 
     OSError if there is no room, or if ``place`` is there and not an empty folder; then nothing is changed.
     """
-    with temporary_folder(place.parent) as path:
+    with temporary_folder(place.parent) as outer:
+        # Private until it is whole; its own mode is that of the umask.
+        path = outer / "folder"
+        path.mkdir()
         yield path
-        path.chmod(0o777 & ~_umask())
         sync_tree(path)
         path.rename(place)
         sync_folder(place.parent)
-
-
-def _umask() -> int:
-    """The mask of this process; there is no way to read it but to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
