@@ -3,7 +3,8 @@
 For the seeds FIRST, FIRST + 1, … a random kind is drawn; the derivative of its true function by all weights comes from
 torch (forward mode, float64), at two points, and at up to ten while the rank is below what a theorem or a proof by rank
 says. A theorem must give the largest rank, any other count may not exceed what is redundant, the lower bounds of proofs
-may not exceed the rank. Prints what disagrees, then a table; exit code 1 if anything is wrong.
+may not exceed the rank. Blocks of relu, limit and experts have several regions: up to 60 points are tried, and those
+that stay below are listed apart. Prints what disagrees, then a table; exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from attngeom.errors import AttnGeomError
 from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.proofs import prove_block
+from attngeom.models.proofs.regions import is_piecewise
 from tests.models.random_kinds import KindSampler
 from tests.models.true_function import FloatRank, Sample, TrueFunction, rank_of
 
-MAX_WEIGHTS, POINTS, MORE_POINTS = 190, 2, 8
+MAX_WEIGHTS, POINTS, MORE_POINTS, REGION_POINTS = 190, 2, 10, 60
 UNCLEAR = 1e-3
 """Quotient of singular values above which a rank is not clear."""
 
@@ -59,7 +61,8 @@ def verdict(seed: int, rare: float) -> tuple[str, str]:
         pass
     count = size - found.total
     need, best = max(lower, count if found.is_proven else 0), FloatRank(-1, 1.0)
-    for point in range(POINTS + MORE_POINTS):
+    regions = is_piecewise(kind.block.mlp)
+    for point in range(REGION_POINTS if regions else MORE_POINTS):
         if point >= POINTS and best.rank >= need:
             break
         rank = torch_rank(Sample(kind.block, kind.width, 10_000 * seed + point))
@@ -70,6 +73,8 @@ def verdict(seed: int, rare: float) -> tuple[str, str]:
         return f"{name}: rank not clear", ""
     if best.rank > count:
         return f"{name}: WRONG, count too large", line
+    if best.rank < need and regions:
+        return f"{name}: not reached at {REGION_POINTS} points", f"{line}, proof says at most {size - lower}"
     if best.rank < need:
         return f"{name}: WRONG, more is redundant", f"{line}, proof says at most {size - lower}"
     return f"{name}: {'equal' if best.rank == count else 'more is redundant'}", ""

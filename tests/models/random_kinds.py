@@ -29,7 +29,7 @@ from tests.models.kinds import Kind
 ACTIVATIONS: tuple[Activation, ...] = ("gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid")
 FREQUENCIES = (1.0, 0.5, 0.3, 1.7, 2.9)
 ODD_FREQUENCIES = (0.0, 1.0, 0.5, math.pi, 2 * math.pi - 1, 2 * math.pi + 1, 4.0)
-STYLES = ("pre", "pre", "parallel", "post", "sandwich", "latent", "cross", "bare")
+STYLES = ("pre", "pre", "parallel", "post", "sandwich", "latent", "cross", "no norm")
 EPS = 0.25
 """Large: directions that only eps shows are then far from rounding in floats."""
 
@@ -107,7 +107,7 @@ class KindSampler:
                 mlp_norms=Norms(input=self.front() if mlp else None),
             )  # fmt: skip
         own = self.attention() if self.flip(0.9) else None
-        return self._pre(own, None if style == "bare" else self.front())
+        return self._pre(own, None if style == "no norm" else self.front())
 
     def _pre(self, own: GroupedAttention | None, norm: Norm | None) -> TransformerBlock:
         mlp = self.mlp() if own is None or self.flip(0.6) else None

@@ -32,7 +32,7 @@ ONE = {"heads": 1, "groups": 1}
 CONSTANTS = {"query_bias": True, "key_bias": True}
 
 
-def turned(*frequencies: float, **options: object) -> TransformerBlock:
+def rotating(*frequencies: float, **options: object) -> TransformerBlock:
     own = attention(head_dim=2 * len(frequencies), rotary=rotary(2 * len(frequencies), frequencies), **options)
     return sequential(own, None, RMS)
 
@@ -48,17 +48,17 @@ def experts() -> TransformerBlock:
 
 
 RANK_ONE = Latent(query_rank=None, key_rank=1, query_norm=None, key_norm=EXACT)
-BARE = attention(**ONE, output_bias=True)
+ONE_HEAD = attention(**ONE, output_bias=True)
 NARROW = attention(heads=3, groups=1, head_dim=1, value_dim=2, window=2)
 PRE = Norm(kind="layer", eps=0.5)
 
 # block, width, count, true number of redundant weights
 CASES = {
-    "window 1": (turned(1.0, 0.5, window=1), 4, 20, 84),
-    "window 2": (turned(1.0, 0.5, window=2), 4, 20, 24),
-    "frequencies 1 and 2 pi - 1": (turned(1.0, 2 * PI - 1), 4, 20, 28),
-    "frequencies 1 and 2 pi + 1": (turned(1.0, 2 * PI + 1), 4, 20, 28),
-    "frequency pi": (turned(PI), 4, 16, 20),
+    "window 1": (rotating(1.0, 0.5, window=1), 4, 20, 84),
+    "window 2": (rotating(1.0, 0.5, window=2), 4, 20, 24),
+    "frequencies 1 and 2 pi - 1": (rotating(1.0, 2 * PI - 1), 4, 20, 28),
+    "frequencies 1 and 2 pi + 1": (rotating(1.0, 2 * PI + 1), 4, 20, 28),
+    "frequency pi": (rotating(PI), 4, 16, 20),
     "LayerNorm of two dimensions, eps 0": (sequential(None, UNITS, Norm(kind="layer", eps=0.0, bias=True)), 2, 7, 17),
     "QK-norm of one coordinate, eps 0": (qk("per_head", EXACT, head_dim=1), 4, 17, 29),
     "latent of rank 1, eps 0": (
@@ -74,7 +74,7 @@ CASES = {
     ),
     "cross-attention without norms, then an MLP": (
         TransformerBlock(
-            attention=BARE, mlp=GATED, cross=attention(**ONE, head_dim=5, causal=False, **CONSTANTS),
+            attention=ONE_HEAD, mlp=GATED, cross=attention(**ONE, head_dim=5, causal=False, **CONSTANTS),
             mlp_norms=Norms(input=PRE),
         ), 4, 55, 56,
     ),

@@ -97,6 +97,17 @@ def _has_bias(block: TransformerBlock) -> bool:
     return any(found)
 
 
+def needed_tokens(own: GroupedAttention, norms: Norms) -> int:
+    """How many tokens a window or a context has to show: two, one more than rotate, three in front of an output norm.
+
+    >>> own = GroupedAttention(heads=1, groups=1, head_dim=2, value_dim=2, scale=1.0, causal=True)
+    >>> needed_tokens(own, Norms())
+    2
+    """
+    still, _ = frequencies(own.rotary)
+    return max(2, own.rotated - still + 1, 3 if norms.output is not None else 0)
+
+
 def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, source: Stream) -> Iterator[str]:
     """Clause 2: rotation, window, sizes of heads."""
     still, turning = frequencies(own.rotary)
@@ -105,7 +116,7 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
         yield "a rotation, a window or latents given; cross-attention without them is required"
     if max(turning, default=0.0) >= math.pi:
         yield f"a rotary frequency of {max(turning):.6g} given; frequencies below pi are required"
-    need = max(2, own.rotated - still + 1, 3 if sublayer.norms.output is not None else 0)
+    need = needed_tokens(own, sublayer.norms)
     if own.window is not None and own.window < need:
         tokens = "1 token" if own.window == 1 else f"{own.window} tokens"
         yield f"a window of {tokens} given; at least {need} are required"

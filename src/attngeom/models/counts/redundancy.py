@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from attngeom.models.counts.blocks import block_terms
-from attngeom.models.counts.hypotheses import violations
+from attngeom.models.counts.hypotheses import needed_tokens, violations
 from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
 from attngeom.models.counts.streams import stream
-from attngeom.models.specification import Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
 from attngeom.results import Proof, Result
 
 HYPOTHESES = (
@@ -107,7 +107,11 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
         terms += _table_terms(stack)
     terms += _final_terms(spec)
     terms += residual_terms(spec)
-    parts = [_block_proof(block, spec.width, source) for stack in spec.stacks for block in stack.kinds]
+    parts = [
+        _block_proof((*violations(block, spec.width, source=source), *_stack_violations(stack, block)))
+        for stack in spec.stacks
+        for block in stack.kinds
+    ]
     layers = Proof.from_parts(_together(parts), *parts) if parts else Proof("theorem", "there are no layers")
     return Redundancy(
         parameters=spec.parameters,
@@ -129,18 +133,29 @@ def block_redundancy(block: TransformerBlock, width: int) -> Redundancy:
     """
     terms = _merged(block_terms(block, width))
     size = block.parameters(width, width)
-    proof = _block_proof(block, width, None)
+    proof = _block_proof(violations(block, width))
     return Redundancy(
         parameters=size, terms=terms, distribution=0, layers=proof, standing=proof.standing, reason=proof.reason
     )
 
 
-def _block_proof(block: TransformerBlock, width: int, source: Norm | None) -> Proof:
-    """Theorem 1', or at least the count, with what the block does not meet."""
-    found = violations(block, width, source=source)
-    if found:
-        return Proof("estimate", f"at least this many: {'; '.join(found)}")
+def _block_proof(unmet: tuple[str, ...]) -> Proof:
+    """Theorem 1', or at least the count, with what a block does not meet."""
+    if unmet:
+        return Proof("estimate", f"at least this many: {'; '.join(unmet)}")
     return Proof("theorem", "Theorem 1': the block meets all its hypotheses")
+
+
+def _stack_violations(stack: Stack, block: TransformerBlock) -> Iterator[str]:
+    """What the tables of a stack take from a block: a short context, or a relative table beside a rotation."""
+    own, read = block.attention, stack.positions - stack.unread_positions
+    if own is None:
+        return
+    need = needed_tokens(own, block.attention_norms)
+    if stack.positions and read < need:
+        yield f"attention: a context of {read} positions given; at least {need} are required"
+    if stack.relative_buckets and own.rotary is not None:
+        yield "attention: a relative table beside a rotation given; one of them is required"
 
 
 def _together(parts: list[Proof]) -> str:
