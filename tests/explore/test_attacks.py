@@ -1,9 +1,11 @@
 """Attacks on the local page, by raw sockets and from other sites in a browser; most know the token all the same."""
 
+import asyncio
 import socket
 import threading
 import time
 import webbrowser
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -13,6 +15,7 @@ from attngeom.explore.guard import MAX_ADDRESS, MAX_FORM
 from attngeom.explore.server import Explorer
 from attngeom.explore.shelf import MAX_DROPPED, MAX_UPLOAD, Shelf
 from attngeom.explore.views import VIEWS
+from tests.effort import spread
 from tests.explore.asking import ask, request, root_of, send
 
 SLOW = b"widths=60,60,60,60&attention=30&kind=softmax&method=krylov"
@@ -47,34 +50,34 @@ def replies(received):
     return [part.split(b" ", 1)[0] for part in received.split(b"HTTP/1.1 ")[1:]]
 
 
-@pytest.mark.parametrize(
-    ("path", "headers"),
-    [
-        ("x" * (MAX_ADDRESS + 10), {}),
-        ("x" * 70000, {}),
-        ("dimension?widths=" + "3," * MAX_ADDRESS, {}),
-        ("", {"Host": "evil.example"}),
-        ("", {"Host": "evil.example", "Connection": "keep-alive"}),
-        ("", {"Host": "127.0.0.1:1"}),
-        ("", {"Host": None}),
-        ("layer/answer", {"Origin": "http://evil.example"}),
-        ("layer/answer", {"Origin": "null"}),
-        ("layer/answer", {"Sec_Fetch_Site": "cross-site"}),
-        ("layer/answer", {"Content_Length": "²"}),
-        ("layer/answer", {"Content_Length": "-1"}),
-        ("layer/answer", {"Content_Length": "+3"}),
-        ("layer/answer", {"Content_Length": "3, 4"}),
-        ("layer/answer", {"Content_Length": str(MAX_FORM + 1)}),
-        ("upload?name=a", {"Content_Length": str(MAX_UPLOAD + 1)}),
-        ("upload?name=a", {"Content_Length": "9" * 30}),
-        ("layer/answer", {"Transfer_Encoding": "chunked"}),
-        ("layer/answer", {"Transfer_Encoding": "chunked", "Content_Length": None}),
-        ("layer/answer", {"Transfer_Encoding": "identity, chunked"}),
-        ("layer/answer", {"Transfer_Encoding": "xchunked", "Content_Length": None}),
-    ],
-)
-@pytest.mark.parametrize("method", ["POST", "GET"])
-def test_what_follows_a_refused_request_is_not_answered(unharmed, method, path, headers, capfd):
+REFUSED = [
+    ("x" * (MAX_ADDRESS + 10), {}),
+    ("x" * 70000, {}),
+    ("dimension?widths=" + "3," * MAX_ADDRESS, {}),
+    ("", {"Host": "evil.example"}),
+    ("", {"Host": "evil.example", "Connection": "keep-alive"}),
+    ("", {"Host": "127.0.0.1:1"}),
+    ("", {"Host": None}),
+    ("layer/answer", {"Origin": "http://evil.example"}),
+    ("layer/answer", {"Origin": "null"}),
+    ("layer/answer", {"Sec_Fetch_Site": "cross-site"}),
+    ("layer/answer", {"Content_Length": "²"}),
+    ("layer/answer", {"Content_Length": "-1"}),
+    ("layer/answer", {"Content_Length": "+3"}),
+    ("layer/answer", {"Content_Length": "3, 4"}),
+    ("layer/answer", {"Content_Length": str(MAX_FORM + 1)}),
+    ("upload?name=a", {"Content_Length": str(MAX_UPLOAD + 1)}),
+    ("upload?name=a", {"Content_Length": "9" * 30}),
+    ("layer/answer", {"Transfer_Encoding": "chunked"}),
+    ("layer/answer", {"Transfer_Encoding": "chunked", "Content_Length": None}),
+    ("layer/answer", {"Transfer_Encoding": "identity, chunked"}),
+    ("layer/answer", {"Transfer_Encoding": "xchunked", "Content_Length": None}),
+]
+
+
+@pytest.mark.parametrize(("refused", "method"), spread(REFUSED, ["POST", "GET"]))
+def test_what_follows_a_refused_request_is_not_answered(unharmed, method, refused, capfd):
+    path, headers = refused
     inside = smuggled(unharmed)
     received = send(unharmed, request(unharmed, f"{method} {root_of(unharmed)}{path}", inside, **headers))
     assert len(replies(received)) == 1 and replies(received)[0][:1] == b"4", received[:300]
@@ -89,8 +92,10 @@ def test_a_body_that_is_not_read_is_not_taken_for_a_request(unharmed):
         assert len(replies(received)) == 1, (path, received[:300])
 
 
-@pytest.mark.parametrize("path", ["", "assets/explore.js", *VIEWS, "job/x", "layer?open=2", "upload?name=x"])
-@pytest.mark.parametrize("root", ["/", "/wrong/", "/%2e%2e/", "//", "/assets/../"])
+PATHS = ["", "assets/explore.js", *VIEWS, "job/x", "layer?open=2", "upload?name=x"]
+
+
+@pytest.mark.parametrize(("path", "root"), spread(PATHS, ["/", "/wrong/", "/%2e%2e/", "//", "/assets/../"]))
 def test_programs_without_the_token_learn_nothing(unharmed, root, path):
     for method in ("GET", "POST", "HEAD", "OPTIONS"):
         received = send(unharmed, request(unharmed, f"{method} {root}{path}", b""))
@@ -104,8 +109,9 @@ def test_a_token_that_is_nearly_right_is_wrong(unharmed):
     assert len(root.strip("/")) >= 32 and root_of(Explorer()) != root_of(Explorer())
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site", "", "anything"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("site", "method"), spread(["cross-site", "same-site", "Cross-Site", "", "anything"], ["POST", "GET"])
+)
 def test_other_sites_that_know_the_token_are_refused(unharmed, method, site):
     for path in ("layer", "layer/answer", "dimension/job/prove", "upload?name=a.json", "assets/explore.js", ""):
         headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
@@ -121,13 +127,19 @@ def test_links_elsewhere_lead_to_the_start_page_alone(unharmed):
 
 def test_an_upload_that_is_broken_off_leaves_nothing(unharmed):
     head = request(unharmed, f"POST {root_of(unharmed)}upload?name=a.json", b"", Content_Length=10**6)
+    folder = unharmed.shelf.folder
+    before = set(folder.iterdir())
     for part in (b"", b"x" * 5000):
         with socket.create_connection(("127.0.0.1", unharmed.port)) as connection:
             connection.sendall(head + part)
-            time.sleep(0.2)
-    end = time.monotonic() + 10
-    while any(path.name != "open.html" for path in unharmed.shelf.folder.iterdir()) and time.monotonic() < end:
-        time.sleep(0.05)
+            end = time.monotonic() + 10
+            while set(folder.iterdir()) == before and time.monotonic() < end:
+                time.sleep(0.01)
+            assert len(set(folder.iterdir()) - before) == 1, "it is being written"
+        end = time.monotonic() + 10
+        while set(folder.iterdir()) != before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert set(folder.iterdir()) == before
 
 
 def test_requests_in_a_row_on_one_connection_are_answered(server):
@@ -138,19 +150,22 @@ def test_requests_in_a_row_on_one_connection_are_answered(server):
 
 
 def test_dropped_files_are_bounded(monkeypatch):
-    import asyncio
-
     async def chunks(size):
         yield b"x" * size
 
+    def drop(name, size):
+        # Away from the loop of the browser's driver.
+        with ThreadPoolExecutor() as thread:
+            return thread.submit(asyncio.run, shelf.drop(name, chunks(size))).result()
+
     monkeypatch.setattr("attngeom.explore.shelf.MAX_DROPPED", 100)
     shelf = Shelf()
-    items = [asyncio.run(shelf.drop(f"{k}.json", chunks(40))) for k in range(5)]
+    items = [drop(f"{k}.json", 40) for k in range(5)]
     assert [item.key for item in shelf.entries.values()] == [item.key for item in items[-2:]]
     assert len(list(shelf.folder.iterdir())) == 2 and MAX_DROPPED >= MAX_UPLOAD
     monkeypatch.setattr("attngeom.explore.shelf.MAX_UPLOAD", 50)
     with pytest.raises(Exception, match="more than 50 bytes"):
-        asyncio.run(shelf.drop("large.json", chunks(51)))
+        drop("large.json", 51)
     assert len(list(shelf.folder.iterdir())) == 2
     shelf.close()
 
@@ -230,8 +245,7 @@ def evil_port():
         served.shutdown()
 
 
-@pytest.mark.parametrize("origin", ["127.0.0.1", "localhost", "evil.example"])
-@pytest.mark.parametrize("knows", [False, True])
+@pytest.mark.parametrize(("origin", "knows"), spread(["127.0.0.1", "localhost", "evil.example"], [True, False]))
 def test_browser_pages_of_other_origins_start_nothing_and_read_nothing(unharmed, browser, evil_port, origin, knows):
     root = root_of(unharmed) if knows else "/guessed/"
     page = browser.new_page()
