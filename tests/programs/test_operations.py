@@ -12,7 +12,6 @@ from attngeom.programs import Builder, Program
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RationalArithmetic, RealArithmetic
 from attngeom.programs.operations import OPERATIONS, Point
 from attngeom.programs.passes import needed_entries, pull, push, run, value
-from attngeom.programs.stream import read_residues
 
 
 def _pair(shape=(2, 3)):
@@ -187,10 +186,6 @@ def test_roots_and_circle_points_are_what_they_say():
     assert (domain.reduce(domain.times(cos, cos) + domain.times(sin, sin)) == 1).all()
     double = domain.reduce(domain.times(cos[:1], cos[:1]) - domain.times(sin[:1], sin[:1]))
     assert double[0] == cos[1]
-
-
-def test_test_vectors_of_the_stream():
-    assert read_residues("attngeom/0", "X0", 4, 1000003).tolist() == [727362, 66565, 442764, 331307]
 
 
 def test_entries_that_nobody_needs_are_known():

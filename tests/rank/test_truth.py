@@ -8,11 +8,10 @@ from scipy.special import ndtr
 import attngeom
 from attngeom.errors import InputError, SizeError
 from attngeom.programs import Builder, NamedPoint, Program, trace
-from attngeom.rank.analysis import analyze
+from attngeom.rank.analysis import analyze, derivations_at
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import bound_rank, find_point
 from attngeom.rank.names import describe_law, symmetric_fields
-from attngeom.rank.proofs import Derivations
 from attngeom.rank.search import find_symmetries, shorten
 from attngeom.rank.slices import fix_weights, gains_and_biases
 from tests.programs.modules import MODULES, layer_norm, softmax
@@ -63,7 +62,7 @@ def test_a_false_field_is_not_proven():
     module = next(m for m in MODULES if m.name.startswith("softmax 3"))
     program = trace(module.network, *module.inputs, weights=module.weights)
     bound = bound_rank(program)
-    proofs, symmetries = Derivations(bound.point), find_symmetries(bound)
+    proofs, symmetries = derivations_at(bound.point), find_symmetries(bound)
     assert len(symmetries.fields) == 4
     for field in symmetries.fields:
         assert proofs.vanishes(field)
@@ -77,7 +76,7 @@ def test_a_shift_that_softmax_does_not_see_is_proven_and_others_are_not():
         return softmax(x @ w["q"] @ (x @ w["k"] + w["b"]).T) @ x
 
     program = trace(network, (2, 2), weights={"q": (2, 2), "k": (2, 2), "b": 2})
-    proofs = Derivations(NamedPoint(program, "attngeom/0"))
+    proofs = derivations_at(NamedPoint(program, "attngeom/0"))
     places = program.offsets
     assert proofs.vanishes({(places["b"].start, None): fmpq(1)})
     assert not proofs.vanishes({(places["k"].start, None): fmpq(1)})

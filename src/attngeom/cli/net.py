@@ -14,6 +14,8 @@ from attngeom.cli.options import parse_list
 from attngeom.cli.output import print_answer, titled, working
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
+from attngeom.verification import write_certificate
 
 FILE_AND_NAME = typer.Argument(metavar="FILE.py:NAME", help="A Python file, which is run, and the network in it.")
 INPUT = "Shape of an input such as 3,8; once for each input. By default the name `inputs` of the file."
@@ -30,6 +32,7 @@ def net_command(
     plot: Annotated[
         Path | None, options.file_option("--plot", "Draw the weights as a bar into this file (.png, .svg or .pdf).")
     ] = None,
+    certificate: options.CertificateFile = None,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
@@ -39,6 +42,8 @@ def net_command(
     f(weights, x) of NumPy arrays; `weights` in the same file holds the shapes of its weights by name, and `inputs` the
     shapes of its inputs. Integer arrays among the inputs stay fixed.
     """
+    if certificate is not None:
+        options.check_stored_seed(seed)
     found, content = load_network(network)
     given: Any = [tuple(parse_list(text, "input")) for text in inputs or ()] or content.get("inputs", ())
     if isinstance(given, tuple) and all(isinstance(n, int) for n in given) and given:
@@ -52,6 +57,8 @@ def net_command(
             seed=seed,
             progress=report,
         )
+    if certificate is not None:
+        write_certificate(certify_network(answer), certificate)
     if plot is not None:
         answer.plot().savefig(plot)
     print_answer(json, answer.to_json(), titled(answer.rows()))

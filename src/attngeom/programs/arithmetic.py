@@ -17,8 +17,8 @@ from scipy.special import ndtr
 
 from attngeom.errors import DomainError
 from attngeom.exact.arrays import Array, elementwise
+from attngeom.exact.points import stream
 from attngeom.exact.residues import BalancedResidues
-from attngeom.programs.stream import key_residues
 
 CHAIN = (4068479, 2034239, 1017119, 508559, 254279, 127139, 5779)
 """Primes p ≡ 3 mod 4, each of which divides the one before minus 1: exp maps GF(CHAIN[k + 1]) into GF(CHAIN[k])."""
@@ -256,7 +256,10 @@ class ModularArithmetic(Arithmetic):
         """A random function of the residues; of what is not there, nothing."""
         missing = np.isnan(a)
         arguments = self.field.to_integers(np.where(missing, 0.0, a))
-        values = key_residues(self.name, f"{self.level}/{function}", arguments, self.p)
+        known, places = np.unique(arguments, return_inverse=True)
+        label = f"{self.level}/{function}"
+        drawn = [next(stream(self.name, f"{label}/{x}", self.p)) for x in known.tolist()]
+        values = np.array(drawn, dtype=np.int64)[places].reshape(arguments.shape)
         return np.where(missing, np.nan, self.balanced(values))
 
     def _exponential(self, a: Array, below: Array | None, degree: int) -> Array:

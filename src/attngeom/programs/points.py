@@ -1,6 +1,6 @@
 """Named points of a program: weights, samples and cotangents mod p, and the real point that a region is read off.
 
-Labels of the stream of :mod:`attngeom.programs.stream`: ``wk/NAME`` are weights and ``xk.r/NAME`` the r-th inputs at
+Labels of the streams of :mod:`attngeom.exact.points`: ``wk/NAME`` are weights and ``xk.r/NAME`` the r-th inputs at
 level k of the chain of primes, ``cr`` is the r-th linear form on the outputs; ``rs/NAME`` the real weights of region s
 and ``rx.r/NAME`` the r-th real inputs, integers mod 4097 that become (n − 2048)/1024.
 
@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
+from attngeom.exact.points import residues, residues_of_many
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
 from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
 from attngeom.programs.passes import Traces, needed_entries, pull, run, value
 from attngeom.programs.program import Program
-from attngeom.programs.stream import read_residues
 
 MARGIN = 1e-6
 """Signs and orders are taken from floats that are farther than this from zero, relative to their size."""
@@ -73,9 +72,7 @@ class NamedPoint:
         """The weights at a level of the chain, with a leading axis of length 1."""
         domain = ModularArithmetic(level, self.name)
         return {
-            name: domain.balanced(read_residues(self.name, f"w{level}/{name}", prod(shape), domain.p)).reshape(
-                1, *shape
-            )
+            name: domain.balanced(residues(self.name, f"w{level}/{name}", (1, *shape), domain.p))
             for name, shape in self.program.parameters.items()
         }
 
@@ -84,15 +81,15 @@ class NamedPoint:
         domain, indices = ModularArithmetic(level, self.name), list(indices)
         return {
             name: domain.balanced(
-                np.stack([read_residues(self.name, f"x{level}.{r}/{name}", prod(shape), domain.p) for r in indices])
-            ).reshape(len(indices), *shape)
+                residues_of_many(self.name, [f"x{level}.{r}/{name}" for r in indices], shape, domain.p)
+            )
             for name, shape in self.program.inputs.items()
         }
 
     def forms(self, samples: Sequence[Sample]) -> Array:
         """A random linear form on the outputs for each sample."""
         shape = self.program.nodes[self.program.output].shape
-        forms = [read_residues(self.name, f"c{sample[0]}", prod(shape), CHAIN[0]) for sample in samples]
+        forms = [residues(self.name, f"c{sample[0]}", shape, CHAIN[0]) for sample in samples]
         return ModularArithmetic(0, self.name).balanced(np.stack(forms)).reshape(len(samples), *shape)
 
     def real(self, indices: Iterable[int]) -> Traces:
@@ -105,8 +102,8 @@ class NamedPoint:
         return run(self.program, Point(RealArithmetic(), tensors))
 
     def _real(self, label: str, shape: tuple[int, ...]) -> Array:
-        steps = read_residues(self.name, label, prod(shape), REAL_STEPS)
-        return ((steps - REAL_MIDDLE) / REAL_SCALE).reshape(shape)
+        steps = residues(self.name, label, shape, REAL_STEPS)
+        return (steps - REAL_MIDDLE) / REAL_SCALE
 
     @cached_property
     def pattern_places(self) -> list[int]:

@@ -14,14 +14,15 @@ from attngeom.errors import SizeError
 from attngeom.exact.elimination import Elimination
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
-from attngeom.rank.filling import bound_by_coefficients
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, describe_law, split_fiber, symmetric_fields
-from attngeom.rank.proofs import Derivations
 from attngeom.rank.search import Field, choose_independent, find_symmetries
 from attngeom.rank.slices import Slice, find_slice
 from attngeom.results import Proof, Result, Standing
+from attngeom.verification import programs as reading
+from attngeom.verification.coefficients import bound_by_coefficients
+from attngeom.verification.derivations import Derivations
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
@@ -30,6 +31,8 @@ MAX_KERNEL = 2000
 """Weights up to which the kernel of the Jacobian is computed where symmetries do not tell it."""
 MAX_SAMPLES = 2000
 SHOWN = 6
+WITNESSES = 2
+"""Samples at which changes are evaluated before they are expanded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +221,7 @@ def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = Non
     if lower.value == best.value:
         return best
     try:
-        proofs = Derivations(point)
+        proofs = derivations_at(point)
         symmetries = find_symmetries(lower, seed, progress)
     except SizeError:
         return best
@@ -233,6 +236,18 @@ def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = Non
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_on_slice(lower, fields, seed, progress)
     return min(candidates, key=lambda x: x.value)
+
+
+def derivations_at(point: NamedPoint) -> Derivations:
+    """The calculus of changes of a program, with values at a few samples of a point to say where to expand."""
+    program = reading.Program.from_json(point.program.to_json())
+    traces, _ = point.evaluate(point.draw(WITNESSES))
+    values = []
+    for trace_ in traces:
+        assert trace_ is not None
+        result = np.broadcast_to(trace_.result, (WITNESSES, *trace_.result.shape[1:]))
+        values.append(np.where(np.isnan(result), -1, np.mod(np.nan_to_num(result), point.prime)))
+    return Derivations(program, values, point.prime)
 
 
 def _prove(proofs: Derivations, fields: Sequence[Field], progress: Progress | None) -> tuple[tuple[Field, ...], int]:
@@ -263,7 +278,7 @@ def _bound_on_slice(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
     if found is None:
         return []
     inner = bound_rank(found.program, seed)
-    proofs = Derivations(inner.point)
+    proofs = derivations_at(inner.point)
     own, unproven = _prove(proofs, find_symmetries(inner, seed, progress).fields, progress)
     orbit = len(choose_independent(found.program, own, seed))
     value = program.num_parameters - found.count - orbit

@@ -17,6 +17,7 @@ from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
 from attngeom.verification.learning import LearningClaim
+from attngeom.verification.networks import NetworkClaim
 from attngeom.verification.reading import show
 from attngeom.verification.records import Certificate
 from attngeom.verification.verdicts import Verdict
@@ -34,6 +35,7 @@ READERS: dict[str, Callable[[Any], Checkable]] = {
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,
     "learning-coefficient": LearningClaim.from_json,
+    "network": NetworkClaim.from_json,
 }
 
 

@@ -13,7 +13,7 @@ from math import comb
 from flint import fmpq, fmpq_mat
 
 from attngeom.errors import SizeError
-from attngeom.rank.terms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply
+from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply
 
 MAX_WORK = 200_000
 """Products of monomials that are written out."""
@@ -24,10 +24,12 @@ MAX_EXACT = 120
 def bound_by_coefficients(terms: AtomTable) -> int | None:
     """An upper bound for D by the coefficients of polynomial outputs, None if an output is no polynomial of inputs.
 
-    >>> from attngeom.programs import trace
-    >>> square = trace(lambda w, x: w["b"] @ (w["a"] @ x) ** 2, 2, weights={"a": (3, 2), "b": (1, 3)})
-    >>> bound_by_coefficients(AtomTable(square))
-    3
+    >>> from attngeom.verification.programs import Program
+    >>> leaves = [["parameter", [], [3], {"name": "w"}], ["input", [], [], {"name": "x"}]]
+    >>> nodes = [*leaves, ["contract", [0], [], {"subscripts": "i->"}], ["contract", [1, 2], [], {"subscripts": ",->"}]]
+    >>> record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 3}
+    >>> bound_by_coefficients(AtomTable(Program.from_json(record)))
+    1
     """
     try:
         return _count_coefficients(terms)

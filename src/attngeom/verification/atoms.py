@@ -16,7 +16,7 @@ from flint import fmpq
 
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
-from attngeom.programs.program import Node, Program
+from attngeom.verification.programs import Node, Program
 
 MAX_TERMS = 4 * 10**6
 """Products that are written out for one program."""
@@ -90,10 +90,11 @@ class Atom:
 class AtomTable:
     """All entries of a program in atoms; ``values[node]`` has one (number, monomial) for each entry.
 
-    >>> from attngeom.programs import trace
-    >>> program = trace(lambda w, x: w["a"] * x / w["b"], (), weights={"a": (), "b": ()})
-    >>> AtomTable(program).values[program.output]
-    [(1, ((0, 2), (1, -2), (2, 2)))]
+    >>> leaves = [["parameter", [], [], {"name": "a"}], ["input", [], [], {"name": "x"}]]
+    >>> nodes = [*leaves, ["inverse", [0], [], {}], ["contract", [1, 2], [], {"subscripts": ",->"}]]
+    >>> record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 3}
+    >>> AtomTable(Program.from_json(record)).values[3]
+    [(1, ((0, -2), (1, 2)))]
     """
 
     def __init__(self, program: Program) -> None:

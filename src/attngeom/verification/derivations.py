@@ -1,33 +1,30 @@
 """Proofs that a field is a symmetry for all weights and inputs: the change of every node is calculated exactly.
 
-Along a field ξ every atom of :mod:`attngeom.rank.terms` changes by a Laurent polynomial in atoms, by the rules of
-derivatives alone. Sums that occur as a whole are written as their atoms (so g on one contracted axis and −gᵀ on the
-other cancel, and the exponentials of a row sum to what they are divided by). What vanishes at random points, but not
-yet on paper, is expanded until it does. If the change of the output comes out as 0, then df·ξ = 0 identically: nothing
-here rests on random numbers, which only say where expanding is worth while.
+Along a field ξ every atom of :mod:`attngeom.verification.atoms` changes by a Laurent polynomial in atoms, by the
+rules of derivatives alone. Sums that occur as a whole are written as their atoms (so g on one contracted axis and −gᵀ
+on the other cancel, and the exponentials of a row sum to what they are divided by). What vanishes at random points, but
+not yet on paper, is expanded until it does. If the change of the output comes out as 0, then df·ξ = 0 identically:
+nothing here rests on random numbers, which only say where expanding is worth while.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-import numpy as np
 from flint import fmpq
 
-from attngeom.errors import SingularError
-from attngeom.programs.passes import Traces
-from attngeom.programs.points import NamedPoint
-from attngeom.rank.terms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
+from attngeom.exact.arrays import Array
+from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
+from attngeom.verification.programs import Program
 
 MAX_POLYNOMIAL = 5_000
 """AtomTable of one change; what is longer is given up."""
 MAX_WORK = 400_000
 """Products of monomials for one field."""
 SHORT = 64
-WITNESSES = 2
-"""Samples at which a change is evaluated before it is expanded."""
+"""Terms of a change that is expanded although it could not be evaluated."""
 HALF = fmpq(1, 2)
 SLOPES = {"gauss": ("density", 1), "sin": ("cos", 1), "cos": ("sin", -1)}
 """Functions whose derivative is another function of the same argument, with its sign."""
@@ -40,49 +37,46 @@ class TooLong(Exception):
 class Derivations:
     """Changes of all atoms of a program along fields; see the module docstring.
 
-    >>> from attngeom.programs import trace
-    >>> program = trace(lambda w, x: w["a"] * (w["b"] * x), (), weights={"a": (), "b": ()})
-    >>> changes = Derivations(NamedPoint(program, "attngeom/0"))
+    ``values``: for each node its entries mod p at a few samples, negative where they do not exist.
+
+    >>> leaves = [["parameter", [], [], {"name": "a"}], ["parameter", [], [], {"name": "b"}]]
+    >>> nodes = [*leaves, ["contract", [0, 1], [], {"subscripts": ",->"}]]
+    >>> program = Program.from_json({"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 2})
+    >>> changes = Derivations(program, [], 7)
     >>> changes.vanishes({(0, 0): fmpq(1), (1, 1): fmpq(-1)}), changes.vanishes({(0, 0): fmpq(1)})
     (True, False)
     """
 
-    def __init__(self, point: NamedPoint) -> None:
-        self.terms = AtomTable(point.program)
-        self.p = point.prime
+    def __init__(self, program: Program, values: Sequence[Array], p: int) -> None:
+        self.terms = AtomTable(program)
+        self.p = p
         self._work = 0
-        self._evaluate(point)
+        self._evaluate(values)
 
-    def _evaluate(self, point: NamedPoint) -> None:
-        """The values of all atoms at a few samples, for atoms of the program."""
-        try:
-            traces, _ = point.evaluate(point.draw(WITNESSES))
-        except SingularError:
-            traces = []
+    def _evaluate(self, values: Sequence[Array]) -> None:
+        """The values of all atoms at the samples: those that the program computes, and sums of them."""
+        self._samples = len(values[0]) if values else 0
         self._numbers: dict[int, list[int]] = {}
         self._halves: dict[int, list[int]] = {}
-        for number, atom in enumerate(self.terms.atoms if traces else ()):
+        for number, atom in enumerate(self.terms.atoms if values else ()):
             if number in self.terms.roots:
-                self._store(self._halves, number, traces, self.terms.roots[number])
+                self._store(self._halves, number, values, self.terms.roots[number])
             if atom.definition is None:
-                self._store(self._numbers, number, traces, atom.place)
+                self._store(self._numbers, number, values, atom.place)
                 continue
-            values = [self._value(atom.definition, sample) for sample in range(WITNESSES)]
-            if None not in values:
-                self._numbers[number] = [value for value in values if value is not None]
+            sums = [self._value(atom.definition, sample) for sample in range(self._samples)]
+            if None not in sums:
+                self._numbers[number] = [value for value in sums if value is not None]
 
-    def _store(self, table: dict[int, list[int]], number: int, traces: Traces, place: tuple[int, int]) -> None:
+    def _store(self, table: dict[int, list[int]], number: int, values: Sequence[Array], place: tuple[int, int]) -> None:
         """The value of an atom that the program computes, unless it does not exist."""
-        trace = traces[place[0]]
-        assert trace is not None
-        column = np.broadcast_to(trace.result.reshape(len(trace.result), -1)[:, place[1]], (WITNESSES,))
-        if np.isnan(column).any():
+        column = [int(x) for x in values[place[0]].reshape(self._samples, -1)[:, place[1]]]
+        if min(column) < 0:
             return
-        values = [int(x) % self.p for x in column]
         if self.terms.values[place[0]][place[1]][1][0][1] < 0:
             # exp(−x) is written as the inverse of an atom.
-            values = [pow(x, -1, self.p) for x in values]
-        table[number] = values
+            column = [pow(x, -1, self.p) for x in column]
+        table[number] = column
 
     def _value(self, polynomial: Polynomial, sample: int) -> int | None:
         """The polynomial mod p at a sample; None where an atom has no value."""
@@ -229,8 +223,8 @@ class Derivations:
 
     def _seems_zero(self, polynomial: Polynomial) -> bool:
         """Whether the polynomial vanishes at the samples; short ones with atoms without a value are suspected too."""
-        values = [self._value(polynomial, sample) for sample in range(WITNESSES)]
-        return len(polynomial) <= SHORT if None in values else not any(values)
+        values = [self._value(polynomial, sample) for sample in range(self._samples)]
+        return len(polynomial) <= SHORT if None in values or not values else not any(values)
 
     def _expanded(self, polynomial: Polynomial) -> Polynomial:
         """The polynomial times a monomial, with its sums written out, the outermost first; {} proves that it is 0."""

@@ -1,0 +1,318 @@
+"""Recheck a claim about the functions of a program: a minor of the Jacobian, and an upper bound that equals it.
+
+The program is data in the claim, and the verdict is about this program. The minor is computed by the interpreter of
+:mod:`attngeom.verification.programs`; every field of the upper bound is shown to be a symmetry by the rules of
+derivatives, :mod:`attngeom.verification.derivations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+from flint import fmpq
+
+from attngeom.errors import FormatError
+from attngeom.exact.arrays import Array
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.points import check_name, residues
+from attngeom.results import Proof, weakest
+from attngeom.verification.atoms import AtomTable
+from attngeom.verification.budget import MAX_DIMENSION, MAX_JACOBIAN, afford
+from attngeom.verification.coefficients import bound_by_coefficients
+from attngeom.verification.derivations import Derivations
+from attngeom.verification.programs import PRIMES, Interpreter, Node, Program, afford_gradients
+from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
+
+MAX_INDEX = 2**40
+MAX_FIELDS = 20_000
+MAX_TERMS = 10**6
+ROOT_TRIES = 4096
+"""Samples at which roots are looked at to see that their signs are free."""
+
+FieldTerms = dict[tuple[int, int | None], fmpq]
+
+
+@dataclass(frozen=True)
+class NetworkClaim:
+    """The functions of a program form a set of this dimension, near generic weights."""
+
+    program: Program
+    dimension: int
+
+    @classmethod
+    def from_json(cls, record: Any) -> NetworkClaim:
+        """Read the claim strictly."""
+        claim = read_object(record, ("kind", "program", "dimension"), "claim")
+        return cls(Program.from_json(claim["program"]), read_integer(claim["dimension"], 0, 10**9, "dimension"))
+
+    def __str__(self) -> str:
+        weights = ", ".join(f"{name} {list(shape)}" for name, shape in self.program.leaves("parameter").items())
+        where = " of one region" if self._has("pattern") else ""
+        return (
+            f"the functions{where} of the program in this file, with {len(self.program.nodes)} nodes and the weights "
+            f"{weights[:300]}, form a set of dimension {self.dimension} near generic weights"
+        )
+
+    def _has(self, operation: str) -> bool:
+        return any(node.operation == operation for node in self.program.nodes)
+
+    def check(self, witness: Mapping[str, Any]) -> Proof:
+        """Why the claim is true: a minor that is not zero mod p, and fields or coefficients that give no more."""
+        parts = read_object(witness, ("lower", "upper"), "witness")
+        lower = self._check_lower(parts["lower"])
+        upper = self._check_upper(parts["upper"])
+        return Proof.from_parts(f"{lower.reason}; {upper.reason}", lower, upper)
+
+    # The minor
+
+    def _check_lower(self, record: Any) -> Proof:
+        afford(self.dimension, MAX_DIMENSION, "rows and columns of a minor")
+        lower = read_object(record, ("point", "region", "samples", "outputs", "columns"), "lower")
+        region = read_integer(lower["region"], 0, 10**6, "region")
+        interpreter = Interpreter(self.program, check_name(lower["point"]), region)
+        afford_gradients(interpreter, self.dimension, MAX_JACOBIAN)
+        size, count, outputs = self.dimension, self.program.count, self.program.nodes[self.program.output].size
+        levels = interpreter.levels + 1
+        samples = [
+            tuple(read_integer(k, 0, MAX_INDEX, "index") for k in read_list(sample, levels, "indices of a sample"))
+            for sample in read_list(lower["samples"], size, "samples")
+        ]
+        rows = [read_integer(k, -1, outputs - 1, "output") for k in read_list(lower["outputs"], size, "outputs")]
+        columns = [read_integer(k, 0, count - 1, "column") for k in read_list(lower["columns"], size, "columns")]
+        if len(set(columns)) < size or len(set(zip(samples, rows))) < size:
+            raise FormatError("rows and columns of a minor must differ")
+        if size:
+            minor = np.stack([interpreter.gradient(sample, k)[columns] for sample, k in zip(samples, rows)])
+            rank = rank_mod_p(minor, PRIMES[0])
+            require(rank == size, f"the minor of size {size} has rank {rank} mod {PRIMES[0]}")
+        proofs = [
+            Proof("certified", f"a {size}×{size} minor is nonzero mod {PRIMES[0]}"),
+            *self._hypotheses(interpreter),
+        ]
+        return Proof(weakest(*(part.standing for part in proofs)), ", ".join(part.reason for part in proofs))
+
+    def _hypotheses(self, interpreter: Interpreter) -> list[Proof]:
+        """Whether values that stand for functions respect all relations between them."""
+        program = self.program
+        names = {node.data["name"] for node in program.nodes if node.operation == "formal"}
+        proofs = []
+        if max(interpreter.depths) >= len(PRIMES):
+            proofs.append(Proof("probabilistic", "exponentials are nested deeper than the chain of primes"))
+        elif names & {"exp", "gauss"}:
+            proofs.append(Proof("certified", "exponentials are independent by Ax"))
+        free = sorted(names - {"exp"})
+        if free:
+            proofs.append(
+                Proof("probabilistic", f"values of {', '.join(free)} are taken to be free, which is not rechecked")
+            )
+        if self._has("root"):
+            is_free = _signs_are_free(interpreter)
+            words = "signs of roots are free" if is_free else "signs of roots are taken to be free"
+            proofs.append(Proof("certified" if is_free else "probabilistic", words))
+        if self._has("pattern"):
+            proofs.append(Proof("certified", "signs are those of floats with a margin"))
+        return proofs
+
+    # The upper bound
+
+    def _check_upper(self, record: Any) -> Proof:
+        method = record.get("method") if isinstance(record, Mapping) else None
+        count, size = self.program.count, self.dimension
+        if method == "weights":
+            read_object(record, ("method",), "upper")
+            require(count == size, f"there are {count} weights, not {size}")
+            return Proof("certified", "there are no more weights")
+        if method == "coefficients":
+            read_object(record, ("method",), "upper")
+            bound = bound_by_coefficients(AtomTable(self.program))
+            require(bound is not None and bound <= size, f"coefficients give at most {bound}, not {size}")
+            return Proof("certified", f"{bound} coefficients determine the function")
+        if method == "symmetries":
+            upper = read_object(record, ("method", "fields"), "upper")
+            fields = read_fields(upper["fields"], count)
+            check_fields(self.program, fields)
+            orbit = _rank(self.program, fields, {}, None)
+            require(count - orbit <= size, f"the fields give at most {count - orbit}, not {size}")
+            return Proof("certified", f"{len(fields)} fields are symmetries, which leave at most {count - orbit}")
+        if method == "slice":
+            return self._check_slice(record)
+        raise FormatError("the method of an upper bound must be weights, coefficients, symmetries or slice")
+
+    def _check_slice(self, record: Any) -> Proof:
+        upper = read_object(record, ("method", "fields", "fixed", "slice_fields"), "upper")
+        shapes, count = self.program.leaves("parameter"), self.program.count
+        if not isinstance(upper["fixed"], Mapping) or not set(upper["fixed"]) < set(shapes):
+            raise FormatError("the names of some weights that are fixed are required")
+        fixed = {name: read_integer(number, 0, 1, "fixed number") for name, number in upper["fixed"].items()}
+        fields = read_fields(upper["fields"], count)
+        check_fields(self.program, fields)
+        columns = [k for name in fixed for k in _places(shapes, name)]
+        moved = _rank(self.program, fields, fixed, columns)
+        require(moved == len(columns), "the fields do not move what is fixed freely")
+        smaller = _fix(self.program, fixed)
+        own = read_fields(upper["slice_fields"], smaller.count)
+        check_fields(smaller, own)
+        bound = smaller.count - _rank(smaller, own, {}, None)
+        require(bound <= self.dimension, f"the slice gives at most {bound}, not {self.dimension}")
+        return Proof("certified", f"{len(fields)} symmetries reach a slice, and {len(own)} leave at most {bound} there")
+
+
+def read_fields(record: Any, count: int) -> list[FieldTerms]:
+    """Fields as lists of [weight that moves, weight by which or null for 1, rational]."""
+    if type(record) is not list or len(record) > MAX_FIELDS:
+        raise FormatError(f"a list of at most {MAX_FIELDS:,} fields is required")
+    fields: list[FieldTerms] = []
+    total = 0
+    for row in record:
+        if type(row) is not list or not row:
+            raise FormatError("a field is a list of terms")
+        total += len(row)
+        if total > MAX_TERMS:
+            raise FormatError(f"fields of at most {MAX_TERMS:,} terms are required")
+        field: FieldTerms = {}
+        for term in row:
+            moved, source, times = read_list(term, 3, "parts of a term")
+            moved = read_integer(moved, 0, count - 1, "weight")
+            source = None if source is None else read_integer(source, 0, count - 1, "weight")
+            field[moved, source] = read_rational(times)
+        if len(field) < len(row):
+            raise FormatError("a field names a term once")
+        fields.append(field)
+    return fields
+
+
+def check_fields(program: Program, fields: Sequence[FieldTerms]) -> None:
+    """FormatError unless every field is a symmetry for all weights and inputs, by the rules of derivatives."""
+    if not fields:
+        return
+    changes = Derivations(program, _witnesses(program), PRIMES[0])
+    for number, field in enumerate(fields):
+        require(changes.vanishes(field), f"field {number} was not shown to be a symmetry")
+
+
+def _witnesses(program: Program) -> list[Array]:
+    """Values at samples, negative where they do not exist: they say where to expand, and prove nothing."""
+    interpreter = Interpreter(program, "attngeom/witness")
+    samples = []
+    for index in range(2):
+        try:
+            samples.append(interpreter.values((index,) * (interpreter.levels + 1)))
+        except FormatError:
+            # No margin, or nested too deeply.
+            continue
+    if not samples:
+        return []
+    columns = []
+    for node, *values in zip(program.nodes, *samples):
+        rows = [np.full(node.shape, -1) if x is None else np.where(x[1], -1, x[0]) for x in values]
+        columns.append(np.stack(rows))
+    return columns
+
+
+def _places(shapes: Mapping[str, tuple[int, ...]], name: str) -> range:
+    start = 0
+    for other, shape in shapes.items():
+        if other == name:
+            return range(start, start + prod(shape))
+        start += prod(shape)
+    raise FormatError(f"no weights {name[:40]!r}")
+
+
+def _rank(
+    program: Program, fields: Sequence[FieldTerms], fixed: Mapping[str, int], columns: Sequence[int] | None
+) -> int:
+    """The rank mod p of the fields at a point, with some weights fixed, on some columns."""
+    p, shapes = PRIMES[0], program.leaves("parameter")
+    if not fields:
+        return 0
+    parts = [
+        np.full(prod(s), fixed[n]) if n in fixed else residues("attngeom/fields", n, (prod(s),), p)
+        for n, s in shapes.items()
+    ]
+    weights = np.concatenate(parts)
+    table = np.zeros((len(fields), program.count), dtype=np.int64)
+    for row, field in zip(table, fields):
+        for (moved, source), times in field.items():
+            if int(times.q) % p == 0:
+                raise FormatError(f"a field with a denominator that is divisible by {p} found")
+            factor = int(times.p) * pow(int(times.q), -1, p) % p
+            row[moved] = (row[moved] + factor * (1 if source is None else int(weights[source]))) % p
+    return rank_mod_p(table if columns is None else table[:, list(columns)], p)
+
+
+def _fix(program: Program, fixed: Mapping[str, int]) -> Program:
+    """The program with constants in the place of some weights."""
+    nodes = [
+        Node("constant", (), node.shape, {"entries": (Fraction(fixed[node.data["name"]]),) * node.size})
+        if node.operation == "parameter" and node.data["name"] in fixed
+        else node
+        for node in program.nodes
+    ]
+    return replace(program, nodes=tuple(nodes))
+
+
+def _signs_are_free(interpreter: Interpreter) -> bool:
+    """Whether each root exists at some samples and is missing at others, among those at which the ones before exist.
+
+    A number times a square is a residue at all of them or at none. Weights are fixed, so that this holds for the roots
+    of all samples together; roots of weights alone, which never change, are not seen to be free.
+    """
+    places = [k for k, node in enumerate(interpreter.program.nodes) if node.operation == "root"]
+    needed = _needed(interpreter.program)
+    present: set[tuple[int, int]] = set()
+    absent: set[tuple[int, int]] = set()
+    every = {(place, entry) for place in places for entry in np.flatnonzero(needed[place]).tolist()}
+    budget = min(ROOT_TRIES, int(2 * MAX_JACOBIAN / max(1, 100 * interpreter.cost())))
+    for index in range(budget):
+        values = interpreter.values((index,) * (interpreter.levels + 1))
+        for place in places:
+            result = values[place]
+            assert result is not None
+            gone = [k for k in np.flatnonzero(needed[place]).tolist() if result[1].ravel()[k]]
+            first = gone[0] if gone else None
+            there = [k for k in np.flatnonzero(needed[place]).tolist() if first is None or k < first]
+            present |= {(place, k) for k in there}
+            if first is not None:
+                absent.add((place, first))
+                break
+        if present >= every and absent >= every:
+            return True
+    return False
+
+
+def _needed(program: Program) -> list[Array]:
+    """For each node which entries the output rests on."""
+    flags = [np.zeros(node.size, dtype=bool) for node in program.nodes]
+    flags[program.output][:] = True
+    for place in range(program.output, -1, -1):
+        node, own = program.nodes[place], flags[place]
+        if node.operation == "gather":
+            total = np.zeros(sum(program.nodes[k].size for k in node.inputs) + 1, dtype=bool)
+            total[node.data["index"][own]] = True
+            start = 0
+            for k in node.inputs:
+                flags[k] |= total[start : start + program.nodes[k].size]
+                start += program.nodes[k].size
+        elif node.operation == "contract":
+            terms, out = node.data["subscripts"].split("->")
+            words = terms.split(",")
+            for number, k in enumerate(node.inputs):
+                others = [words[1 - number]] if len(words) == 2 else []
+                operands = [own.reshape(node.shape).astype(np.int64)]
+                operands += [np.ones(program.nodes[node.inputs[1 - number]].shape, dtype=np.int64)] if others else []
+                rest = "".join(x for x in words[number] if x not in out + "".join(others))
+                kept = "".join(x for x in words[number] if x not in rest)
+                reached = np.einsum(f"{','.join([out, *others])}->{kept}", *operands) > 0
+                shape = [n if x in kept else 1 for x, n in zip(words[number], program.nodes[k].shape)]
+                flags[k] |= np.broadcast_to(reached.reshape(shape), program.nodes[k].shape).ravel()
+        elif node.operation == "pattern" and node.data["kind"] == "order":
+            flags[node.inputs[0]] |= bool(own.any())
+        else:
+            for k in node.inputs:
+                flags[k] |= own
+    return flags

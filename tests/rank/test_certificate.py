@@ -1,0 +1,92 @@
+"""Certificates of networks: rechecked by an interpreter of its own, and refused when anything is changed."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.programs import NamedPoint, trace
+from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
+from attngeom.verification import Certificate, verify
+from attngeom.verification import programs as reading
+from tests.effort import choose
+from tests.programs.modules import MODULES
+
+QUICK = (
+    "lightning 3,2,2",
+    "softmax 3,2,2",
+    "squared MLP 2-3-2",
+    "LeakyReLU 3-4-2",
+    "RMSNorm, linear 3-2",
+    "exponentials",
+)
+CASES = [m for m in MODULES if m.name in choose((*QUICK, "Embedding(5,3), linear 2"), {x.name for x in MODULES})]
+
+
+def certificate_of(module):
+    return certify_network(analyze(module.network, *module.inputs, weights=module.weights))
+
+
+@pytest.mark.parametrize("module", CASES, ids=lambda module: module.name)
+def test_certificates_are_valid(module):
+    verdict = verify(certificate_of(module), 100)
+    assert verdict.valid, verdict.reason
+    has_free_values = "GELU" in module.name
+    assert verdict.standing == ("probabilistic" if has_free_values else "certified"), verdict.reason
+
+
+def test_both_interpreters_agree():
+    """Gradients of every row, by two programs that share no code but the streams."""
+    for module in CASES:
+        program = trace(module.network, *module.inputs, weights=module.weights)
+        point = NamedPoint(program, "attngeom/7")
+        samples = point.draw(2)
+        rows = point.rows(samples) if program.inputs else point.all_rows(samples[0])[:2]
+        other = reading.Interpreter(reading.Program.from_json(program.to_json()), "attngeom/7")
+        theirs = [
+            other.gradient(s, -1) if program.inputs else other.gradient(samples[0], k) for k, s in enumerate(samples)
+        ]
+        there = ~np.isnan(rows).any(axis=1)
+        assert there.any()
+        assert np.array_equal(np.mod(rows[there], point.prime), np.stack(theirs)[there]), module.name
+
+
+CHANGES = {
+    "a larger dimension": lambda r: r["claim"].update(dimension=r["claim"]["dimension"] + 1),
+    "a smaller dimension": lambda r: r["claim"].update(dimension=r["claim"]["dimension"] - 1),
+    "another field": lambda r: r["witness"]["upper"]["fields"][0][0].__setitem__(2, "2"),
+    "a field twice": lambda r: r["witness"]["upper"]["fields"].__setitem__(0, r["witness"]["upper"]["fields"][1]),
+    "a field less": lambda r: r["witness"]["upper"]["fields"].pop(),
+    "a sample twice": lambda r: r["witness"]["lower"]["samples"].__setitem__(0, r["witness"]["lower"]["samples"][1]),
+    "a column twice": lambda r: r["witness"]["lower"]["columns"].__setitem__(0, r["witness"]["lower"]["columns"][1]),
+    "another method": lambda r: r["witness"]["upper"].update(method="weights"),
+    "a bad point": lambda r: r["witness"]["lower"].update(point="a b"),
+    "another program": lambda r: r["claim"]["program"]["nodes"].__setitem__(
+        0, ["parameter", [], [3, 3], {"name": "Q"}]
+    ),
+    "an unknown operation": lambda r: r["claim"]["program"]["nodes"][4].__setitem__(0, "conjure"),
+    "no witness": lambda r: r.update(witness={}),
+}
+
+
+@pytest.fixture(scope="module")
+def record():
+    certificate = certificate_of(MODULES[1])
+    return {"claim": dict(certificate.claim), "witness": dict(certificate.witness)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_certificates_are_refused(record, name):
+    changed = copy.deepcopy(record)
+    CHANGES[name](changed)
+    assert verify(Certificate(changed["claim"], changed["witness"], {"seed": 0})).valid is False
+
+
+def test_a_gap_has_no_certificate():
+    answer = analyze(
+        lambda w, x: np.tanh((w["a"] ** 3 * w["b"] + w["a"] * w["b"] ** 3) * x), (), weights={"a": (), "b": ()}
+    )
+    with pytest.raises(InputError, match="between 1 and 2"):
+        certify_network(answer)
