@@ -44,7 +44,7 @@ def test_both_interpreters_agree():
         point = NamedPoint(program, "attngeom/7")
         samples = point.draw(2)
         rows = point.rows(samples) if program.inputs else point.all_rows(samples[0])[:2]
-        other = reading.Interpreter(reading.Program.from_json(program.to_json()), "attngeom/7")
+        other = reading.Interpreter(reading.CheckedProgram.from_json(program.to_json()), "attngeom/7")
         theirs = [
             other.gradient(s, -1) if program.inputs else other.gradient(samples[0], k) for k, s in enumerate(samples)
         ]

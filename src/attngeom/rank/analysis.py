@@ -240,7 +240,7 @@ def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = Non
 
 def derivations_at(point: NamedPoint) -> Derivations:
     """The calculus of changes of a program, with values at a few samples of a point to say where to expand."""
-    program = reading.Program.from_json(point.program.to_json())
+    program = reading.CheckedProgram.from_json(point.program.to_json())
     traces, _ = point.evaluate(point.draw(WITNESSES))
     values = []
     for trace_ in traces:

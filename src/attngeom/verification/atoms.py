@@ -16,7 +16,7 @@ from flint import fmpq
 
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
-from attngeom.verification.programs import Node, Program
+from attngeom.verification.programs import CheckedNode, CheckedProgram
 
 MAX_TERMS = 4 * 10**6
 """Products that are written out for one program."""
@@ -93,11 +93,11 @@ class AtomTable:
     >>> leaves = [["parameter", [], [], {"name": "a"}], ["input", [], [], {"name": "x"}]]
     >>> nodes = [*leaves, ["inverse", [0], [], {}], ["contract", [1, 2], [], {"subscripts": ",->"}]]
     >>> record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 3}
-    >>> AtomTable(Program.from_json(record)).values[3]
+    >>> AtomTable(CheckedProgram.from_json(record)).values[3]
     [(1, ((0, -2), (1, 2)))]
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CheckedProgram) -> None:
         self.program = program
         self.atoms: list[Atom] = []
         self.weights: list[int] = []
@@ -136,32 +136,32 @@ class AtomTable:
 
     # One rule for each operation
 
-    def _parameter(self, node: Node, place: int) -> list[Value]:
+    def _parameter(self, node: CheckedNode, place: int) -> list[Value]:
         atoms = [self._atom("weight", (place, k), (place, k)) for k in range(node.size)]
         self.weights += atoms
         return [(fmpq(1), ((atom, 2),)) for atom in atoms]
 
-    def _input(self, node: Node, place: int) -> list[Value]:
+    def _input(self, node: CheckedNode, place: int) -> list[Value]:
         return [(fmpq(1), ((self._atom("input", (place, k), (place, k)), 2),)) for k in range(node.size)]
 
-    def _constant(self, node: Node, place: int) -> list[Value]:
+    def _constant(self, node: CheckedNode, place: int) -> list[Value]:
         return [(fmpq(x.numerator, x.denominator), ONE) for x in node.data["entries"]]
 
-    def _circle(self, node: Node, place: int) -> list[Value]:
+    def _circle(self, node: CheckedNode, place: int) -> list[Value]:
         keys = zip(node.data["classes"], node.data["multiples"])
         return [
             (fmpq(1), ((self._atom("circle", (node.data["part"], *key), (place, k)), 2),)) for k, key in enumerate(keys)
         ]
 
-    def _pattern(self, node: Node, place: int) -> list[Value]:
+    def _pattern(self, node: CheckedNode, place: int) -> list[Value]:
         return [(fmpq(1), ((self._atom("pattern", (place, k), (place, k)), 2),)) for k in range(node.size)]
 
-    def _gather(self, node: Node, place: int) -> list[Value]:
+    def _gather(self, node: CheckedNode, place: int) -> list[Value]:
         joined = [value for source in node.inputs for value in self.values[source]]
         zero = (fmpq(0), ONE)
         return [joined[k] if k >= 0 else zero for k in node.data["index"].ravel().tolist()]
 
-    def _add(self, node: Node, place: int) -> list[Value]:
+    def _add(self, node: CheckedNode, place: int) -> list[Value]:
         self._afford(node.size * len(node.inputs))
         results = []
         for k in range(node.size):
@@ -173,7 +173,7 @@ class AtomTable:
             results.append(self.reduce(total, (place, k)))
         return results
 
-    def _contract(self, node: Node, place: int) -> list[Value]:
+    def _contract(self, node: CheckedNode, place: int) -> list[Value]:
         terms, out = node.data["subscripts"].split("->")
         words = terms.split(",")
         letters = dict.fromkeys(out + "".join(words))
@@ -218,11 +218,11 @@ class AtomTable:
         atom = self._atom("sum", key, place, definition=dict(key))
         return lead, multiply(common, ((atom, 2),))
 
-    def _inverse(self, node: Node, place: int) -> list[Value]:
+    def _inverse(self, node: CheckedNode, place: int) -> list[Value]:
         # What is divided by 0 exists nowhere.
         return [(1 / n if n else n, power(m, -1)) for n, m in self.values[node.inputs[0]]]
 
-    def _root(self, node: Node, place: int) -> list[Value]:
+    def _root(self, node: CheckedNode, place: int) -> list[Value]:
         results: list[Value] = []
         for k, (number, m) in enumerate(self.values[node.inputs[0]]):
             if number == 1 and len(m) == 1 and m[0][1] == 2:
@@ -233,7 +233,7 @@ class AtomTable:
                 results.append((fmpq(1), ((atom, 2),)))
         return results
 
-    def _formal(self, node: Node, place: int) -> list[Value]:
+    def _formal(self, node: CheckedNode, place: int) -> list[Value]:
         name = node.data["name"]
         results: list[Value] = []
         for k, (number, m) in enumerate(self.values[node.inputs[0]]):

@@ -24,11 +24,11 @@ MAX_EXACT = 120
 def bound_by_coefficients(terms: AtomTable) -> int | None:
     """An upper bound for D by the coefficients of polynomial outputs, None if an output is no polynomial of inputs.
 
-    >>> from attngeom.verification.programs import Program
+    >>> from attngeom.verification.programs import CheckedProgram
     >>> leaves = [["parameter", [], [3], {"name": "w"}], ["input", [], [], {"name": "x"}]]
     >>> nodes = [*leaves, ["contract", [0], [], {"subscripts": "i->"}], ["contract", [1, 2], [], {"subscripts": ",->"}]]
     >>> record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 3}
-    >>> bound_by_coefficients(AtomTable(Program.from_json(record)))
+    >>> bound_by_coefficients(AtomTable(CheckedProgram.from_json(record)))
     1
     """
     try:

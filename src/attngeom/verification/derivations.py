@@ -17,7 +17,7 @@ from flint import fmpq
 
 from attngeom.exact.arrays import Array
 from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
-from attngeom.verification.programs import Program
+from attngeom.verification.programs import CheckedProgram
 
 MAX_POLYNOMIAL = 5_000
 """AtomTable of one change; what is longer is given up."""
@@ -41,13 +41,13 @@ class Derivations:
 
     >>> leaves = [["parameter", [], [], {"name": "a"}], ["parameter", [], [], {"name": "b"}]]
     >>> nodes = [*leaves, ["contract", [0, 1], [], {"subscripts": ",->"}]]
-    >>> program = Program.from_json({"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 2})
+    >>> program = CheckedProgram.from_json({"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 2})
     >>> changes = Derivations(program, [], 7)
     >>> changes.vanishes({(0, 0): fmpq(1), (1, 1): fmpq(-1)}), changes.vanishes({(0, 0): fmpq(1)})
     (True, False)
     """
 
-    def __init__(self, program: Program, values: Sequence[Array], p: int) -> None:
+    def __init__(self, program: CheckedProgram, values: Sequence[Array], p: int) -> None:
         self.terms = AtomTable(program)
         self.p = p
         self._work = 0

@@ -25,7 +25,7 @@ from attngeom.verification.atoms import AtomTable
 from attngeom.verification.budget import MAX_DIMENSION, MAX_JACOBIAN, afford
 from attngeom.verification.coefficients import bound_by_coefficients
 from attngeom.verification.derivations import Derivations
-from attngeom.verification.programs import PRIMES, Interpreter, Node, Program, afford_gradients
+from attngeom.verification.programs import PRIMES, CheckedNode, CheckedProgram, Interpreter, afford_gradients
 from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
 
 MAX_INDEX = 2**40
@@ -41,14 +41,14 @@ FieldTerms = dict[tuple[int, int | None], fmpq]
 class NetworkClaim:
     """The functions of a program form a set of this dimension, near generic weights."""
 
-    program: Program
+    program: CheckedProgram
     dimension: int
 
     @classmethod
     def from_json(cls, record: Any) -> NetworkClaim:
         """Read the claim strictly."""
         claim = read_object(record, ("kind", "program", "dimension"), "claim")
-        return cls(Program.from_json(claim["program"]), read_integer(claim["dimension"], 0, 10**9, "dimension"))
+        return cls(CheckedProgram.from_json(claim["program"]), read_integer(claim["dimension"], 0, 10**9, "dimension"))
 
     def __str__(self) -> str:
         weights = ", ".join(f"{name} {list(shape)}" for name, shape in self.program.leaves("parameter").items())
@@ -186,7 +186,7 @@ def read_fields(record: Any, count: int) -> list[FieldTerms]:
     return fields
 
 
-def check_fields(program: Program, fields: Sequence[FieldTerms]) -> None:
+def check_fields(program: CheckedProgram, fields: Sequence[FieldTerms]) -> None:
     """FormatError unless every field is a symmetry for all weights and inputs, by the rules of derivatives."""
     if not fields:
         return
@@ -195,7 +195,7 @@ def check_fields(program: Program, fields: Sequence[FieldTerms]) -> None:
         require(changes.vanishes(field), f"field {number} was not shown to be a symmetry")
 
 
-def _witnesses(program: Program) -> list[Array]:
+def _witnesses(program: CheckedProgram) -> list[Array]:
     """Values at samples, negative where they do not exist: they say where to expand, and prove nothing."""
     interpreter = Interpreter(program, "attngeom/witness")
     samples = []
@@ -224,7 +224,7 @@ def _places(shapes: Mapping[str, tuple[int, ...]], name: str) -> range:
 
 
 def _rank(
-    program: Program, fields: Sequence[FieldTerms], fixed: Mapping[str, int], columns: Sequence[int] | None
+    program: CheckedProgram, fields: Sequence[FieldTerms], fixed: Mapping[str, int], columns: Sequence[int] | None
 ) -> int:
     """The rank mod p of the fields at a point, with some weights fixed, on some columns."""
     p, shapes = PRIMES[0], program.leaves("parameter")
@@ -245,10 +245,10 @@ def _rank(
     return rank_mod_p(table if columns is None else table[:, list(columns)], p)
 
 
-def _fix(program: Program, fixed: Mapping[str, int]) -> Program:
+def _fix(program: CheckedProgram, fixed: Mapping[str, int]) -> CheckedProgram:
     """The program with constants in the place of some weights."""
     nodes = [
-        Node("constant", (), node.shape, {"entries": (Fraction(fixed[node.data["name"]]),) * node.size})
+        CheckedNode("constant", (), node.shape, {"entries": (Fraction(fixed[node.data["name"]]),) * node.size})
         if node.operation == "parameter" and node.data["name"] in fixed
         else node
         for node in program.nodes
@@ -285,7 +285,7 @@ def _signs_are_free(interpreter: Interpreter) -> bool:
     return False
 
 
-def _needed(program: Program) -> list[Array]:
+def _needed(program: CheckedProgram) -> list[Array]:
     """For each node which entries the output rests on."""
     flags = [np.zeros(node.size, dtype=bool) for node in program.nodes]
     flags[program.output][:] = True

@@ -50,7 +50,7 @@ DATA = {
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class CheckedNode:
     """One step of a program."""
 
     operation: str
@@ -64,16 +64,16 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class CheckedProgram:
     """A list of nodes that was checked, and which of them is the output.
 
     >>> nodes = [["parameter", [], [2], {"name": "w"}]]
     >>> record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 0}
-    >>> Program.from_json(record).leaves("parameter")
+    >>> CheckedProgram.from_json(record).leaves("parameter")
     {'w': (2,)}
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[CheckedNode, ...]
     output: int
 
     def leaves(self, kind: str) -> dict[str, tuple[int, ...]]:
@@ -103,7 +103,7 @@ class Program:
         return depths
 
     @classmethod
-    def from_json(cls, record: Any) -> Program:
+    def from_json(cls, record: Any) -> CheckedProgram:
         """Read a program strictly."""
         content = read_object(record, ("format", "version", "nodes", "output"), "program")
         if content["format"] != "attngeom/program" or content["version"] != 1:
@@ -111,7 +111,7 @@ class Program:
         rows = content["nodes"]
         if type(rows) is not list or not 0 < len(rows) <= MAX_NODES:
             raise FormatError(f"a program of 1 to {MAX_NODES:,} nodes is required")
-        nodes: list[Node] = []
+        nodes: list[CheckedNode] = []
         total = 0
         for place, row in enumerate(rows):
             try:
@@ -128,7 +128,7 @@ class Program:
         return cls(tuple(nodes), read_integer(content["output"], 0, len(nodes) - 1, "output"))
 
 
-def _read_node(row: Any, nodes: Sequence[Node]) -> Node:
+def _read_node(row: Any, nodes: Sequence[CheckedNode]) -> CheckedNode:
     operation, inputs, shape, data = read_list(row, 4, "parts of a node")
     if type(operation) is not str or operation not in DATA:
         raise ValueError(f"operation {show(operation)} found")
@@ -176,7 +176,7 @@ def _read_node(row: Any, nodes: Sequence[Node]) -> Node:
             if content["kind"] == "order":
                 expected = (*expected, expected[-1])
         _require(shape == expected, "the shape of the operand")
-    return Node(operation, inputs, shape, content)
+    return CheckedNode(operation, inputs, shape, content)
 
 
 def _require(holds: bool, what: str) -> None:
@@ -208,7 +208,7 @@ Values = list[tuple[Array, Array] | None]
 class Interpreter:
     """A program at one named point: values mod p, and gradients of linear forms on the output, sample by sample."""
 
-    def __init__(self, program: Program, name: str, region: int = 0) -> None:
+    def __init__(self, program: CheckedProgram, name: str, region: int = 0) -> None:
         self.program, self.name, self.region = program, name, region
         self.depths = program.depths()
         self.levels = min(max(self.depths), len(PRIMES) - 1)
@@ -249,7 +249,7 @@ class Interpreter:
                     results.append(self._real(node, inputs, index))
         return found
 
-    def _real(self, node: Node, inputs: list[Array], index: int) -> Array:
+    def _real(self, node: CheckedNode, inputs: list[Array], index: int) -> Array:
         data = node.data
         if node.operation in ("parameter", "input"):
             label = f"r{self.region}" if node.operation == "parameter" else f"rx.{index}"
@@ -291,7 +291,12 @@ class Interpreter:
         return results
 
     def _step(
-        self, node: Node, inputs: list[tuple[Array, Array]], level: int, index: int, lower: tuple[Array, Array] | None
+        self,
+        node: CheckedNode,
+        inputs: list[tuple[Array, Array]],
+        level: int,
+        index: int,
+        lower: tuple[Array, Array] | None,
     ) -> tuple[Array, Array]:
         p, data, none = PRIMES[level], node.data, np.zeros(node.shape, dtype=bool)
         if node.operation in ("parameter", "input"):
@@ -403,7 +408,7 @@ class Interpreter:
         return np.concatenate(parts)
 
     def _pull(
-        self, node: Node, arrived: Array, place: int, values: Values, below: Values
+        self, node: CheckedNode, arrived: Array, place: int, values: Values, below: Values
     ) -> Iterator[tuple[int, Array]]:
         """The cotangents of the operands: the transposed derivative of one operation."""
         p, data = PRIMES[0], node.data
@@ -432,7 +437,7 @@ class Interpreter:
             slope = self._slope(node, inputs[0], own[0], below[node.inputs[0]] if below else None)
             yield node.inputs[0], arrived * np.where(own[1], 0, slope) % p
 
-    def _slope(self, node: Node, x: Array, y: Array, lower: tuple[Array, Array] | None) -> Array:
+    def _slope(self, node: CheckedNode, x: Array, y: Array, lower: tuple[Array, Array] | None) -> Array:
         p = PRIMES[0]
         if node.operation == "inverse":
             return -y * y % p
