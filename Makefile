@@ -17,12 +17,13 @@ export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test clean
+.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
 	@echo "make test        run the tests"
 	@echo "make test-thorough run the tests with more repetitions and larger cases"
+	@echo "make test-anywhere run the tests as on other CPUs, with oldest and newest packages, with transformers"
 	@echo "make docs        build the documentation site (build/site)"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
@@ -57,6 +58,13 @@ test: $(DEV)
 
 test-thorough: $(DEV)
 	ATTNGEOM_TESTS=thorough $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Golden records and pages with the kernels of another CPU than this one's.
+test-other-cpu: $(DEV)
+	PYTHONPATH=. $(BIN)/python -m tests.anywhere --rows Nehalem tests/golden tests/docs
+
+test-anywhere: $(DEV)
+	PYTHONPATH=. $(BIN)/python -m tests.anywhere
 
 browser-test: $(DEV)
 	ATTNGEOM_BROWSER=required $(BIN)/python -m pytest tests/explore

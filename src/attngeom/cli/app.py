@@ -26,7 +26,8 @@ from typer.main import get_command
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
 from attngeom.cli.encoding import make_printable
-from attngeom.cli.examples import finish_helps
+from attngeom.cli.examples import finish_helps, name_arguments
+from attngeom.cli.values import use_own_converters
 from attngeom.errors import AttnGeomError
 
 EXIT_NEGATIVE = 1
@@ -71,6 +72,8 @@ COMMANDS = {
     "info": ("info", "Versions of what the answers rest on."),
 }
 """The commands in the order of the help: their module in this package, and one line."""
+
+use_own_converters()
 
 
 class Interrupted(Exception):
@@ -137,7 +140,9 @@ def build_overview() -> typer.Typer:
 @cache
 def read_options(app: typer.Typer) -> Callable[..., object]:
     """What is called: the options of an application are read once in a process, which may run many command lines."""
-    return get_command(app)
+    command = get_command(app)
+    name_arguments(command)
+    return command
 
 
 def _called(arguments: list[str]) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
@@ -82,6 +84,27 @@ def _finish(command: CommandInfo, name: str) -> None:
                 info.metavar = next((METAVARS[leaf] for leaf in _leaves(kind) if leaf in METAVARS), None)
     # As objects: text would make the options anew.
     command.callback.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+
+
+def name_arguments(command: Any) -> None:
+    """Show the arguments of a command and of all below it by their names alone, whatever typer would add to them."""
+    for below in getattr(command, "commands", {}).values():
+        name_arguments(below)
+    for param in command.params:
+        if param.param_type_name == "argument":
+            name = param.metavar or f"{param.name}{'...' if param.nargs != 1 else ''}"
+            usage = name if name.startswith("[") else f"{{{name}}}" if param.required else f"[{name}]"
+            param.get_usage_pieces = partial(_usage, usage)
+            param.get_help_record = partial(_record, name, param.get_help_record)
+
+
+def _usage(usage: str, ctx: Any) -> list[str]:
+    return [usage]
+
+
+def _record(name: str, record: Callable[[Any], tuple[str, str] | None], ctx: Any) -> tuple[str, str] | None:
+    found = record(ctx)
+    return None if found is None else (name, found[1])
 
 
 def _leaves(kind: Any) -> list[Any]:
