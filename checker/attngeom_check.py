@@ -435,17 +435,17 @@ def check_heads(claim, witness, version):
         heads = keys(witness, ("heads",), "witness")["heads"]
         require(type(heads) is list and len(heads) <= H, f"at most {H} heads are required")
         afford(c.d**3 * c.d_out * 30 * len(heads), "products of rationals")
-        total = [({}, {}) for _ in range(c.d_out)]
+        total, odd = [({}, {}) for _ in range(c.d_out)], {}
         for head in heads:
             entry = read_field(keys(head, ("field", "A", "V"), "head")["field"], True)
             A, V = matrix(head["A"], c.d, c.d, entry), matrix(head["V"], c.d_out, c.d, entry)
             require(field_rank(A) <= a and field_rank(V) <= v, "a rank is above its bound")
             for parts, row in zip(total, V):
-                pairs = zip(parts, expand_row(A, row))
-                for own, (key, x) in ((own, item) for own, more in pairs for item in more.items()):
-                    first, *rest = x.parts if isinstance(x, Number) else [x]
-                    require(not any(rest), "the coefficients of a head are not rational")
-                    own[key] = own.get(key, ZERO) + first
+                for own, (key, x) in ((own, e) for own, more in zip(parts, expand_row(A, row)) for e in more.items()):
+                    first, second = x.parts if isinstance(x, Number) else (x, ZERO)
+                    own[key], place = own.get(key, ZERO) + first, (head["field"], id(own), key)
+                    odd[place] = odd.get(place, ZERO) + second
+        require(not any(odd.values()), "the coefficients of the heads are not rational")
         compare(c, total)
         return f"{len(heads)} heads within the ranks expand to all coefficients"
     if set(witness) == {"violated"}:

@@ -73,7 +73,8 @@ CASES = {
     "no head": (with_a_summand_that_is_no_head(), (2, 3, 2), "not_realizable", "idempotent"),
     "complex conjugates": (conjugate_heads(-1), (2, 2, 2), "not_realizable", "negative"),
     "broken copy": (broken_copy(), (2, 2, 2), "not_realizable", "violated"),
-    "real conjugates": (conjugate_heads(2), (2, 2, 2), "undecided", None),
+    "real conjugates": (conjugate_heads(2), (2, 2, 2), "realizable", "Q(sqrt(2))"),
+    "real conjugates, other root": (conjugate_heads(5), (2, 2, 2), "realizable", "Q(sqrt(5))"),
     "not a direct sum": (changed_by_one(), (3, 2, 3), "undecided", None),
 }  # fmt: skip
 

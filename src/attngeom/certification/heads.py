@@ -1,7 +1,8 @@
 """Decide whether a layer of H heads of bounded ranks computes given coefficients, with a certificate.
 
 docs/theorems/heads.md: flattening minors refute at once; where the flattenings have full rank every sum of H heads is
-a direct sum, and the commutant decides, except over number fields.
+a direct sum, and the commutant decides, except over number fields; heads that are conjugate over Q(√D), D > 0, are
+found.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation, nonzero_minor
 from attngeom.certification.results import Decision, LayerVerdict
-from attngeom.errors import InputError, check_positive
+from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs
@@ -24,6 +25,7 @@ from attngeom.heads.results import FoundHead
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import LayerSplitting
 from attngeom.network.symmetry.files import matrix_to_json
 
 MAX_SIZE = 10**9
@@ -149,8 +151,14 @@ class _HeadsQuestion:
         found = decompose(table, self.seed)
         if found is None:
             return self.answer("undecided", "the numbers of the commutant are too long for an exact decision")
-        real = [split for split in found.splittings if split.status in ("rational", "real")]
-        solved = all(summand.kind == "brick" for summand in found.summands) and len(real) == len(found.summands)
+        real, solved = [], True
+        for number, (summand, split) in enumerate(zip(found.summands, found.splittings)):
+            if summand.kind == "brick" and split.status in ("rational", "real"):
+                real.append(split)
+            elif (conjugates := self._conjugates(found, number)) is not None:
+                real += conjugates
+            else:
+                solved = False
         fits = all(split.rank_A <= self.attention and split.rank_V <= self.value for split in real)
         if solved and fits and len(real) <= self.heads:
             reason = f"{len(real)} head{'s' * (len(real) > 1)} within the ranks add up to the coefficients"
@@ -163,6 +171,14 @@ class _HeadsQuestion:
             )
             return self.answer("undecided", reason)
         return self._refute_direct_sum(found)
+
+    def _conjugates(self, found: Decomposition, number: int) -> tuple[LayerSplitting, LayerSplitting] | None:
+        """Two real heads that are conjugate over Q(√D), where the summand is their sum and D is of moderate length."""
+        try:
+            return found.real_conjugates(number)
+        except DomainError:
+            # A factor of a quadric needs a second root.
+            return None
 
     def _refute_direct_sum(self, found: Decomposition) -> HeadsCertification:
         """Every sum of H heads would be direct: count the summands, look for real ones, look at each of them."""
@@ -192,7 +208,7 @@ class _HeadsQuestion:
                 reason = "an element x of the commutant has tr(x²) < 0: the heads are not all real"
                 return self._refuted(found, reason, {"negative": [str(x) for x in element]})
         if any(summand.kind == "field" for summand in found.summands):
-            reason = "summands are closed under conjugation only: heads over a number field are not decided"
+            reason = "summands are closed under conjugation only: such heads are decided over Q(√D) alone"
             return self.answer("undecided", reason)
         if any(split.status == "complex" for split in found.splittings):
             return self.answer(

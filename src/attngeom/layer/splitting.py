@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
-from attngeom.exact.domains import Array, Domain, QuadraticField
+from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.layer.coefficients import multiply_forms
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import (
@@ -145,7 +145,7 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         if failed is not None:
             reason = _obstruction("division", table, domain, (row, failed), anchor)
             return LayerSplitting("none", domain, reason=reason)
-    if domain.characteristic or split.square is None:
+    if domain != QQ or split.square is None:
         raise DomainError(
             f"a table over {domain.name} whose quadrics have irrational factors was given; use Q or another prime"
         )

@@ -88,12 +88,16 @@ class HeadsClaim:
         raise FormatError(f"witness with {found} found; violated, minor or commutant is required")
 
     def _check_heads(self, heads: Any) -> Proof:
-        """Expand every head over its field, add up, compare all coefficients; check the ranks."""
+        """Expand every head over its field, add up, compare all coefficients; check the ranks.
+
+        What heads over Q(√D) have at √D must add up to 0 for each D: then the sum is rational.
+        """
         c = self.coefficients
         if type(heads) is not list or len(heads) > self.heads:
             raise FormatError(f"at most {self.heads} heads are required")
         require(not c.outside, "a term lies outside the support of attention")
         single, cross = QQ.zeros((c.d_out, c.single.shape[2])), QQ.zeros((c.d_out, c.cross.shape[3], c.d))
+        irrational: dict[tuple[str, int, int], Array] = {}
         for head in heads:
             head = read_object(head, ("field", "A", "V"), "head")
             domain = read_field(head["field"], real=True)
@@ -103,10 +107,13 @@ class HeadsClaim:
                 size = exact_rank(matrix, domain)
                 require(size <= bound, f"{name} has rank {size}, above {bound}")
             for row in range(c.d_out):
-                for total, part in zip((single, cross), expand_row(A, V[row], domain)):
+                for place, (total, part) in enumerate(zip((single, cross), expand_row(A, V[row], domain))):
                     rational, *rest = domain.parts(part)
-                    require(all(QQ.is_zero(x) for x in rest), "the coefficients of a head are not rational")
                     total[row] += rational
+                    for x in rest:
+                        key = head["field"], row, place
+                        irrational[key] = irrational[key] + x if key in irrational else x
+        require(all(QQ.is_zero(x) for x in irrational.values()), "the coefficients of the heads are not rational")
         for row in range(c.d_out):
             compare_row(c, row, single[row], cross[row])
         return Proof("certified", f"{len(heads)} heads within the ranks expand to all coefficients")

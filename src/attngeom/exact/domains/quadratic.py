@@ -13,6 +13,7 @@ from flint import arb, fmpq, fmpq_poly, fmpz
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains.balls import Balls
 from attngeom.exact.domains.extension import AlgebraicNumber, ExtensionField
+from attngeom.exact.domains.rationals import QQ
 
 _RATIONAL = r"\d+(?:/\d+)?"
 _SUM = re.compile(rf"(?:([+-]?{_RATIONAL})(?=[+-]))?([+-]?)(?:({_RATIONAL})\*)?sqrt\((-?\d+)\)")
@@ -108,6 +109,22 @@ class QuadraticField(ExtensionField):
 
     def minimal_polynomial(self) -> tuple[fmpq, ...]:
         return fmpq(-self.D), fmpq(0), fmpq(1)
+
+    def sqrt(self, x: Any) -> Any | None:
+        """A root in the field: of x = a + b√D it is u + (b/2u)√D with u² = (a ± √(a² − D b²))/2, or v√D with D v² = a.
+
+        >>> field = QuadraticField(2)
+        >>> field.sqrt(field.element(3, 2)), field.sqrt(field.element(3))
+        (Quadratic('1+1*sqrt(2)'), None)
+        """
+        a, b = self.entry(x).coefficients
+        norm = QQ.sqrt(a * a - self.D * b * b)
+        for half in () if norm is None else ((a + norm) / 2, (a - norm) / 2):
+            u = QQ.sqrt(half)
+            if u:
+                return self.element(u, b / (2 * u))
+        v = QQ.sqrt(a / self.D) if b == 0 else None
+        return None if v is None else self.element(0, v)
 
     def parse(self, text: str) -> Any:
         """The element written as "a", "b*sqrt(D)" or "a+b*sqrt(D)" with rational a and b.
