@@ -77,37 +77,42 @@ def least_corrections(networks: tuple[Weights, Weights], layers: list[Layer], to
         before, corrections = corrections, (x[:count] - system.given)[known] / errors[known]
         largest = float(np.max(np.abs(corrections), initial=0.0))
         # What errors do not change, they do not explain; and a solution is one only where the next step stays.
-        allowed = SOLVED * np.linalg.norm(weighted, axis=1) + CLOSED * np.abs(slopes) @ np.abs(x)
+        sizes, floors = np.linalg.norm(weighted, axis=1), CLOSED * np.abs(slopes) @ np.abs(x)
         is_still = np.max(np.abs(corrections - before), initial=0.0) <= STILL * max(1.0, largest)
-        if is_still and np.all(np.abs(values) <= allowed):
+        if is_still and np.all(np.abs(values) <= SOLVED * sizes + floors):
             return Corrections(largest, float(np.sqrt(np.mean(corrections**2))))
-        z, y = _least_step(weighted, free, values, corrections)
+        rows = 1 / _nonzero(sizes + floors)
+        z, y = _least_step(weighted, free, values, corrections, rows, CLOSED / max(tolerance, ROUNDING))
         x = x.copy()
         x[:count][known] = system.given[known] + errors[known] * z
         x[system.free] += y
     return None
 
 
-def _least_step(M: Array, G: Array, values: Array, at: Array) -> tuple[Array, Array]:
-    """The shortest z, and a y, with values + M (z − at) + G y = 0; equations count in units of their errors."""
-    rows, columns = 1 / _nonzero(np.linalg.norm(M, axis=1)), np.ones(G.shape[1])
+def _least_step(M: Array, G: Array, values: Array, at: Array, rows: Array, rounding: float) -> tuple[Array, Array]:
+    """The shortest z, and a y, with values + M (z − at) + G y = 0; equations are multiplied by ``rows``.
+
+    What is missed in directions that z hardly moves is left as it is if it is no more than ``rounding`` explains.
+    """
+    columns = np.ones(G.shape[1])
     for _ in range(2):
         columns /= _nonzero(np.max(np.abs(rows[:, None] * G * columns), axis=0, initial=0.0))
-        rows /= np.maximum(1.0, np.max(np.abs(rows[:, None] * G * columns), axis=1, initial=0.0))
+        rows = rows / np.maximum(1.0, np.max(np.abs(rows[:, None] * G * columns), axis=1, initial=0.0))
     M, G, goal = rows[:, None] * M, rows[:, None] * G * columns, rows * (M @ at - values)
-    rest = np.eye(len(G))
-    if G.shape[1]:
-        left, sizes, _ = lapack.svd(G)
-        rest = left[:, int(np.sum(sizes > RANK_CUT * sizes.max(initial=0.0))) :].T
+    left, sizes, _ = lapack.svd(G) if G.size else (np.eye(len(G)), np.zeros(0), None)
+    rest = left[:, int(np.sum(sizes > RANK_CUT * sizes.max(initial=0.0))) :].T
     bound = rest @ M
     units = _nonzero(np.linalg.norm(bound, axis=1))
-    inverses = [lapack.pinv(x, rcond=RANK_CUT) for x in (bound / units[:, None], G)]
+    left, sizes, right = lapack.svd(bound / units[:, None], full_matrices=False)
+    back = lapack.pinv(G, rcond=RANK_CUT)
+    is_moved = sizes > RANK_CUT * sizes.max(initial=0.0)
     z, y = np.zeros(M.shape[1]), np.zeros(G.shape[1])
     # What a solution misses is solved for again: small entries become exact relative to themselves.
     for _ in range(REPEATS):
-        missing = goal - M @ z - G @ y
-        z = z + inverses[0] @ (rest @ missing / units)
-        y = y + inverses[1] @ (goal - M @ z - G @ y)
+        missing = left.T @ (rest @ (goal - M @ z - G @ y) / units)
+        is_solved = is_moved & ((sizes >= rounding) | (np.abs(missing) > NEAR * rounding))
+        z = z + right.T @ np.where(is_solved, missing / _nonzero(sizes), 0.0)
+        y = y + back @ (goal - M @ z - G @ y)
     return z, y * columns
 
 
