@@ -68,6 +68,7 @@ REFUSED = [
     ("layer/answer", {"Content_Length": str(MAX_FORM + 1)}),
     ("upload?name=a", {"Content_Length": str(MAX_UPLOAD + 1)}),
     ("upload?name=a", {"Content_Length": "9" * 30}),
+    ("upload?name=a", {"Content_Length": "9" * 5000}),
     ("layer/answer", {"Transfer_Encoding": "chunked"}),
     ("layer/answer", {"Transfer_Encoding": "chunked", "Content_Length": None}),
     ("layer/answer", {"Transfer_Encoding": "identity, chunked"}),

@@ -63,11 +63,8 @@ class Guard:
         if "transfer-encoding" in headers:
             return 411, "a body without its length given; its length is required"
         longest = MAX_UPLOAD if path == f"{root}/upload" else MAX_FORM if method == "POST" else 0
-        if int(headers.get("content-length", "0")) > longest:
-            return (
-                413,
-                f"a body of {headers['content-length']} bytes given; at most {longest:,}: name files at the start",
-            )
+        if int(size := headers.get("content-length", "0")) > longest:
+            return 413, f"a body of {size} bytes given; at most {longest:,} are read: name large files at the start"
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
