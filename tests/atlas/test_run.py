@@ -194,7 +194,7 @@ def test_a_run_stops_when_all_workers_are_broken(path, thread, monkeypatch):
 
 def test_a_child_that_cannot_start_is_lost_and_says_why(monkeypatch):
     monkeypatch.setattr(children_module, "WORKER", "no_such_library")
-    child = children_module.Child()
+    child = children_module.TaskChild()
     outcome = child.ask(Task("toy", {}, {"size": 1}).to_line(), Budget())
     child.close()
     assert outcome["reason"] == "lost"

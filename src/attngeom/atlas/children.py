@@ -39,7 +39,7 @@ class Budget:
                 raise InputError(f"{name} = {str(value)[:40]} given; a positive number is required")
 
 
-class Child(processes.Child):
+class TaskChild(processes.Child):
     """One process that answers tasks."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Crew:
     """The child processes of some threads, which end together."""
 
     def __init__(self) -> None:
-        self._children: set[Child] = set()
+        self._children: set[TaskChild] = set()
         self._lock = threading.Lock()
         self._is_stopped = False
 
@@ -104,9 +104,9 @@ class Crew:
         """Let the present thread use children of this crew."""
         _local.crew = self
 
-    def get_child(self) -> Child:
+    def get_child(self) -> TaskChild:
         """The child of the present thread: the one that it had, if that is alive."""
-        child: Child | None = getattr(_local, "child", None)
+        child: TaskChild | None = getattr(_local, "child", None)
         with self._lock:
             if self._is_stopped:
                 raise Stopped
@@ -115,7 +115,7 @@ class Crew:
             if child is not None:
                 self._children.discard(child)
                 child.close()
-            _local.child = new = Child()
+            _local.child = new = TaskChild()
             self._children.add(new)
         return new
 
@@ -138,7 +138,7 @@ _anyone = Crew()
 atexit.register(_anyone.kill)
 
 
-def get_child() -> Child:
+def get_child() -> TaskChild:
     """The child of the present thread."""
     crew: Crew = getattr(_local, "crew", _anyone)
     return crew.get_child()

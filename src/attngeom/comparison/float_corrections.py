@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.float_terms import Layer, Member, seen_part, sees
+from attngeom.comparison.float_terms import CommonTerms, Member, seen_part, sees
 from attngeom.comparison.samples import NEAR, ROUNDING, beside
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
@@ -48,7 +48,9 @@ class Corrections:
         return self.largest <= NEAR and self.mean <= 1
 
 
-def least_corrections(networks: tuple[Weights, Weights], layers: list[Layer], tolerance: float) -> Corrections | None:
+def least_corrections(
+    networks: tuple[Weights, Weights], layers: list[CommonTerms], tolerance: float
+) -> Corrections | None:
     """The corrections that make two networks the same sums of terms; None if the steps towards such a pair fail.
 
     Errors are τ of an entry, and rounding errors; for τ = 0 rounding errors alone.
@@ -123,7 +125,7 @@ def _nonzero(sizes: Array) -> Array:
 class _System:
     """The equations of two networks that are the same sums of terms, and all unknowns as one vector."""
 
-    def __init__(self, networks: tuple[Weights, Weights], layers: list[Layer]) -> None:
+    def __init__(self, networks: tuple[Weights, Weights], layers: list[CommonTerms]) -> None:
         self.architecture = networks[0].architecture
         self.layers = layers
         self.seen = sees(self.architecture)

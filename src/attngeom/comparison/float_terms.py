@@ -30,7 +30,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class CommonTerms:
     """The terms of one layer, each a list of heads, the first of which gives its A; ``idle`` heads have A = 0.
 
     ``bases`` are R and D after this layer, None where both networks have one basis; ``unread`` are bases of what no
@@ -58,7 +58,7 @@ def seen_part(architecture: Architecture, A: Array) -> Array:
     return A + np.swapaxes(A, -1, -2) if architecture.tokens == 1 else A
 
 
-def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) -> list[Layer] | None:
+def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) -> list[CommonTerms] | None:
     """The terms of both networks, heads whose A differ by less than ``close`` taken as one; None if there is no guess.
 
     ``close`` = 0 pairs the heads one by one. Singular values below ``cut`` are taken as zero.
@@ -72,7 +72,7 @@ def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) ->
     architecture = networks[0].architecture
     A, V = ([getattr(w, name)() for w in networks] for name in ("attention_matrices", "value_matrices"))
     bases = [np.eye(architecture.widths[0])] * 2
-    layers: list[Layer] = []
+    layers: list[CommonTerms] = []
     for index in range(architecture.num_layers):
         forms = [[seen_part(architecture, B.T @ a @ B) for a in side[index]] for side, B in zip(A, bases)]
         sizes = [
@@ -81,7 +81,7 @@ def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) ->
         ]
         terms, idle = _group(forms, sizes, sees(architecture), close)
         if index == architecture.num_layers - 1 or architecture.residual:
-            layers.append(Layer(terms, idle))
+            layers.append(CommonTerms(terms, idle))
             continue
         maps = [[v @ B for v in side[index]] for side, B in zip(V, bases)]
         stacks = [list(_sums(terms, maps[side], side, sees(architecture))) for side in (0, 1)]
@@ -90,7 +90,7 @@ def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) ->
         if found is None:
             return None
         bases = [*found]
-        layers.append(Layer(terms, idle, found, unread))
+        layers.append(CommonTerms(terms, idle, found, unread))
     return layers
 
 

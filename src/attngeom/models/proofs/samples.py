@@ -37,7 +37,7 @@ def visible_distances(block: TransformerBlock) -> list[tuple[int, ...]]:
 
 
 @dataclass(eq=False)
-class Samples:
+class ModelSamples:
     """Tokens of a block, those that cross-attention reads, distances, and the real vectors that stand for the last."""
 
     tokens: Array
@@ -46,8 +46,8 @@ class Samples:
     real: Array
     tape: Tape
 
-    def kept(self, places: Array) -> Samples:
-        return Samples(
+    def kept(self, places: Array) -> ModelSamples:
+        return ModelSamples(
             tokens=self.tokens[places],
             other=None if self.other is None else self.other[places],
             distances=self.distances[places],
@@ -107,7 +107,7 @@ class BlockSampler:
                 inputs.append(np.concatenate([part.reshape(count, -1) for part in parts], axis=1))
         return np.concatenate(found), np.concatenate(inputs)
 
-    def draw(self, size: int, patterns: Array) -> Samples:
+    def draw(self, size: int, patterns: Array) -> ModelSamples:
         """At most ``size`` inputs in which all roots exist: each is tried with many free values."""
         block, tries = self.block, 2 ** (1 + later_roots(self.block))
         # Without attention nothing but the token itself varies from one try to the next.
@@ -123,13 +123,13 @@ class BlockSampler:
         near = patterns[self.rng.integers(0, len(patterns), len(tokens))]
         distances = np.concatenate([near, np.zeros((len(tokens), 1), np.int64)], axis=1)
         real = self.region.vectors(len(tokens), self.width)
-        samples = Samples(tokens, other, distances, real, Tape(self.rng, len(tokens)))
+        samples = ModelSamples(tokens, other, distances, real, Tape(self.rng, len(tokens)))
         self._evaluate(samples, self.point.without_slopes)
         good = samples.tape.good.reshape(size, tries)
         kept = np.flatnonzero(good.any(axis=1))
         return samples.kept(kept * tries + good[kept].argmax(axis=1))
 
-    def _evaluate(self, samples: Samples, point: ResiduePoint) -> Dual:
+    def _evaluate(self, samples: ModelSamples, point: ResiduePoint) -> Dual:
         function = BlockFunction(self.block, point, self.turns, samples.tape, region=self.region, real=samples.real)
         other = None if samples.other is None else Dual(samples.other)
         return function(Dual(samples.tokens), samples.distances, other)
