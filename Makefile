@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test clean
+.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test doors doors-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -34,6 +34,7 @@ help:
 	@echo "make coq         one certificate of every kind through the kernel of Coq"
 	@echo "make bench       run every benchmark at its quick size; one page with plots (out/bench)"
 	@echo "make torch       add the optional torch extra to the environment"
+	@echo "make doors-test  test the PyTorch and JAX doors of attngeom net, in an environment of its own"
 	@echo "make models-test add torch and transformers, and compare live with every model family"
 
 $(READY): pyproject.toml
@@ -110,6 +111,17 @@ bench: $(READY)
 
 torch: $(READY)
 	$(PIP) -e '.[torch]'
+
+# PyTorch, transformers and JAX are large and change nothing else: they have an environment of their own.
+doors: build/doors/.ready
+
+build/doors/.ready: pyproject.toml
+	test -x build/doors/bin/python || $(PYTHON) -m venv build/doors
+	build/doors/bin/python -m pip install --quiet --disable-pip-version-check -e '.[models-test,jax,dev]'
+	touch build/doors/.ready
+
+doors-test: doors
+	build/doors/bin/python -m pytest tests/programs/test_torch.py tests/programs/test_jax.py
 
 models-test: $(DEV)
 	$(PIP) -e '.[models-test]'

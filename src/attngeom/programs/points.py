@@ -171,7 +171,8 @@ class NamedPoint:
             samples += [sample for sample, ok in zip(drawn, there.tolist()) if ok]
             parts.append(rows if there.all() else rows[there])
             start = max(start + 64, 1 + max(max(sample) for sample in drawn))
-            if start > 256 + 16 * count and len(samples) * 8 < start:
+            # Each root in the cone of an output exists at every other sample: up to ten of them are waited for.
+            if start > 256 + 16 * count and len(samples) * 1024 < start:
                 raise SingularError("the program does not exist at most samples; another point is required")
         return samples, parts[0] if len(parts) == 1 else np.concatenate(parts)
 

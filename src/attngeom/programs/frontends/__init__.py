@@ -21,7 +21,7 @@ from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
 from attngeom.programs.program import Program
 
-FRONTENDS = ("numpy_function",)
+FRONTENDS = ("torch_module", "jax_function", "numpy_function")
 """Modules of this folder, asked in this order."""
 TOLERANCE = 1e-6
 POINTS = 3

@@ -227,7 +227,10 @@ class Traced(NDArrayOperatorsMixin):
         largest = maximum_over(Traced(self.builder, source), axes, keepdims=True)
         own: Any = Traced(self.builder, self.node)
         result: Traced = own - largest if kind == "subtracted" else own * np.exp(-1 * largest)
-        return largest if kind == "maximum" else result
+        if kind == "maximum":
+            fits = largest.size == self.size
+            result = largest.reshape(self.shape) if fits else largest.move(lambda x: np.broadcast_to(x, self.shape))
+        return result
 
     def transpose(self, *axes: Any) -> Traced:
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
@@ -325,7 +328,7 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
     arrays: list[Traced] = []
 
     def collect(item: Any) -> Any:
-        if isinstance(item, Traced) or (isinstance(item, np.ndarray) and item.dtype.kind == "f"):
+        if isinstance(item, Traced) or (isinstance(item, np.ndarray) and item.dtype.kind == "f" and item.size):
             arrays.append(as_traced(builder, item))
             return arrays[-1]
         if isinstance(item, (list, tuple)) and any(isinstance(x, (Traced, list, tuple, np.ndarray)) for x in item):
@@ -353,6 +356,10 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
     def wrap(part: Any) -> Any:
         if isinstance(part, (list, tuple)):
             return [wrap(x) for x in part]
-        return Traced(builder, builder.move(nodes, part), flags[np.asarray(part)], shift)
+        part = np.asarray(part)
+        if not part.size:
+            return np.zeros(part.shape)
+        part = part.astype(np.int64)
+        return Traced(builder, builder.move(nodes, part), flags[part], shift)
 
     return wrap(moved)

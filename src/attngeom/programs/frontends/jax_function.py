@@ -1,0 +1,283 @@
+"""The JAX front door: a function of named weights and inputs becomes a jaxpr, whose equations are run on traced arrays.
+
+Index work is done by the primitive itself, on the numbers 1 … n; everything else is a row of a table, in terms of
+NumPy. Scans are unrolled, calls are entered. What depends on neither weights nor inputs stays a plain array.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
+from attngeom.programs.builder import Builder
+from attngeom.programs.frontends import Reference, flatten, rebuild
+from attngeom.programs.frontends.numpy_function import Traced, as_node, as_traced, index_work, shape_of
+from attngeom.programs.program import Program
+
+_MOVES = """
+reshape transpose broadcast_in_dim squeeze expand_dims concatenate slice dynamic_slice dynamic_update_slice rev pad
+gather split copy_p copy device_put tile
+"""
+INDEX_WORK = frozenset(_MOVES.split())
+CALLS = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
+MAX_STEPS = 512
+"""Steps of a scan that are unrolled."""
+
+
+def accepts(network: Any, weights: Any) -> bool:
+    """A function whose weights are arrays of JAX."""
+    jax = sys.modules.get("jax")
+    return jax is not None and callable(network) and any(isinstance(x, jax.Array) for x in _leaves(weights))
+
+
+def _leaves(weights: Any) -> list[Any]:
+    return [] if weights is None else list(flatten(weights).values())
+
+
+def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) -> tuple[Program, Reference]:
+    """The program of f(weights, *inputs), and f again for arrays."""
+    import jax
+
+    leaves = {name: np.asarray(leaf, dtype=np.float64) for name, leaf in flatten(weights).items()}
+    builder = Builder()
+    examples: list[Array] = []
+    free: dict[int, str] = {}
+    for place, given in enumerate(inputs):
+        array = np.zeros(given) if isinstance(given, (tuple, list)) else np.asarray(given)
+        if array.dtype.kind not in "iub":
+            free[place] = "x" if len(inputs) == 1 else f"x{place}"
+            array = np.zeros(shape_of(given, f"input {place}"))
+        examples.append(array)
+
+    def whole(tensors: dict[str, Any], *arguments: Any) -> Any:
+        found = network(rebuild(weights, tensors), *arguments)
+        found = found if output is None else output(found)
+        parts = jax.tree_util.tree_leaves(found)
+        return parts[0] if len(parts) == 1 else jax.numpy.concatenate([x.ravel() for x in parts])
+
+    with _double_precision():
+        fixed = {k: x for k, x in enumerate(examples) if k not in free}
+
+        def varying(tensors: dict[str, Any], *given: Any) -> Any:
+            rest = iter(given)
+            return whole(tensors, *(fixed[k] if k in fixed else next(rest) for k in range(len(examples))))
+
+        try:
+            closed = jax.make_jaxpr(varying)(leaves, *(examples[k] for k in free))
+        except jax.errors.JAXTypeError as error:
+            words = str(error).strip().splitlines()[0][:110]
+            raise InputError(f"JAX cannot trace the function ({words}); branches on data are not traced") from None
+        order = sorted(leaves)
+        values = [Traced(builder, builder.parameter(name, leaves[name].shape)) for name in order]
+        values += [Traced(builder, builder.input(free[k], examples[k].shape)) for k in free]
+        (result,) = Interpreter(builder).run(closed.jaxpr, closed.consts, values)
+
+    def reference(tensors: dict[str, Array]) -> Array:
+        with _double_precision():
+            given = [tensors[free[k]] if k in free else x for k, x in enumerate(examples)]
+            return np.asarray(whole({name: jax.numpy.asarray(tensors[name]) for name in leaves}, *given))
+
+    return builder.build(as_node(builder, result)), reference
+
+
+def _double_precision() -> Any:
+    """A context in which JAX computes in float64; the name moved."""
+    import jax
+
+    return jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64()
+
+
+class Interpreter:
+    """Runs the equations of a jaxpr on plain and traced arrays."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+
+    def run(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+        """The outputs of a jaxpr for these arguments."""
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_plain, constants)))
+        values |= dict(zip(jaxpr.invars, arguments))
+
+        def get(atom: Any) -> Any:
+            return _plain(atom.val) if hasattr(atom, "val") else values[atom]
+
+        for equation in jaxpr.eqns:
+            found = self.evaluate(equation, [get(atom) for atom in equation.invars])
+            values |= dict(zip(equation.outvars, found))
+        return [get(atom) for atom in jaxpr.outvars]
+
+    def evaluate(self, equation: Any, args: list[Any]) -> list[Any]:
+        """One equation: calls are entered, scans unrolled, plain arrays left to JAX, index work done on numbers."""
+        name, params = equation.primitive.name, equation.params
+        inner = params.get("call_jaxpr", params.get("jaxpr", params.get("fun_jaxpr")))
+        if name == "scan":
+            return self.scan(params, args)
+        if inner is not None and name not in ("while", "cond"):
+            constants = getattr(inner, "consts", ())
+            return self.run(getattr(inner, "jaxpr", inner), constants, args)
+        if name not in ("cos", "sin") and not any(isinstance(x, Traced) for x in args):
+            return _bind(equation)(*args)
+        try:
+            if name in INDEX_WORK:
+                found = index_work(self.builder, lambda *x: _bind(equation)(*x), args, {})
+                return list(found)
+            if name in PRIMITIVES:
+                return [PRIMITIVES[name](self.builder, *args, **params)]
+        except InputError:
+            raise
+        except (TypeError, ValueError, IndexError) as error:
+            raise InputError(f"{name} as it is called here is not known ({str(error)[:60]})") from None
+        raise InputError(f"the primitive {name} met; write it with sums, products, exp, sqrt, maximum and indexing")
+
+    def scan(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
+        """A scan with its steps written out."""
+        length, consts, carried = params["length"], params["num_consts"], params["num_carry"]
+        if length > MAX_STEPS:
+            raise InputError(f"a scan of {length:,} steps met; at most {MAX_STEPS} are unrolled: take fewer")
+        body = params["jaxpr"]
+        fixed, state, rows = args[:consts], args[consts : consts + carried], args[consts + carried :]
+        outputs: list[list[Any]] = []
+        steps = range(length - 1, -1, -1) if params["reverse"] else range(length)
+        for step in steps:
+            found = self.run(body.jaxpr, body.consts, [*fixed, *state, *(row[step] for row in rows)])
+            state = found[:carried]
+            outputs.append(found[carried:])
+        if params["reverse"]:
+            outputs.reverse()
+        stacked = [np.stack([as_traced(self.builder, x) for x in column]) for column in zip(*outputs)]
+        return [*state, *stacked]
+
+
+def _plain(value: Any) -> Any:
+    array = np.asarray(value)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _bind(equation: Any) -> Callable[..., list[Any]]:
+    """The primitive itself on arrays of NumPy."""
+
+    def call(*args: Any) -> list[Any]:
+        import jax
+
+        arrays = [jax.numpy.asarray(x) for x in args]
+        params = dict(equation.params)
+        if any(x.dtype.kind == "i" for x in arrays) and "fill_value" in params:
+            params["fill_value"] = None
+        found = equation.primitive.bind(*arrays, **params)
+        return [np.asarray(x) for x in (found if equation.primitive.multiple_results else [found])]
+
+    return call
+
+
+def _dot(builder: Builder, a: Any, b: Any, *, dimension_numbers: Any, **options: Any) -> Any:
+    """A sum of products over some axes of both, with common axes in front."""
+    (left, right), (common_a, common_b) = dimension_numbers
+    letters = iter(ascii_letters)
+    first = [next(letters) for _ in a.shape]
+    second = [next(letters) for _ in b.shape]
+    for i, j in (*zip(left, right), *zip(common_a, common_b)):
+        second[j] = first[i]
+    shared = [first[i] for i in common_a]
+    rest = [x for k, x in enumerate(first) if k not in (*left, *common_a)]
+    rest += [x for k, x in enumerate(second) if k not in (*right, *common_b)]
+    return np.einsum(f"{''.join(first)},{''.join(second)}->{''.join(shared + rest)}", a, b)
+
+
+def _circle(part: int) -> Callable[..., Any]:
+    def function(builder: Builder, x: Any, **options: Any) -> Any:
+        if isinstance(x, Traced):
+            return (np.cos, np.sin)[part](x)
+        return Traced(builder, builder.circle(x)[part])
+
+    return function
+
+
+def _convert(builder: Builder, x: Any, *, new_dtype: Any, **options: Any) -> Any:
+    if np.dtype(new_dtype).kind != "f":
+        raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep floats")
+    return x
+
+
+def _select(builder: Builder, which: Any, *cases: Any) -> Any:
+    if len(cases) != 2:
+        raise InputError(f"a choice among {len(cases)} cases met; two are known: use jnp.where")
+    return np.where(which, cases[1], cases[0])
+
+
+def _largest(builder: Builder, x: Any, *, axes: Any, **options: Any) -> Any:
+    """A maximum, which a softmax may subtract: it waits for that in the shape with all axes."""
+    largest = np.max(x, axis=tuple(axes), keepdims=True)
+    return largest.reshape([n for k, n in enumerate(x.shape) if k not in axes])
+
+
+def _maximum(builder: Builder, a: Any, b: Any) -> Any:
+    """The larger one; −∞ is what a maximum starts from."""
+    for low, other in ((a, b), (b, a)):
+        if not isinstance(low, Traced) and np.all(np.asarray(low) == -np.inf):
+            return other
+    return np.maximum(a, b)
+
+
+def _erf(x: Any) -> Any:
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the arrays alone."""
+    return lambda builder, *args, **params: function(*args)
+
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {
+    "add": entry(np.add),
+    "add_any": entry(np.add),
+    "sub": entry(np.subtract),
+    "mul": entry(np.multiply),
+    "div": entry(np.divide),
+    "neg": entry(np.negative),
+    "max": _maximum,
+    "min": entry(np.minimum),
+    "exp": entry(np.exp),
+    "exp2": entry(np.exp2),
+    "expm1": entry(lambda x: np.exp(x) - 1),
+    "log": entry(np.log),
+    "log1p": entry(lambda x: np.log(1 + x)),
+    "tanh": entry(np.tanh),
+    "logistic": entry(lambda x: 1 / (1 + np.exp(-1 * x))),
+    "sqrt": entry(np.sqrt),
+    "rsqrt": entry(lambda x: 1 / np.sqrt(x)),
+    "square": entry(lambda x: x * x),
+    "abs": entry(np.abs),
+    "sign": entry(np.sign),
+    "erf": entry(_erf),
+    "erfc": entry(lambda x: 1 - _erf(x)),
+    "gt": entry(np.greater),
+    "ge": entry(np.greater_equal),
+    "lt": entry(np.less),
+    "le": entry(np.less_equal),
+    "pow": entry(np.power),
+    "stop_gradient": entry(lambda x: x),
+    "optimization_barrier": entry(lambda x: x),
+    "integer_pow": lambda builder, x, *, y: np.power(x, y),
+    "reduce_sum": lambda builder, x, *, axes, **options: np.sum(x, axis=tuple(axes)),
+    "reduce_max": _largest,
+    "reduce_min": lambda builder, x, *, axes, **options: np.min(x, axis=tuple(axes)),
+    "reduce_prod": lambda builder, x, *, axes, **options: np.prod(x, axis=tuple(axes)),
+    "cumsum": lambda builder, x, *, axis, reverse=False, **options: (
+        np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis) if reverse else np.cumsum(x, axis=axis)
+    ),
+    "clamp": entry(lambda low, x, high: np.minimum(np.maximum(x, low), high)),
+    "dot_general": _dot,
+    "convert_element_type": _convert,
+    "select_n": _select,
+    "cos": _circle(0),
+    "sin": _circle(1),
+}
+"""Primitives by name."""

@@ -1,0 +1,245 @@
+"""The PyTorch front door: a module is exported to core ATen, whose calls are run on traced arrays, one after another.
+
+Index work is done by the operation of PyTorch itself, on the numbers 1 … n; everything else is a row of a table, in
+terms of NumPy. What depends on neither weights nor inputs stays a plain array. Dropout is off (eval), and casts between
+floating point types are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
+from attngeom.programs.builder import Builder
+from attngeom.programs.frontends import Reference
+from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, OPERATIONS, RANDOM
+from attngeom.programs.frontends.numpy_function import Traced, as_node, index_work, shape_of
+from attngeom.programs.program import Program
+
+KEPT = ("softplus", "gelu", "elu", "leaky_relu", "silu", "hardtanh", "_softmax", "_safe_softmax", "native_layer_norm")
+"""Operations with rows of their own, which would otherwise be taken apart into branches on data."""
+
+
+def accepts(network: Any, weights: Any) -> bool:
+    """A module of PyTorch; PyTorch is loaded if somebody has one."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(network, torch.nn.Module)
+
+
+def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program, Reference]:
+    """The program of a module at inputs of these shapes, and the module again for arrays."""
+    import torch
+
+    if weights is not None:
+        raise InputError("weights given with a module, which has its own; leave them out")
+    module = _prepare(network, output)
+    examples, free = _examples(inputs)
+    exported = _export(module, tuple(examples))
+    names = _tied_names(module)
+    builder = Builder()
+    values: dict[Any, Any] = {}
+    signature = exported.graph_signature
+    arguments = iter(range(len(examples)))
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = _leaf(node.name, exported, signature, names, builder, arguments, examples, free)
+        elif node.op == "call_function":
+            values[node] = _call(node, values, builder)
+        elif node.op == "output":
+            kinds = [spec.kind.name for spec in signature.output_specs]
+            if set(kinds) - {"USER_OUTPUT"}:
+                raise InputError("a module that changes its buffers met; call eval(), or return what it computes")
+            results = [values[result] for result in node.args[0]]
+        else:
+            raise InputError(f"{node.op} {str(node.target)[:60]} met in the exported module; branches are not traced")
+    result = as_node(builder, results[0] if len(results) == 1 else results)
+
+    def reference(tensors: dict[str, Array]) -> Array:
+        own = {name: torch.tensor(tensors[known]) for name, known in names.items()}
+        given = [torch.tensor(tensors[free[k]]) if k in free else x for k, x in enumerate(examples)]
+        with torch.no_grad():
+            found = torch.func.functional_call(module, own, tuple(given))
+        return np.concatenate([x.numpy().ravel() for x in found]) if len(found) > 1 else np.asarray(found[0].numpy())
+
+    return builder.build(result), reference
+
+
+def _prepare(network: Any, output: Any) -> Any:
+    """A copy in double precision for evaluation, that returns a tuple of tensors."""
+    import torch
+    from torch.utils import _pytree
+
+    inner = copy.deepcopy(network).eval().double()
+    for part in inner.modules():
+        config: Any = getattr(part, "config", None)
+        # Fused attention is a call without parts; the eager form computes the same.
+        if getattr(config, "_attn_implementation", None) is not None:
+            config._attn_implementation = "eager"
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = inner
+
+        def forward(self, *arguments: Any) -> Any:
+            found = self.network(*arguments)
+            found = found if output is None else output(found)
+            leaves = [x for x in _pytree.tree_leaves(found) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+            # Beside the first output, models return caches and hidden states of other shapes.
+            return tuple(leaves[:1])
+
+    return Whole()
+
+
+def _examples(inputs: Any) -> tuple[list[Any], dict[int, str]]:
+    """Tensors to export with, and the names of those that vary; integers are constants."""
+    import torch
+
+    examples: list[Any] = []
+    free: dict[int, str] = {}
+    generator = torch.Generator().manual_seed(0)
+    for place, given in enumerate(inputs):
+        array = given.detach().cpu().numpy() if isinstance(given, torch.Tensor) else given
+        if not isinstance(array, (tuple, list)):
+            array = np.asarray(array)
+            if array.dtype.kind in "iub" and array.ndim:
+                examples.append(torch.tensor(array))
+                continue
+        shape = shape_of(array, f"input {place}")
+        free[place] = "x" if len(inputs) == 1 else f"x{place}"
+        examples.append(torch.randn(shape, dtype=torch.float64, generator=generator))
+    return examples, free
+
+
+def _export(module: Any, examples: tuple[Any, ...]) -> Any:
+    """The module in core ATen; InputError with the first line of what PyTorch says."""
+    import logging
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            exported = torch.export.export(module, examples, strict=False)
+            table = torch.export.default_decompositions()
+            for name in KEPT:
+                packet = getattr(torch.ops.aten, name)
+                for overload in packet.overloads():
+                    table.pop(getattr(packet, overload), None)
+            return exported.run_decompositions(table)
+        except Exception as error:  # whatever export meets in the module
+            words = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(
+                f"PyTorch cannot export the module ({words[0][:110]}); branches on data and numbers made from data "
+                "are not traced"
+            ) from None
+        finally:
+            logging.disable(logging.NOTSET)
+
+
+def _tied_names(module: Any) -> dict[str, str]:
+    """For each parameter the name of the weights that it is: the first one of those that share their numbers."""
+    names: dict[str, str] = {}
+    known: dict[int, str] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names[name] = known.setdefault(id(parameter), name.removeprefix("network."))
+    return names
+
+
+def _leaf(
+    name: str,
+    exported: Any,
+    signature: Any,
+    names: Mapping[str, str],
+    builder: Builder,
+    arguments: Any,
+    examples: list[Any],
+    free: Mapping[int, str],
+) -> Any:
+    """Weights and inputs are nodes; buffers, constants and integer inputs are plain arrays."""
+    if name in signature.inputs_to_parameters:
+        given = signature.inputs_to_parameters[name]
+        return Traced(builder, builder.parameter(names[given], tuple(exported.state_dict[given].shape)))
+    if name in signature.inputs_to_buffers:
+        given = signature.inputs_to_buffers[name]
+        stored = exported.state_dict if given in exported.state_dict else exported.constants
+        return stored[given].detach().numpy()
+    if name in signature.inputs_to_lifted_tensor_constants:
+        return exported.constants[signature.inputs_to_lifted_tensor_constants[name]].detach().numpy()
+    place = next(arguments)
+    if place in free:
+        return Traced(builder, builder.input(free[place], tuple(examples[place].shape)))
+    return examples[place].numpy()
+
+
+def _call(node: Any, values: Mapping[Any, Any], builder: Builder) -> Any:
+    """One call of ATen on plain and traced arrays."""
+    from torch.fx.node import map_arg
+
+    args, options = map_arg((tuple(node.args), dict(node.kwargs)), lambda x: values[x])
+    name = getattr(node.target, "__name__", str(node.target)).partition(".")[0]
+    if name == "getitem":
+        return args[0][args[1]]
+    if name in IGNORED:
+        return None
+    if name in RANDOM:
+        raise InputError(f"aten.{name}, a random operation, met{_place(node)}; a network is a function: take it out")
+    try:
+        if name not in ("cos", "sin") and not _has_data((args, options)):
+            return _on_numbers(node.target)(*args, **options)
+        if name in INDEX_WORK:
+            return index_work(builder, _on_numbers(node.target), args, options)
+        if name in OPERATIONS:
+            return OPERATIONS[name](builder, *args, **options)
+    except InputError as error:
+        raise InputError(f"{error}{_place(node)}") from None
+    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
+        raise InputError(f"aten.{name} as it is called here is not known ({str(error)[:60]}){_place(node)}") from None
+    instead = "write it with sums, products, exp, sqrt, maximum and indexing, or fix the choice"
+    raise InputError(f"aten.{name} met{_place(node)}; {instead}")
+
+
+def _has_data(item: Any) -> bool:
+    """Whether something in nested arguments depends on weights or inputs."""
+    if isinstance(item, (list, tuple)):
+        return any(map(_has_data, item))
+    return any(map(_has_data, item.values())) if isinstance(item, dict) else isinstance(item, Traced)
+
+
+def _on_numbers(target: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of PyTorch for arrays of NumPy."""
+    import torch
+
+    def convert(item: Any) -> Any:
+        if isinstance(item, np.ndarray):
+            return torch.from_numpy(np.ascontiguousarray(item))
+        return [convert(x) for x in item] if isinstance(item, (list, tuple)) else item
+
+    def back(item: Any) -> Any:
+        return [back(x) for x in item] if isinstance(item, (list, tuple)) else np.asarray(item)
+
+    def run(*args: Any, **options: Any) -> Any:
+        return back(target(*map(convert, args), **{key: convert(x) for key, x in options.items()}))
+
+    return run
+
+
+def _place(node: Any) -> str:
+    """The line of the user's file that a call comes from, where PyTorch knows it."""
+    trace = node.meta.get("stack_trace")
+    if not trace:
+        return ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    if not lines:
+        return ""
+    path, number = lines[-1].split(", line ")
+    file = path.removeprefix('File "').rstrip('"').replace("\\", "/").rpartition("/")[2]
+    return f" ({file}, line {number.partition(',')[0]})"

@@ -1,0 +1,175 @@
+"""The PyTorch door: modules as people write them, layers of transformers as they are, and what is refused."""
+
+import pytest
+
+import attngeom
+from attngeom.errors import InputError
+from tests.effort import thorough
+
+torch = pytest.importorskip("torch", reason="the PyTorch door is tested where PyTorch is installed: make doors-test")
+nn = torch.nn
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up, self.down = (nn.Linear(3, 3, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(3, 2, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        return torch.softmax(self.q(x) @ self.k(x).T, -1) @ self.v(x)
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.heads(x, x, x, need_weights=False)[0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.read = nn.GRU(2, 2, batch_first=True), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.read(self.cell(x)[0][:, -1])
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.code = nn.Linear(4, 2, bias=False)
+        self.back = nn.Linear(2, 4, bias=False)
+        self.back.weight = nn.Parameter(torch.zeros(4, 2))
+
+    def forward(self, x):
+        return torch.tanh(self.code(x)) @ self.code.weight
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.read = nn.Embedding(5, 3), nn.Linear(3, 2, bias=False)
+
+    def forward(self, ids):
+        return self.read(self.table(ids))
+
+
+def chain(*parts):
+    return nn.Sequential(*parts)
+
+
+MODULES = {
+    "SwiGLU": (Gated, [(1, 3)], 27, 24),
+    "softmax attention": (Attention, [(3, 3)], 18, 14),
+    "MultiheadAttention": (Heads, [(1, 3, 4)], 80, 56),
+    "GELU": (lambda: chain(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2)), [(1, 2)], 17, 17),
+    "ReLU": (lambda: chain(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), [(1, 3)], 26, 22),
+    "LayerNorm": (lambda: chain(nn.LayerNorm(4), nn.Linear(4, 3), nn.GELU(), nn.Linear(3, 2)), [(1, 4)], 31, 20),
+    "RMSNorm": (lambda: chain(nn.RMSNorm(3), nn.Linear(3, 2, bias=False)), [(1, 3)], 9, 6),
+    "BatchNorm": (lambda: chain(nn.BatchNorm1d(3), nn.Linear(3, 2, bias=False)), [(1, 3)], 12, 8),
+    "convolutions": (lambda: chain(nn.Conv1d(2, 3, 2), nn.Tanh(), nn.Conv1d(3, 2, 2)), [(1, 2, 4)], 29, 29),
+    "GRU": (Recurrent, [(1, 3, 2)], 42, 38),
+    "tied and unused weights": (Tied, [(1, 4)], 16, 8),
+    "embedding": (Table, [torch.arange(5)], 21, 10),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dimensions_of_modules_are_proven(name):
+    make, inputs, parameters, dimension = MODULES[name]
+    torch.manual_seed(0)
+    found = attngeom.analyze(make(), *inputs)
+    assert (found.parameters, found.dimension, found.standing) == (parameters, dimension, "proven")
+
+
+def decoder(family, layer, rotary, config):
+    """A decoder layer with its positions and mask, at the last of three tokens."""
+    transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
+    module = __import__(f"transformers.models.{family}.modeling_{family}", fromlist=["x"])
+    settings = getattr(transformers, config)(
+        hidden_size=8, intermediate_size=6, num_attention_heads=2, num_key_value_heads=1, pad_token_id=0
+    )
+    settings._attn_implementation = "eager"
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.rotary = getattr(module, layer)(settings, 0), getattr(module, rotary)(settings)
+
+        def forward(self, x):
+            mask = torch.full((3, 3), float("-inf"), dtype=x.dtype).triu(1)[None, None]
+            places = self.rotary(x, torch.arange(3)[None])
+            found = self.layer(x, position_embeddings=places, attention_mask=mask)
+            return (found[0] if isinstance(found, tuple) else found)[:, -1]
+
+    return Layer()
+
+
+LAYERS = [
+    ("llama", "LlamaDecoderLayer", "LlamaRotaryEmbedding", "LlamaConfig", 352, 310),
+    *thorough(
+        ("phi3", "Phi3DecoderLayer", "Phi3RotaryEmbedding", "Phi3Config", 352, 310),
+        ("qwen2", "Qwen2DecoderLayer", "Qwen2RotaryEmbedding", "Qwen2Config", 368, 326),
+    ),
+]
+
+
+@pytest.mark.parametrize(("family", "layer", "rotary", "config", "parameters", "dimension"), LAYERS)
+def test_layers_of_transformers_as_they_are(family, layer, rotary, config, parameters, dimension):
+    found = attngeom.analyze(decoder(family, layer, rotary, config), (1, 3, 8))
+    assert (found.parameters, found.dimension, found.standing) == (parameters, dimension, "proven")
+
+
+class Branch(Gated):
+    def forward(self, x):
+        return self.up(x) if x.sum() > 0 else self.down(x)
+
+
+class Noise(Gated):
+    def forward(self, x):
+        return self.up(x) + torch.randn(3)
+
+
+class Sorted(Gated):
+    def forward(self, x):
+        return torch.linalg.svd(self.up.weight)[1] * x
+
+
+class Blind(Gated):
+    def forward(self, x):
+        return self.up.weight.sum() + 0 * 1.0
+
+
+REFUSED = [
+    (Branch(), [(1, 3)], "branches on data"),
+    (Noise(), [(1, 3)], "random"),
+    (Sorted(), [(1, 3)], "aten."),
+    (Blind(), [(1, 3)], "ignores its input"),
+    (nn.ReLU(), [(1, 3)], "without weights"),
+    (Gated(), [(1, 4)], "export"),
+]
+
+
+@pytest.mark.parametrize(("module", "inputs", "words"), REFUSED, ids=lambda x: type(x).__name__)
+def test_what_cannot_be_traced_is_refused_in_one_line(module, inputs, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        attngeom.analyze(module, *inputs)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_module_stays_as_it_was():
+    module = chain(nn.Linear(2, 2), nn.Dropout(0.5)).train()
+    attngeom.analyze(module, (1, 2))
+    assert module.training and module[0].weight.dtype == torch.float32
