@@ -2,6 +2,7 @@
 
     python benchmarks/reliability.py --quick            a few minutes
     python benchmarks/reliability.py --files 10000 --pairs 10000 --certificates 2000
+    python benchmarks/reliability.py --mutations 12     mutated models too, where torch and transformers are installed
 
 The truth of every case is known from how it was made, or from an oracle that shares no code with the answer.
 """
@@ -86,12 +87,30 @@ def attack_certificates(count: int, seed: int) -> int:
     return row("forged certificates", counts["tried"], len(accepted), 0, 0, time.perf_counter() - started)
 
 
+def mutate_models(count: int, seed: int) -> int:
+    """Mutations and conversions of checkpoints of all families; truth by the outputs of transformers."""
+    try:
+        from tests.models.live_mutations import FAMILIES, run_all
+    except ImportError as error:
+        print(f"mutated models: not run, {error.name} is not installed")
+        return 0
+    started = time.perf_counter()
+    counts, errors = run_all(list(FAMILIES), seed, count)
+    judged = {name: number for name, number in counts.items() if name.startswith("truth")}
+    undecided = sum(number for name, number in judged.items() if name.endswith("undecided"))
+    wrong = [line for line in errors if line.startswith(("WRONG", "BLIND", "HEADLINE"))]
+    crashed = [line for line in errors if line.startswith(("REFUSED", "WRITE"))]
+    seconds = time.perf_counter() - started
+    return row("mutated models", sum(judged.values()), len(wrong), undecided, len(crashed), seconds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small counts")
     parser.add_argument("--files", type=int, default=10_000, help="altered files for each reader")
     parser.add_argument("--pairs", type=int, default=10_000, help="pairs of weights, exact and float each")
     parser.add_argument("--certificates", type=int, default=2_000, help="altered certificates")
+    parser.add_argument("--mutations", type=int, default=0, help="mutated tensors of each model (torch, transformers)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     files, pairs, certificates = (
@@ -103,6 +122,7 @@ def main() -> int:
     failures += compare_pairs(all_float_pairs(pairs, options.seed), "float pairs")
     failures += attack_certificates(certificates, options.seed)
     failures += fuzz_readers(files, options.seed)
+    failures += mutate_models(options.mutations, options.seed) if options.mutations else 0
     require(failures == 0, "nothing was wrong, and nothing crashed")
     return 0
 

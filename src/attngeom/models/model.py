@@ -19,7 +19,7 @@ from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
-from attngeom.models.unread import Unread, is_copy, kind_of
+from attngeom.models.unread import Unread, is_copy, is_used, kind_of
 
 SPEAKERS = ("CausalLM", "LMHead", "ConditionalGeneration", "DoubleHeads")
 """Parts of the names of classes that have the head of a language model."""
@@ -134,10 +134,17 @@ class Model:
         """
 
         def is_there(module: str) -> bool:
-            return bool(module) and f"{self.stored(module)}.weight" in self.tensors
+            name = f"{self.stored(module)}.weight"
+            return bool(module) and name in self.tensors and is_used(name, self.owner)
 
         found = [reader for reader in self.places.readers if is_there(reader.module) and not is_there(reader.unless)]
         return [self.stored(reader.module) for reader in found if reader.is_last or self.prefix != ""]
+
+    @property
+    def owner(self) -> str:
+        """The class that config.json names, empty if it names none."""
+        names = self.config.get("architectures")
+        return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
     @property
     def headed(self) -> Model:
@@ -238,7 +245,7 @@ class Model:
         known, prefixes = set(self.names.values()), tuple(map(self.stored, self.places.others))
         copies = {copy for copy, _ in self.copied()}
         return {
-            name: Unread("copy" if name in copies else kind_of(name, header, self.places, prefixes))
+            name: Unread("copy" if name in copies else kind_of(name, header, self.places, prefixes, self.owner))
             for name, header in self.tensors.headers.items()
             if name not in known
         }
@@ -353,15 +360,14 @@ def _lacks_head(model: Model) -> bool:
 
     A file that a class with such a head wrote is not complete without it.
     """
-    head, names = model.spec.head, model.config.get("architectures")
+    head, known = model.spec.head, bool(model.owner)
     if head is None or model.stored(model.places.head) in model.tensors:
         return False
-    known = isinstance(names, list) and names and isinstance(names[0], str)
-    if known and any(word in names[0] for word in SPEAKERS):  # type: ignore[index]
+    if any(word in model.owner for word in SPEAKERS):
         return False
     if model.spec.embedding_rank:
-        return bool(known)
-    return bool(model.readers()) or (not head.tied and (bool(known) or model.prefix == ""))
+        return known
+    return bool(model.readers()) or (not head.tied and (known or model.prefix == ""))
 
 
 def _has_own_head(model: Model) -> bool:

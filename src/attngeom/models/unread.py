@@ -15,8 +15,33 @@ REASONS: dict[Kind, str] = {
     "buffer": "a buffer, no weight",
     "copy": "a copy of a tensor that is read",
     "outside": "outside the transformer; compared entry by entry, never moved",
-    "unknown": "not known to this family; compared entry by entry",
+    "unknown": "not known to this family or class; compared entry by entry",
 }
+
+
+USERS: dict[str, tuple[str, ...]] = {
+    "score.": ("Classification",),
+    "classifier.": ("Classification", "MultipleChoice"),
+    "qa_outputs.": ("QuestionAnswering",),
+    "multiple_choice_head.": ("DoubleHeads",),
+    "cls.predictions.": ("MaskedLM", "LMHead", "PreTraining"),
+    "cls.seq_relationship.": ("NextSentence", "PreTraining"),
+    "bert.pooler.": ("SequenceClassification", "MultipleChoice", "NextSentence", "PreTraining", "Model"),
+    "vit.pooler.": ("ViTModel",),
+    "vit.embeddings.mask_token": ("MaskedImage", "ViTModel"),
+    "decoder.": ("MaskedImage",),
+}
+"""Modules behind the hidden states, and parts of the names of the classes that use them."""
+
+
+def is_used(name: str, owner: str) -> bool:
+    """Whether the class that wrote a checkpoint uses a tensor behind the hidden states; no name of a class says yes.
+
+    >>> is_used("bert.pooler.dense.weight", "BertForMaskedLM"), is_used("score.weight", "")
+    (False, True)
+    """
+    words = next((users for prefix, users in USERS.items() if name.startswith(prefix)), None)
+    return not owner or words is None or any(word in owner for word in words)
 
 
 @dataclass(frozen=True)
@@ -43,7 +68,7 @@ def is_copy(tensors: Tensors, name: str, original: str) -> bool:
     return same and np.array_equal(tensors.raw(name), tensors.raw(original))
 
 
-def kind_of(name: str, header: Header, places: Places, prefixes: tuple[str, ...]) -> Kind:
+def kind_of(name: str, header: Header, places: Places, prefixes: tuple[str, ...], owner: str) -> Kind:
     """The kind of a tensor that is neither read nor a copy; ``prefixes`` are those of known tensors outside.
 
     Whole numbers, truth values and single numbers are no weights.
@@ -52,4 +77,5 @@ def kind_of(name: str, header: Header, places: Places, prefixes: tuple[str, ...]
     if not is_weight or any(part in name for part in places.ignored):
         return "buffer"
     modules = tuple(f"{reader.module}." for reader in places.readers)
-    return "outside" if name.startswith((*prefixes, *modules, *places.copies)) else "unknown"
+    is_known = name.startswith((*prefixes, *modules, *places.copies))
+    return "outside" if is_known and is_used(name, owner) else "unknown"
