@@ -86,8 +86,8 @@ def write(folder: Path, state: State, config: dict[str, Any]) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def outputs(folder: Path, family: str, seed: int = 7) -> np.ndarray:
-    """All floating point outputs of the class that config.json names, at two inputs, in one vector."""
+def outputs(folder: Path, family: str, seed: int = 7, more: int = 0) -> np.ndarray:
+    """All floating point outputs of the class that config.json names, at two inputs and more, in one vector."""
     config = json.loads((folder / "config.json").read_text())
     cls = getattr(transformers, config["architectures"][0])
     found = []
@@ -95,9 +95,10 @@ def outputs(folder: Path, family: str, seed: int = 7) -> np.ndarray:
         attention = ATTENTION.get(family, "eager")
         model = cls.from_pretrained(folder, dtype=torch.float64, attn_implementation=attention).eval()
         model.config._experts_implementation = "eager"
-        for number in range(2):
+        for number in range(2 + more):
             generator = torch.Generator().manual_seed(seed + number)
-            inputs = covering(inputs_of(family, generator), number)
+            inputs = inputs_of(family, generator)
+            inputs = covering(inputs, number) if number < 2 else inputs
             if "MultipleChoice" in cls.__name__:
                 inputs = {key: tensor[:, None] for key, tensor in inputs.items()}
             if "MaskedImage" in cls.__name__:
@@ -351,6 +352,9 @@ def judge(mutation: Mutation, folder: Path, base: Path, family: str, counts: Cou
         counts["refused"] += 1
         errors.append(f"REFUSED {title}: {error}")
         return
+    if found.same_function is not True and truth < SAME:
+        # An expert that was not chosen or a unit that was never on: a second look at more inputs.
+        truth = gap(*(outputs(place, family, more=60) for place in (first, folder)))
     verdict = {True: "same", False: "different", None: "undecided"}[found.same_function]
     is_same = True if truth < SAME else False if truth > DIFFERENT else None
     counts[f"truth {'same' if is_same else 'different' if is_same is False else 'between'}, verdict {verdict}"] += 1

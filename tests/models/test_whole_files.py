@@ -70,6 +70,16 @@ def test_base_models(family: str) -> None:
         open_model(incomplete, full.config)
 
 
+def test_base_models_of_tied_families() -> None:
+    """Their hidden states do not see what is added to token rows along 1; a tied head does."""
+    full = reference("gpt2")
+    state = {name.removeprefix("transformer."): tensor for name, tensor in state_of(full).items()}
+    base = open_model(state, {**full.config, "architectures": ["GPT2Model"]})
+    assert compare(base, full).same_function is True and compare(full, base).same_function is True
+    assert compare(base, changed(base, "wte.weight", lambda w: w + 0.125)).same_function is True
+    assert compare(full, changed(full, "transformer.wte.weight", lambda w: w + 0.125)).same_function is False
+
+
 @pytest.mark.parametrize(
     ("family", "copy", "original"),
     [
@@ -195,7 +205,7 @@ def test_only_classes_of_models_are_called(monkeypatch: pytest.MonkeyPatch) -> N
         pass
 
     library = SimpleNamespace(PreTrainedModel=PreTrainedModel, GPT2Model=GPT2Model, pipeline=print, logging=json)
-    monkeypatch.setattr("attngeom.models.live.importlib.import_module", lambda name: library)
+    monkeypatch.setattr("attngeom.models.live.import_module", lambda name: library)
     assert _model_class(["GPT2Model"]) is GPT2Model
     for names in (["pipeline"], ["logging"], ["NoSuchModel"], ["__doc__"], [], None, "GPT2Model", [3]):
         assert _model_class(names) is None

@@ -365,9 +365,9 @@ def _lacks_head(model: Model) -> bool:
         return False
     if any(word in model.owner for word in SPEAKERS):
         return False
-    if model.spec.embedding_rank:
+    if known or model.spec.embedding_rank:
         return known
-    return bool(model.readers()) or (not head.tied and (known or model.prefix == ""))
+    return bool(model.readers()) or (not head.tied and model.prefix == "")
 
 
 def _has_own_head(model: Model) -> bool:

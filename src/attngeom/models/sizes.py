@@ -53,10 +53,11 @@ def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
     is_changed = any(len(layers) < model.layers for model, layers in zip(models, kept))
     for places in zip(*kept):
         blocks = [model.block(place) for model, place in zip(models, places)]
-        layers = [model.layer(place) for model, place in zip(models, places)]
-        wanted = _common(blocks, layers, heads=not any(ordered))
+        # One layer at a time is in memory.
+        parts = [_live_parts(block, model.layer(place)) for block, model, place in zip(blocks, models, places)]
+        wanted = _common(blocks, parts, heads=not any(ordered))
         is_changed |= any(new != block for new, block in zip(wanted, blocks))
-        is_changed |= any(_live_units(block.mlp, layer) < _units(block.mlp) for block, layer in zip(blocks, layers))
+        is_changed |= any(live.units < _units(block.mlp) for block, live in zip(blocks, parts))
         pairs.append((wanted[0], wanted[1]))
     if not is_changed:
         return None
@@ -118,21 +119,37 @@ def _is_silent(norm: NormWeights | None, *written: Array) -> bool:
 # One layer
 
 
+@dataclass(frozen=True)
+class LiveParts:
+    """What of a layer contributes: units of its MLPs, heads; the dense kind that its MLP is, and the units of that."""
+
+    units: int
+    heads: int
+    dense: MLP | None
+    dense_units: int
+
+
+def _live_parts(block: TransformerBlock, layer: LayerWeights) -> LiveParts:
+    dense = _as_dense(block.mlp, layer)
+    units = _live_units(block.mlp, layer)
+    of_dense = units if dense is None or isinstance(block.mlp, MLP) else _live_units(dense, layer)
+    return LiveParts(units=units, heads=len(_live_heads(layer.attention)), dense=dense, dense_units=of_dense)
+
+
 def _common(
-    blocks: list[TransformerBlock], layers: list[LayerWeights], *, heads: bool
+    blocks: list[TransformerBlock], parts: list[LiveParts], *, heads: bool
 ) -> tuple[TransformerBlock, TransformerBlock]:
     """The kinds that both layers can have: dense where experts are equal, with the larger number of live parts."""
     mlps: list[Units] = [block.mlp for block in blocks]
-    dense = [_as_dense(mlp, layer) for mlp, layer in zip(mlps, layers)]
-    if all(mlp is not None for mlp in dense) and any(isinstance(mlp, Experts) for mlp in mlps):
-        mlps = list(dense)
-    width = max(_live_units(mlp, layer) for mlp, layer in zip(mlps, layers))
+    width = max(1, *(live.units for live in parts))
+    if all(live.dense is not None for live in parts) and any(isinstance(mlp, Experts) for mlp in mlps):
+        mlps = [live.dense for live in parts]
+        width = max(1, *(live.dense_units for live in parts))
     mlps = [_with_units(mlp, width) for mlp in mlps]
-    attentions = [block.attention for block in blocks]
-    live = [len(_live_heads(layer.attention)) for layer in layers]
-    whole = [own is not None and own.heads == max(live) for own in attentions]
-    if heads and not all(whole) and max(live) and all(_can_drop_heads(own) for own in attentions):
-        attentions = [replace(own, heads=max(live), groups=max(live)) for own in attentions if own is not None]
+    attentions, count = [block.attention for block in blocks], max(live.heads for live in parts)
+    whole = [own is not None and own.heads == count for own in attentions]
+    if heads and not all(whole) and count and all(_can_drop_heads(own) for own in attentions):
+        attentions = [replace(own, heads=count, groups=count) for own in attentions if own is not None]
     first, second = (replace(block, mlp=mlp, attention=own) for block, mlp, own in zip(blocks, mlps, attentions))
     return first, second
 
