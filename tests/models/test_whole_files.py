@@ -261,3 +261,19 @@ def test_inspect_takes_the_memory_of_a_layer(tmp_path) -> None:
         env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0 and done.stdout.strip() == "16", done.stderr[-500:]
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        ("mixtral", "model.layers.0.block_sparse_moe.experts.{}.w2.weight"),
+        ("deepseek_v3", "model.layers.1.mlp.experts.{}.up_proj.weight"),
+        ("qwen3_moe", "model.layers.0.mlp.experts.{}.gate_proj.weight"),
+    ],
+)
+def test_an_expert_that_writes_nothing_is_another_one(family: str, name: str) -> None:
+    """Few states are sent to one expert: they are looked for."""
+    model = reference(family)
+    for expert in range(4):
+        found = compare(model, changed(model, name.format(expert), np.zeros_like))
+        assert found.same_function is False and name.format(expert) in found.reason

@@ -22,8 +22,8 @@ AGREE = 10.0
 FLOOR = 1e-13
 PATHS, BISECTIONS = 64, 40
 """Pairs of states between which a change of the choice of experts is looked for, and how closely: to 1e-12."""
-WRONG = 16
-"""So many experts that do not fit are looked at."""
+WRONG, STATES = 16, 1024
+"""So many experts that do not fit are looked at, at up to four each of so many states."""
 GROSS = 0.05
 """Weights that differ by this share differ grossly: rounding is out of the question."""
 
@@ -46,17 +46,18 @@ def expert_gap(
 
     Random states hardly meet each of many experts: these lie along its row of the router.
     """
-    rng = np.random.default_rng(0)
+    rng, d = np.random.default_rng(0), one.router.weight.shape[1]
     rows = one.router.weight - one.router.weight.mean(axis=0)
-    d = rows.shape[1]
-    states = [rng.normal(size=(TOKENS, d))]
-    for expert in list(wrong)[:WRONG]:
-        size = np.linalg.norm(rows[expert]) or 1.0
-        states.append(rows[expert] / size * np.sqrt(d) * 2 + rng.normal(size=(4, d)))
-    points = np.concatenate(states)
+    looked = list(wrong)[:WRONG]
+    near = [2 * rows[e] * np.sqrt(d) / (np.linalg.norm(rows[e]) or 1.0) + rng.normal(size=(4, d)) for e in looked]
+    points = np.concatenate([*near, rng.normal(size=(STATES, d))])
     points = points - points.mean(axis=1, keepdims=True) if centred else points
     points = points * np.sqrt(d) / np.linalg.norm(points, axis=1, keepdims=True)
-    ours, theirs = (apply_experts(points, spec, mlp) for mlp in (one, other))
+    chosen = np.stack([route(scores, spec, one.correction) != 0 for scores in one.router(points.T).T])
+    kept = np.unique(np.concatenate([np.flatnonzero(chosen[:, e])[:4] for e in looked]))
+    if not len(kept):
+        return 0.0
+    ours, theirs = (apply_experts(points[kept], spec, mlp) for mlp in (one, other))
     size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
     return float(np.abs(ours - theirs).max()) / size
 
