@@ -166,3 +166,19 @@ def test_what_exists_nowhere_is_refused():
     assert isinstance(program, Program)
     with pytest.raises(InputError, match="does not exist"):
         analyze(program)
+
+
+def test_exponentials_of_missing_roots_are_missing():
+    """The value of exp comes from one level down; its derivative needs the root here, so that both must exist."""
+
+    def network(w, x):
+        return w["v"] * np.exp(np.sqrt(w["a"] * x * x + 1) * w["b"])
+
+    program = trace(network, (), weights={"v": (), "a": (), "b": ()})
+    point = NamedPoint(program, "attngeom/0")
+    samples = [(r, r) for r in range(40)]
+    traces, _ = point.evaluate(samples)
+    root, value = (next(t for t in traces if t.node.operation == kind).result for kind in ("root", "formal"))
+    assert np.isnan(root).any() and not np.isnan(value).all()
+    assert np.isnan(value[np.isnan(root)]).all()
+    assert [analyze(network, (), weights={"v": (), "a": (), "b": ()}, seed=s).dimension for s in range(3)] == [3] * 3

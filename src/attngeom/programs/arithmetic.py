@@ -270,7 +270,8 @@ class ModularArithmetic(Arithmetic):
         q = BalancedResidues(self.below)
         if degree == 2:
             below = q.times(q.times(below, below), float((self.below - 1) // 2))
-        missing = np.isnan(below)
+        # Without the argument here there is no derivative, although the argument below gives a value.
+        missing = np.isnan(below) | np.isnan(a)
         exponent = q.to_integers(np.where(missing, 0.0, below))
         base, value = pow(2, (self.p - 1) // self.below, self.p), np.ones(exponent.shape)
         while np.any(exponent):

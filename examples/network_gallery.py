@@ -1,0 +1,120 @@
+"""A gallery of networks in NumPy: dimension, fiber and symmetries of each, proven; printed as a table.
+
+python examples/network_gallery.py [--seed N] [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import erf
+
+import attngeom
+
+
+def softmax(s: Any) -> Any:
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def silu(x: Any) -> Any:
+    return x / (1 + np.exp(-x))
+
+
+def rms(x: Any) -> Any:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def attention(weighting: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def network(w: Any, x: Any) -> Any:
+        return weighting(x @ w["q"].T @ (w["k"] @ x.T)) @ (x @ w["v"].T)
+
+    return network
+
+
+def perceptron(activation: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda w, x: w["B"] @ activation(w["A"] @ x + w["a"])
+
+
+def gated(gate: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda w, x: w["down"] @ (gate(w["gate"] @ x) * (w["up"] @ x))
+
+
+HEAD = {"q": (2, 3), "k": (2, 3), "v": (2, 3)}
+HIDDEN = {"A": (4, 3), "a": 4, "B": (2, 4)}
+GATED = {"gate": (4, 3), "up": (4, 3), "down": (3, 4)}
+CAUSAL = np.tri(3, dtype=bool)
+
+NETWORKS: dict[str, tuple[Callable[..., Any], dict[str, Any], tuple[int, ...]]] = {
+    "softmax attention": (attention(softmax), HEAD, (3, 3)),
+    "causal softmax attention": (attention(lambda s: softmax(np.where(CAUSAL, s, -np.inf))), HEAD, (3, 3)),
+    "linear attention": (attention(lambda s: s), HEAD, (3, 3)),
+    "causal linear attention": (attention(lambda s: np.where(CAUSAL, s, 0)), HEAD, (3, 3)),
+    "normalised linear attention": (attention(lambda s: s / s.sum(-1, keepdims=True)), HEAD, (3, 3)),
+    "squared attention": (attention(np.square), HEAD, (3, 3)),
+    "sigmoid attention": (attention(lambda s: 1 / (1 + np.exp(-s))), HEAD, (3, 3)),
+    "ReLU attention": (attention(lambda s: np.maximum(s, 0)), HEAD, (3, 3)),
+    "capped softmax attention": (attention(lambda s: softmax(np.tanh(s))), HEAD, (3, 3)),
+    "attention with QK-norm": (
+        lambda w, x: (softmax(rms(x[-1:] @ w["q"].T) @ rms(x @ w["k"].T).T) @ (x @ w["v"].T))[-1],
+        HEAD,
+        (2, 3),
+    ),
+    "ReLU perceptron": (perceptron(lambda x: np.maximum(x, 0)), HIDDEN, (3,)),
+    "leaky ReLU perceptron": (perceptron(lambda x: np.where(x > 0, x, x / 8)), HIDDEN, (3,)),
+    "absolute value perceptron": (perceptron(np.abs), HIDDEN, (3,)),
+    "squared perceptron": (perceptron(np.square), HIDDEN, (3,)),
+    "cubic perceptron": (perceptron(lambda x: x**3), HIDDEN, (3,)),
+    "tanh perceptron": (perceptron(np.tanh), HIDDEN, (3,)),
+    "sigmoid perceptron": (perceptron(lambda x: 1 / (1 + np.exp(-x))), HIDDEN, (3,)),
+    "SiLU perceptron": (perceptron(silu), HIDDEN, (3,)),
+    "GELU perceptron": (perceptron(lambda x: x * (1 + erf(x / np.sqrt(2))) / 2), HIDDEN, (3,)),
+    "softplus perceptron": (perceptron(lambda x: np.log(1 + np.exp(x))), HIDDEN, (3,)),
+    "sine perceptron": (perceptron(np.sin), HIDDEN, (3,)),
+    "exponential perceptron": (perceptron(np.exp), HIDDEN, (3,)),
+    "SwiGLU": (gated(silu), GATED, (3,)),
+    "ReGLU": (gated(lambda x: np.maximum(x, 0)), GATED, (3,)),
+    "bilinear unit": (gated(lambda x: x), GATED, (3,)),
+    "gated linear unit": (gated(lambda x: 1 / (1 + np.exp(-x))), GATED, (3,)),
+    "RMSNorm and a map": (lambda w, x: w["W"] @ (rms(x) * w["g"]), {"W": (2, 3), "g": 3}, (3,)),
+    "low rank map": (lambda w, x: w["B"] @ (w["A"] @ x), {"A": (2, 4), "B": (4, 2)}, (4,)),
+    "map and low rank change": (
+        lambda w, x: w["W"] @ x + w["B"] @ (w["A"] @ x),
+        {"W": (3, 3), "A": (1, 3), "B": (3, 1)},
+        (3,),
+    ),
+    "tensor factorisation": (
+        lambda w, x: np.einsum("ra,rb,rc,a,b->c", w["A"], w["B"], w["C"], x[:2], x[2:]),
+        {"A": (2, 2), "B": (2, 2), "C": (2, 2)},
+        (4,),
+    ),
+}
+"""Each with its weights and the shape of its input."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    bar = "| " if options.markdown else ""
+    if options.markdown:
+        print("| network | weights | dimension | standing | fiber |\n|---|---|---|---|---|")
+    proven = 0
+    started = time.process_time()
+    for name, (network, weights, shape) in NETWORKS.items():
+        answer = attngeom.analyze(network, shape, weights=weights, seed=options.seed)
+        proven += answer.is_proven
+        fiber = "; ".join(map(str, answer.fiber)) or "none"
+        rest = f"; {answer.unexplained} by coefficients" if answer.unexplained else ""
+        cells = (name, answer.parameters, answer.dimension, answer.standing, fiber + rest)
+        print(bar + " | ".join(map(str, cells)) + (" |" if options.markdown else ""))
+    print(f"\n{proven} of {len(NETWORKS)} proven, {time.process_time() - started:.1f} CPU seconds")
+
+
+if __name__ == "__main__":
+    main()
