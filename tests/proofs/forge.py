@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 
 import attngeom_check
 
@@ -104,14 +105,18 @@ def is_false(claim: Record) -> bool:
     return known is not None and known != claim["dimension"]
 
 
-def at_the_edge(record: Record, rng: random.Random) -> Record | None:
-    """A theorem cited for a small architecture, inside or outside of its hypotheses, with a value that is wrong."""
-    if "hypotheses" not in record["witness"]:
-        return None
+POOL = 600
+"""Small architectures for which theorems are cited; the dimension of each is proven once."""
+
+
+@cache
+def small_architecture(number: int) -> Architecture:
+    """A random architecture of at most three layers and widths up to three."""
+    rng = random.Random(number)
     residual, heads = rng.random() < 0.3, rng.choice([1, 1, 2])
     width = rng.randrange(1, 4)
     widths = [width if residual else rng.randrange(1, 4) for _ in range(rng.choice([2, 2, 3, 4]))]
-    architecture = Architecture(
+    return Architecture(
         widths,
         [rng.randrange(1, 4) for _ in widths[1:]],
         rng.choice([1, 2, 3]),
@@ -121,6 +126,13 @@ def at_the_edge(record: Record, rng: random.Random) -> Record | None:
         residual=residual,
         causal=rng.random() < 0.3,
     )
+
+
+def at_the_edge(record: Record, rng: random.Random) -> Record | None:
+    """A theorem cited for a small architecture, inside or outside of its hypotheses, with a value that is wrong."""
+    if "hypotheses" not in record["witness"]:
+        return None
+    architecture = small_architecture(rng.randrange(POOL))
     claim, name = record["claim"], rng.choice(sorted(THEOREMS))
     claim["architecture"] = describe_claimed(architecture)
     record["witness"] = {"theorem": name, "hypotheses": record["witness"]["hypotheses"]}
@@ -129,7 +141,7 @@ def at_the_edge(record: Record, rng: random.Random) -> Record | None:
         claim["dimension"] = THEOREMS[rng.choice([name, *sorted(THEOREMS)])](architecture)
     except AttnGeomError:
         claim["dimension"] = known_dimension(claim["architecture"]) or 1
-    claim["dimension"] += rng.choice([0, 0, -1, 1, heads])
+    claim["dimension"] += rng.choice([0, 0, -1, 1, architecture.heads])
     return record if is_false(claim) else None
 
 

@@ -17,7 +17,7 @@ from attngeom.proofs.coq_text import Matrix, listed, matrix, rows, vector
 from attngeom.proofs.cubic_maps import CubicMap, Relation, polarised, search, small_vectors, unit
 
 MAX_TERMS = 60_000
-MAX_EXPANSION = 40_000
+MAX_EXPANSION = 12_000
 """d³ t d': products that the kernel sorts and adds up for given weights; about a minute."""
 CHECK = "vm_compute; reflexivity"
 DIFFERS = "vm_compute; discriminate"
