@@ -76,7 +76,7 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         order = sorted(leaves)
         values = [Traced(builder, builder.parameter(name, leaves[name].shape)) for name in order]
         values += [Traced(builder, builder.input(free[k], examples[k].shape)) for k in free]
-        (result,) = Interpreter(builder).run(closed.jaxpr, closed.consts, values)
+        (result,) = JaxInterpreter(builder).run(closed.jaxpr, closed.consts, values)
 
     def reference(tensors: dict[str, Array]) -> Array:
         with _double_precision():
@@ -93,7 +93,7 @@ def _double_precision() -> Any:
     return jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64()
 
 
-class Interpreter:
+class JaxInterpreter:
     """Runs the equations of a jaxpr on plain and traced arrays."""
 
     def __init__(self, builder: Builder) -> None:
