@@ -80,7 +80,8 @@ def inspect_command(
     if prove:
         from attngeom.models.proofs import prove_redundancy
 
-        proof = prove_redundancy(found.spec, seed=seed)
+        with _steps("proofs by rank") as step:
+            proof = prove_redundancy(found.spec, seed=seed, progress=step)
         record |= {"proof": proof.to_json()}
         lines.append(prose(f"proof:\n{proof}"))
     return print_answer(json, {**record, "seed": seed}, *lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,8 +86,12 @@ class RedundancyProof(Result):
         return "\n".join([*lines, *(f"  {trial}" for trial in self.trials)])
 
 
-def prove_redundancy(spec: TransformerSpec, *, seed: int = 0) -> RedundancyProof:
+def prove_redundancy(
+    spec: TransformerSpec, *, seed: int = 0, progress: Callable[[int, int], None] | None = None
+) -> RedundancyProof:
     """Bounds by rank for every kind of block and for the whole model, at their own sizes where these are small.
+
+    ``progress`` is told how many of them are done, and how many there are.
 
     >>> from attngeom.models.presets import published
     >>> prove_redundancy(published("gpt2")).layers.standing
@@ -95,10 +99,13 @@ def prove_redundancy(spec: TransformerSpec, *, seed: int = 0) -> RedundancyProof
     """
     blocks, parts = [], []
     stated = iter(redundancy(spec).layers.parts)
-    for stack, kind, block in _kinds(spec):
+    kinds = list(_kinds(spec))
+    for number, (stack, kind, block) in enumerate(kinds, 1):
         trial = _prove_kind(spec, stack, f"{stack.name} block, kind {kind + 1}", block, seed)
         blocks.append(trial)
         parts.append(_block_standing(next(stated), trial))
+        if progress is not None:
+            progress(number, len(kinds) + 1)
     reasons = dict.fromkeys(part.reason for part in parts)
     whole = _prove_whole(spec, seed)
     return RedundancyProof(

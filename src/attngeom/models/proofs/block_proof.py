@@ -25,7 +25,7 @@ from attngeom.models.proofs.turns import Turns, check_frequencies
 from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
 
 MAX_ROOTS = 14
-MAX_POINTS = 24
+MAX_POINTS, LEAST_POINTS, POINTS_TIMES_WEIGHTS = 24, 6, 4000
 RELATED = "arguments of exponentials are related, or too few points were found to see that they are not"
 
 
@@ -109,7 +109,8 @@ def prove_block(
     turns = Turns(rng, rotaries)
     lower, upper, samples = 0, size, 0
     obstacle = "" if arguments_are_independent(block, width, shapes, rng, turns) else RELATED
-    for _ in range(0 if obstacle else MAX_POINTS):
+    points = max(LEAST_POINTS, min(MAX_POINTS, POINTS_TIMES_WEIGHTS // size))
+    for _ in range(0 if obstacle else points):
         try:
             rank, bound, drawn = _bounds(BlockSampler(block, width, random_point(shapes, rng), rng, turns))
         except RootsMissing:
