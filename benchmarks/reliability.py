@@ -3,6 +3,7 @@
     python benchmarks/reliability.py --quick            a few minutes
     python benchmarks/reliability.py --files 10000 --pairs 10000 --certificates 2000
     python benchmarks/reliability.py --mutations 12     mutated models too, where torch and transformers are installed
+    python benchmarks/reliability.py --heads 1000       pairs with a small head beside a large one, and the like, alone
 
 The truth of every case is known from how it was made, or from an oracle that shares no code with the answer.
 """
@@ -16,9 +17,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.comparison.adversary import Pair, exact_pairs
+from tests.comparison.adversary_heads import HEADS
 from tests.comparison.adversary_more import all_float_pairs
 from tests.fuzz.harness import fuzz
 from tests.fuzz.targets import TARGETS
@@ -111,6 +115,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=10_000, help="pairs of weights, exact and float each")
     parser.add_argument("--certificates", type=int, default=2_000, help="altered certificates")
     parser.add_argument("--mutations", type=int, default=0, help="mutated tensors of each model (torch, transformers)")
+    parser.add_argument("--heads", type=int, default=0, help="float pairs of several heads, and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     files, pairs, certificates = (
@@ -118,6 +123,10 @@ def main() -> int:
     )
     print(f"seed {options.seed}")
     print(f"{'':42}" + "".join(f"{column:>10}" for column in COLUMNS))
+    if options.heads:
+        rngs = (np.random.default_rng([options.seed, index]) for index in range(options.heads))
+        made = (HEADS[index % len(HEADS)](rng) for index, rng in enumerate(rngs))
+        return 1 if compare_pairs(made, "several heads") else 0
     failures = compare_pairs(exact_pairs(pairs, options.seed), "exact pairs")
     failures += compare_pairs(all_float_pairs(pairs, options.seed), "float pairs")
     failures += attack_certificates(certificates, options.seed)

@@ -25,6 +25,7 @@ from tests.comparison.adversary_floats import (
     move,
     noisy,
 )
+from tests.comparison.adversary_heads import HEADS
 
 
 def any_kind(rng: np.random.Generator) -> str:
@@ -233,8 +234,8 @@ MORE: tuple[Maker, ...] = (
 
 
 def all_float_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """Float pairs of all kinds, those of the three modules, in turn."""
-    makers = (*FLOATS, *EXTREMES, *MORE)
+    """Float pairs of all kinds, those of the four modules, in turn."""
+    makers = (*FLOATS, *EXTREMES, *MORE, *HEADS)
     for index in range(count):
         with np.errstate(all="ignore"):
             pair = makers[index % len(makers)](np.random.default_rng([seed, index]))

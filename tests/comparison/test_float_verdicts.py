@@ -14,6 +14,7 @@ from attngeom.network import Architecture, Head, Symmetry, Weights, random_symme
 from attngeom.network.symmetry import Between
 from tests.comparison.adversary_extremes import EXTREMES
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE
+from tests.comparison.adversary_heads import HEADS
 from tests.comparison.adversary_more import MORE
 from tests.comparison.test_decision import IDENTIFIABLE
 from tests.comparison.test_floats import equal_pair, noisy
@@ -36,7 +37,7 @@ def layers(architecture, *heads):
     return Weights(architecture, RR, tuple((Head(*(np.array(x, dtype=float) for x in head)),) for head in heads))
 
 
-@pytest.mark.parametrize("maker", FLOATS + EXTREMES + MORE, ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", FLOATS + EXTREMES + MORE + HEADS, ids=lambda maker: maker.__name__)
 def test_no_float_verdict_is_wrong_and_few_are_missing(maker):
     missing = 0
     for index in PAIRS:
