@@ -149,6 +149,9 @@ def _judge(
         if _by_theorem(architecture, *others, tolerance).same is not True:
             return _Judgement(verdict, outputs)
         verdict = UNTOLD
+    # The sum of several heads may agree though a small one does not: the heads themselves are asked.
+    summed = verdict if verdict.same and architecture.heads > 1 else None
+    verdict = UNTOLD if summed else verdict
     if verdict.same is None and is_far(outputs):
         return _Judgement(_differ(outputs, tolerance), outputs)
     X = draw_special_inputs(first, second, seed + 3)
@@ -176,7 +179,7 @@ def _judge(
     if (is_corrected or (is_noise and not is_near)) and isinstance(aligned, _Aligned) and aligned.match.is_explained:
         verdict, is_near = _carried(aligned), is_near or is_noise
     if is_near and not _is_contradicted(pair.weights, X, tolerance, draws.unforeseen, report):
-        return _Judgement(verdict, outputs, aligned)
+        return _Judgement(summed or verdict, outputs, aligned)
     reason = verdict.reason if verdict.same is None else ""
     return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
 
@@ -196,9 +199,11 @@ def _are_corrected(weights: tuple[Weights, Weights], tolerance: float, errors: f
 
 
 def _is_contradicted(weights: tuple[Weights, Weights], X: Array, tolerance: float, seed: int, report: Report) -> bool:
-    """Whether outputs differ by more than errors relative to each entry alone explain, and rounding errors."""
-    one, two = _draw_both(weights, tolerance, seed, share=0.0)
-    return judge_outputs(weights[0].architecture, one, two, X, tolerance, report).is_far
+    """Whether outputs, or what a theorem compares, differ by more than errors of each entry alone explain."""
+    architecture, (one, two) = weights[0].architecture, _draw_both(weights, tolerance, seed, share=0.0)
+    if _by_theorem(architecture, one, two, tolerance).same is False:
+        return True
+    return judge_outputs(architecture, one, two, X, tolerance, report).is_far
 
 
 def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int, share: float = 0.5) -> tuple[Layers, Layers]:
