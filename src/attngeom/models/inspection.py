@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,9 +75,7 @@ class ModelInspection(Result):
         else:
             lines += ["redundancy:", str(self.redundancy)]
             lines += [f"  {line}" for line in self.redundancy.group]
-        for finding in self.findings:
-            place = "model" if finding.layer is None else f"layer {finding.layer}"
-            lines.append(f"  {place}, {finding.part}: {finding.text}")
+        lines += _told_once(self.findings)
         if self.heads:
             worst = max(self.heads, key=lambda row: row.condition)
             place = f"layer {worst.layer} head {worst.head}"
@@ -135,6 +133,27 @@ def kind_of(spec: TransformerSpec) -> dict[str, Any]:
         "latent": None if attention.latent is None else attention.latent.key_rank,
         "parallel": block.parallel,
     }
+
+
+def _told_once(findings: Sequence[Remark]) -> list[str]:
+    """One line for each thing that was found, with the layers that it holds for.
+
+    >>> _told_once([Remark(layer=i, part="keys", text="biases are invisible", value=1.0) for i in (0, 1, 2)])
+    ['  layers 0 to 2, keys: biases are invisible']
+    """
+    places: dict[tuple[str, str], list[int]] = {}
+    for finding in findings:
+        own = places.setdefault((finding.part, finding.text), [])
+        own += [] if finding.layer is None else [finding.layer]
+    return [f"  {_layers(layers)}, {part}: {text}" for (part, text), layers in places.items()]
+
+
+def _layers(numbers: list[int]) -> str:
+    if len(numbers) < 2:
+        return f"layer {numbers[0]}" if numbers else "model"
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"layers {numbers[0]} to {numbers[-1]}"
+    return f"{len(numbers)} layers from {numbers[0]} to {numbers[-1]}"
 
 
 def _words(value: Any) -> str:

@@ -44,7 +44,7 @@ def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
     models = one, other
     if [stack.name for stack in one.spec.stacks] != [stack.name for stack in other.spec.stacks]:
         return None
-    kept = [_lively(model) for model in models]
+    kept = [_layers_that_write(model) for model in models]
     sizes = [_stack_sizes(model, layers) for model, layers in zip(models, kept)]
     if sizes[0] != sizes[1] or one.spec.width != other.spec.width:
         return None
@@ -83,7 +83,7 @@ def _stack_sizes(model: Model, kept: list[int]) -> list[int]:
     return [sum(1 for layer in kept if low <= layer < high) for low, high in pairwise(ends)]
 
 
-def _lively(model: Model) -> list[int]:
+def _layers_that_write(model: Model) -> list[int]:
     """The layers that write something into the stream."""
     return [layer for layer in range(model.layers) if not _is_identity(model.block(layer), model, layer)]
 
