@@ -16,8 +16,8 @@ MAX_PARAMETERS = 20_000
 """The Jacobian has N² numbers: 3.2 GB at this size."""
 SPARE = 8
 """Samples beyond the number of weights."""
-REGIONS = 8
-"""Real points whose regions are tried; the best one counts."""
+REGIONS, MANY_REGIONS, SMALL = 8, 40, 200
+"""Real points whose regions are tried, the second number for so few weights; the best one counts."""
 TRIES = 8
 """Points that are drawn until their weights have roots."""
 
@@ -69,7 +69,8 @@ def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None
         raise SizeError(
             f"a network of {count:,} weights given; ranks are computed up to {MAX_PARAMETERS:,}: shrink the widths"
         )
-    regions = REGIONS if any(program.places("pattern")) and program.inputs else 1
+    tried = MANY_REGIONS if count <= SMALL else REGIONS
+    regions = tried if any(program.places("pattern")) and program.inputs else 1
     best: RankBound | None = None
     for region in range(regions):
         bound = _bound_in_region(find_point(program, seed, region), progress)
