@@ -61,6 +61,8 @@ def assert_that(browser):
     """Playwright's assertions, which wait."""
     from playwright.sync_api import expect as waiting
 
+    # Five seconds by default, which a busy machine exceeds; tests do not assert on time.
+    waiting.set_options(timeout=1000 * SECONDS)
     return waiting
 
 

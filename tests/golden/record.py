@@ -56,7 +56,7 @@ def record(names: list[str]) -> int:
             continue
         with tempfile.TemporaryDirectory() as folder:
             inputs, out = Path(folder) / "inputs", Path(folder) / "out"
-            shutil.copytree(INPUTS, inputs)
+            shutil.copytree(INPUTS, inputs, ignore=shutil.ignore_patterns("__pycache__"))
             out.mkdir()
             answer = run_case(case, inputs, out)
         for step, said in zip(case.steps, answer["steps"]):

@@ -25,7 +25,11 @@ def digits(text: str) -> int:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(INPUTS, tmp_path_factory.mktemp("digits") / "inputs"))
+    return Path(
+        shutil.copytree(
+            INPUTS, tmp_path_factory.mktemp("digits") / "inputs", ignore=shutil.ignore_patterns("__pycache__")
+        )
+    )
 
 
 @pytest.mark.parametrize("case", SHOWN, ids=[case.name for case in SHOWN])

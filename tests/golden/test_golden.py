@@ -21,7 +21,11 @@ SHOWN = 20
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(INPUTS, tmp_path_factory.mktemp("golden") / "inputs"))
+    return Path(
+        shutil.copytree(
+            INPUTS, tmp_path_factory.mktemp("golden") / "inputs", ignore=shutil.ignore_patterns("__pycache__")
+        )
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -12,7 +12,7 @@ import pytest
 from tests.test_layers import SOURCE, VERIFIER_MODULES, VERIFIERS, foreign_imports
 
 # The frame of the command line besides the verifier's own packages.
-COMMAND = {"cli", "cli.app", "cli.encoding", "cli.examples", "cli.options", "cli.output", "cli.verify"}
+COMMAND = {"cli", "cli.app", "cli.encoding", "cli.examples", "cli.options", "cli.output", "cli.values", "cli.verify"}
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 
 
