@@ -82,16 +82,17 @@
     else place().innerHTML = await reply.text();
   }
 
+  let uploads = 0;
   async function upload(field, file) {
+    const mine = ++uploads; // of two files the later one is shown, whichever arrives first
     place()?.replaceChildren();
     const reply = await post(`upload?name=${encodeURIComponent(file.name)}`, file).catch(() => null);
+    const told = reply && (reply.ok ? await reply.json() : await reply.text());
+    if (reply?.ok) form.querySelector(`select[name="${field}"]`).append(new Option(told.name, told.key));
+    if (mine !== uploads) return;
     if (!reply) place().textContent = "The file could not be sent: it is too large, or the server was stopped.";
-    else if (!reply.ok) place().innerHTML = await reply.text();
-    else {
-      const entry = await reply.json();
-      form.querySelector(`select[name="${field}"]`).append(new Option(entry.name, entry.key));
-      await set({ [field]: entry.key });
-    }
+    else if (!reply.ok) place().innerHTML = told;
+    else await set({ [field]: told.key });
   }
 
   async function startWork(job) {
