@@ -177,9 +177,9 @@ def analyze(
 ) -> Analysis:
     """The dimension of the functions of a network, its symmetries with proofs, laws, identifiable weights, samples.
 
-    ``network`` is a function f(weights, *inputs) of NumPy arrays, or a :class:`Program`; ``weights`` a nested
-    dictionary of shapes or arrays, ``inputs`` shapes, arrays of floats, or arrays of integers, which stay fixed.
-    ``output`` picks a part of the output, a function such as ``lambda y: y[-1]``.
+    ``network`` is a module of PyTorch, a function ``f(weights, *inputs)`` of arrays of JAX or NumPy, or a
+    :class:`Program`; ``weights`` a nested dictionary of shapes or arrays, ``inputs`` shapes, arrays of floats, or
+    arrays of integers, which stay fixed. ``output`` picks a part of the output, a function such as ``lambda y: y[-1]``.
 
     >>> answer = analyze(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
     >>> answer.dimension, answer.standing, str(answer.fiber[0])

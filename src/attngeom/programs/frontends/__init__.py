@@ -33,10 +33,9 @@ Reference = Callable[[dict[str, Array]], Array]
 def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, seed: int = 0) -> Program:
     """The program of a network, compared with the network in float64 at random points: a mismatch is an error.
 
-    ``network`` is a function f(weights, *inputs) of NumPy arrays (or what another front end accepts); ``weights`` a
-    nested dictionary of arrays or shapes; each input a shape, an array of floats (an example), or an array of
-    integers, which is a constant. ``output`` picks a part of the output: a function of the output, such as
-    ``lambda y: y[-1]``.
+    ``network`` is a function ``f(weights, *inputs)`` of NumPy arrays (or what another front end accepts); ``weights`` a
+    nested dictionary of arrays or shapes; each input a shape, an array of floats (an example), or an array of integers,
+    which is a constant. ``output`` picks a part of the output: a function of the output, such as ``lambda y: y[-1]``.
 
     >>> program = trace(lambda w, x: w["V"] @ x, (3, 2), weights={"V": (2, 3)})
     >>> program.parameters, program.outputs
