@@ -112,7 +112,8 @@ def changes() -> dict[str, Callable[[str], str]]:
         "layer: closure": first(r"\] \((-?\d+)\)%Z", r"] (\g<1>7)%Z"),
         "layer: segre": first(r"segreR (\d+ \d+ \d+ den ts) \(vec \[1;0\]%Z\)", r"segreR \1 (vec [0;1]%Z)"),
         "layer: real quadratic": first(r"head := Head \(2\)%Z", "head := Head (3)%Z"),
-        "layer: support": first(r"\(0,1\)\] ", "(0,0)] "),
+        # The term that no layer has is taken away; what is left is a layer.
+        "layer: support": first(r"\(3\)%Z", "(0)%Z"),
         "heads: attention too small": first(r"length ws = 2", "length ws = 3"),
         "heads: value too small": first(r"length ws = 2", "length ws = 3"),
         "dimension: skip": first(r"Shape true", "Shape false"),
