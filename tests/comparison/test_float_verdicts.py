@@ -401,17 +401,20 @@ def test_hidden_coordinates_that_are_zero_do_not_set_the_units_of_the_next_layer
     assert verdict(network(1.0), turn.apply(network(1.0))) is not False
 
 
-@pytest.mark.parametrize("seed", [8, 9])
-def test_small_rows_beside_a_skip_connection_are_not_lost(seed):
-    """Where the first layer is silent, the last one alone is added to the input, its small row too."""
-    architecture = Architecture((2, 2, 2), (1, 2), kind="sigmoid", value_width=2, residual=True, causal=True, tokens=3)
-    given = random_weights(architecture, RR, seed)
+def test_small_rows_beside_a_skip_connection_are_not_lost():
+    """Where the first layer is silent, the last one alone is added to the input, its small row too.
 
-    def with_row(size):
+    No draw of weights or of inputs may give "same"; forty fresh networks had one that cannot be told.
+    """
+    architecture = Architecture((2, 2, 2), (1, 2), kind="sigmoid", value_width=2, residual=True, causal=True, tokens=3)
+
+    def with_row(given, size):
         (last,) = given.layers[1]
         return Weights(architecture, RR, (given.layers[0], (Head(last.Q, last.K, last.V, last.O * [[size], [1.0]]),)))
 
-    assert verdict(with_row(5e-14), with_row(5.005e-14)) is False
+    drawn = [random_weights(architecture, RR, seed) for seed in range(12)]
+    verdicts = [verdict(with_row(w, 5e-14), with_row(w, 5.005e-14), seed=seed) for seed, w in enumerate(drawn)]
+    assert True not in verdicts and verdicts.count(False) >= 11
 
 
 def test_small_head_beside_one_that_is_silent_at_some_tokens_is_seen():

@@ -177,12 +177,15 @@ def test_deep_networks_come_back_from_their_values(architecture, domain):
 
 @pytest.mark.parametrize("seed", [79, *thorough(71)])
 def test_three_layers_come_back_near_machine_precision(seed):
-    # Functions for which a fit in the scales of the peeled weights stops far from its minimum.
+    # Functions for which a fit in the scales of the peeled weights stops far from its minimum: it leaves a difference
+    # of 1e-7, or none of its weights pass. The estimate is relative to each held-out output, and one whose terms nearly
+    # cancel has fewer digits: between 2e-14 and 8e-11 for sixteen seeds, while the difference is 1e-14 for all of them.
     architecture = Architecture((3, 3, 3, 1), 2) if seed == 71 else Architecture((2, 2, 2, 2), 2)
     weights = random_weights(architecture, RR, seed)
-    found = recover(weights_box(weights, RR), architecture, seed=seed + 1)
-    assert found.error_estimate < 1e-11
-    assert compare(weights, found.weights[0], tolerance=1e-6).difference < 1e-10
+    for search in range(seed, seed + 4):
+        found = recover(weights_box(weights, RR), architecture, seed=search)
+        assert found.error_estimate < 1e-9
+        assert compare(weights, found.weights[0], tolerance=1e-6).difference < 1e-12
 
 
 @pytest.mark.parametrize("domain", [QQ, RR])

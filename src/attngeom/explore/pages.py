@@ -23,14 +23,16 @@ def subscript(index: int) -> str:
 def shorten(value: Any) -> str:
     """A number for a cell of a matrix.
 
-    >>> [shorten(x) for x in (0.0, -0.5, 12.25, 1234567.0, -1e-9)]
-    ['0', '−0.5', '12.2', '1e6', '−1e-9']
+    >>> [shorten(x) for x in (0.0, -0.5, 12.25, 4321.5, 1234567.0, -1e-9)]
+    ['0', '−0.5', '12.2', '4322', '1e6', '−1e-9']
     """
     size = abs(float(value))
     if size == 0:
         return "0"
     if 0.005 <= size < 1000:
         shown = f"{size:.{2 if size < 10 else 1}f}".rstrip("0").rstrip(".")
+    elif 1000 <= size < 9999.5:
+        shown = f"{size:.0f}"
     else:
         shown = f"{size:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     return "−" + shown if value < 0 else shown

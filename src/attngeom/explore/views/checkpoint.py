@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR
@@ -84,7 +85,7 @@ def comparison_facts(one: Weights, other: Weights) -> Facts:
     return {
         "compared": found,
         "verdict": VERDICTS[found.same_function],
-        "differences": [[(min(1.0, x * 1e6), f"{x:.0e}" if x else "0") for x in row] for row in differences],
+        "differences": [[(min(1.0, x * 1e6), digits.error(x, 0) if x else "0") for x in row] for row in differences],
         "unit": "relative",
         "elements": [] if found.symmetry is None else _elements(found.symmetry),
     }
