@@ -138,6 +138,17 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+def test_files_in_a_folder_get_the_mode_of_the_umask_whatever_wrote_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with filling(tmp_path / "model") as folder:
+            (folder / "model.safetensors").touch(0o600)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "model" / "model.safetensors").stat().st_mode & 0o777 == 0o640
+
+
 def run_with_little_room(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command for which no file can have more than 20,000 bytes: the model of the examples does not fit."""
     return subprocess.run([sys.executable, "-c", FULL, *arguments], capture_output=True, text=True, check=False)

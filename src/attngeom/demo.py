@@ -6,6 +6,7 @@ to hand out a file whose answer is not the one that its description promises.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -310,7 +311,7 @@ def write_demo(folder: str | Path) -> Path:
             place.rmdir()
         if not isinstance(error, OSError | InputError):
             raise
-        words = " ".join(PATTERN.sub(".", str(error)).split()).partition(";")[0]
+        words = re.sub(rf"\S*{PATTERN.pattern}/", "", " ".join(str(error).split())).partition(";")[0]
         kept = "nothing was written" if made else "what was there is kept"
         raise InputError(f"cannot fill {folder} ({words[:80]}); {kept}, give a folder with room") from None
     return folder

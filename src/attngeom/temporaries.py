@@ -165,10 +165,15 @@ def filling(place: Path) -> Iterator[Path]:
     OSError if there is no room, or if ``place`` is there and not an empty folder; then nothing is changed.
     """
     with temporary_folder(place.parent) as outer:
-        # Private until it is whole; its own mode is that of the umask.
+        # Private until it is whole; its own mode is that of the umask, and so are those of its files: libraries that
+        # write them take other ones.
         path = outer / "folder"
         path.mkdir()
         yield path
+        mode = stat.S_IMODE(path.stat().st_mode) & 0o666
+        for file in path.rglob("*"):
+            if file.is_file():
+                file.chmod(mode)
         sync_tree(path)
         path.rename(place)
         sync_folder(place.parent)

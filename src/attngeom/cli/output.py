@@ -135,13 +135,15 @@ class _Count(MofNCompleteColumn):
 
 def progress() -> Progress:
     """A progress bar on stderr, silent when stderr is not a terminal."""
+    # A disabled bar of older versions of rich ends with an empty line, so its console is quiet as well.
+    is_silent = not sys.stderr.isatty()
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         _Count(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+        console=Console(stderr=True, quiet=is_silent),
+        disable=is_silent,
         transient=True,
     )
 

@@ -53,7 +53,9 @@ def _rotations(values: Array) -> Array:
         place, fraction, (lead, shift, mask) = bits >> np.uint32(23), bits & np.uint32(2**23 - 1), _SINGLE
     else:
         bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
-        place, fraction, (lead, shift, mask) = bits >> np.uint64(52), bits & np.uint64(2**52 - 1), _DOUBLE
+        # NumPy 1 takes signed indices alone.
+        place = (bits >> np.uint64(52)).view(np.int64)
+        fraction, (lead, shift, mask) = bits & np.uint64(2**52 - 1), _DOUBLE
     mantissa = lead.take(place)
     mantissa |= fraction
     turn = shift.take(place)
