@@ -61,7 +61,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
     model = open_model(folder / "model")
     own = forward(model, {key: tensor[0].numpy() for key, tensor in inputs.items()})
     rewrites = {"moved": teleport(model, seed), "form": canonicalize(model)}
-    if has_free_stream(model.classifier):
+    if has_free_stream(model):
         rewrites["turned"] = teleport(model, seed, parts=(*PARTS, "residual"))
     for place, rewrite in rewrites.items():
         # The writer itself asks transformers for the logits before it gives the folder its name.

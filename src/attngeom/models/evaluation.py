@@ -210,7 +210,7 @@ def apply_layer(
     norms = layer.norms
     u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
     branch = apply_attention(u, u, block.attention, layer.attention, table)
-    branch = apply_norm(branch, block.attention_norms.output, norms.get("attention.output"))
+    branch = apply_norm(branch * block.residual_scale, block.attention_norms.output, norms.get("attention.output"))
     if block.parallel:
         if not block.shared_norm:
             u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
@@ -231,7 +231,7 @@ def _feed_forward(u: Array, block: TransformerBlock, layer: LayerWeights) -> Arr
     else:
         assert isinstance(layer.mlp, MLPWeights) and block.mlp is not None
         y = apply_mlp(u, block.mlp, layer.mlp)
-    return apply_norm(y, block.mlp_norms.output, layer.norms.get("mlp.output"))
+    return apply_norm(y * block.residual_scale, block.mlp_norms.output, layer.norms.get("mlp.output"))
 
 
 def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None) -> Array:

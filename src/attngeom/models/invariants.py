@@ -71,12 +71,12 @@ class LayerEvaluator:
     @cached_property
     def output_probe(self) -> Array:
         probe = self.vectors.get("z", self.width, self._writes_through_mean())
-        return np.asarray(probe * self._signs("attention.output") % P)
+        return np.asarray(probe * residue(self.block.residual_scale) * self._signs("attention.output") % P)
 
     @cached_property
     def down_probe(self) -> Array:
         probe = self.vectors.get("z", self.width, self._writes_through_mean())
-        return np.asarray(probe * self._signs("mlp.output") % P)
+        return np.asarray(probe * residue(self.block.residual_scale) * self._signs("mlp.output") % P)
 
     def heads(self) -> list[Any]:
         """One list of invariants per query head, self-attention first, then cross-attention."""
@@ -138,8 +138,11 @@ class LayerEvaluator:
             key_re, key_im, key = _centred(key_re, key_im, key)
         grams = self._gram_rows(spec, weights, (query_re, query_im, query), (key_re, key_im, key))
         if weights.query_gain is not None and weights.key_gain is not None:
-            query_re, query_im, query = _with_gains(weights.query_gain, query_re, query_im, query)
-            key_re, key_im, key = _with_gains(weights.key_gain, key_re, key_im, key)
+            query_gain, key_gain = integers(weights.query_gain), integers(weights.key_gain)
+            if weights.gain_rests is not None:
+                query_gain, key_gain = (g + integers(r) for g, r in zip((query_gain, key_gain), weights.gain_rests))
+            query_re, query_im, query = _with_gains(query_gain, query_re, query_im, query)
+            key_re, key_im, key = _with_gains(key_gain, key_re, key_im, key)
         visible = not key_bias_is_invisible(spec)
         found: list[list[Any]] = []
         for h in range(heads):
@@ -333,10 +336,10 @@ def _centred(*parts: Array) -> list[Array]:
 
 
 def _with_gains(gain: Array, *parts: Array) -> tuple[Array, Array, Array]:
+    """Values of the rows times the residues of their gains."""
     real, imag, plain = parts
     f = real.shape[1]
-    gains = integers(gain)
-    cuts = (gains[:, :f], gains[:, f : 2 * f], gains[:, 2 * f :])
+    cuts = (gain[:, :f], gain[:, f : 2 * f], gain[:, 2 * f :])
     first, second, rest = (part * cut[..., None] % P for part, cut in zip((real, imag, plain), cuts))
     return first, second, rest
 

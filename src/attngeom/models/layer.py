@@ -55,7 +55,7 @@ class AttentionWeights:
     Shapes: turned_query (H, f, ·) and turned_key (T, f, d) complex; query (H, a₀, ·), key (G, a₀, ·), value (G, v, ·);
     output (H, d, v) with one bias (d). T = G except for latent attention, where T = 1 and plain keys and values read
     the key latent, queries the query latent. Gains of a QK-norm are (1 or heads, 2f + a₀): real parts, imaginary parts,
-    plain coordinates.
+    plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores.
     """
 
     turned_query: Affine
@@ -70,6 +70,7 @@ class AttentionWeights:
     sinks: Array | None = None
     query_latent: LatentWeights | None = None
     key_latent: LatentWeights | None = None
+    gain_rests: tuple[Array, Array] | None = None
 
     @property
     def heads(self) -> int:

@@ -29,7 +29,7 @@ from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
-from attngeom.models.views import ModelView, expanded, scaled_queries
+from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
 from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, expert_gap, output_gap
 from attngeom.models.witness import FLOOR as WITNESS_FLOOR
 
@@ -75,6 +75,7 @@ class LayerComparison:
 
 def _scaled(view: ModelView, layer: int, folded: LayerWeights) -> LayerWeights:
     block = view.model.block(layer)
+    folded = scaled_outputs(block, folded)
     folded = folded.with_(attention=scaled_queries(block.attention, folded.attention))
     if folded.cross is not None:
         folded = folded.with_(cross=scaled_queries(block.cross, folded.cross))

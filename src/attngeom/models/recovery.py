@@ -169,7 +169,7 @@ def _qk_norm_part(goal: AttentionWeights, weights: AttentionWeights) -> QKNormTu
         """Re⟨goal, turned⟩ per group and pair, over keys and the queries of the group, without the sign."""
         keys = (goal.turned_key.weight.conj() * weights.turned_key.weight * turned).real.sum(axis=-1)
         queries = (goal.turned_query.weight.conj() * weights.turned_query.weight * turned).real.sum(axis=-1)
-        return np.asarray(np.abs(keys) + np.abs(queries).reshape(-1, share, f).sum(axis=1))
+        return np.asarray(np.abs(keys) + np.abs(queries).reshape(len(keys), share, f).sum(axis=1))
 
     straight, quarter = fits(np.array(1.0)), fits(np.array(1j))
     if rows == 1:

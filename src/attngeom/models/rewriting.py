@@ -27,6 +27,7 @@ from attngeom.models.recovery import recover
 from attngeom.models.residual import canonical_turns, random_turns, residual_turns
 from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
+from attngeom.models.specification import Norm
 from attngeom.models.symmetry import act, inverse
 from attngeom.models.unfolding import unfold_like
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
@@ -201,9 +202,9 @@ class Teleported(Rewrite):
         sampler.rng = np.random.default_rng([self.seed, place])
         return sampler
 
-    def _scale(self, place: int) -> Array | None:
-        """Factors of a final norm, if norms are moved."""
-        if "norms" not in self.parts:
+    def _scale(self, place: int, norm: Norm | None) -> Array | None:
+        """Factors of the gains of a final norm, if norms are moved and it has gains."""
+        if "norms" not in self.parts or norm is None or not norm.gain:
             return None
         sampler = self._sampler(place)
         return sampler.scales(self.model.spec.width) * sampler.signs(self.model.spec.width)
@@ -222,7 +223,7 @@ class Teleported(Rewrite):
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
         # In a turned stream the final norm of the encoder is plain already.
-        scale = self._scale(2**20) if self.rotation is None else None
+        scale = self._scale(2**20, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
         if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
@@ -235,11 +236,11 @@ class Teleported(Rewrite):
         if self.rotation is not None:
             return {**found, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
-        memory, scale = view.memory(), self._scale(2**20)
+        memory, scale = view.memory(), self._scale(2**20, spec.stacks[0].final_norm)
         if memory is not None and scale is not None:
             moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
             found |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
-        scale = self._scale(2**20 + 1)
+        scale = self._scale(2**20 + 1, spec.stack.final_norm)
         final = self.model.final_norm(spec.stack)
         untied = spec.head is not None and not spec.head.tied
         if untied and scale is not None and final is not None and spec.stack.final_norm is not None:
@@ -303,7 +304,7 @@ class Aligned(Rewrite):
             return found
         assert spec.head is not None
         means = 0.0
-        if norm.kind == "layer" and spec.head.bias:
+        if norm.kind == "layer" and (spec.head.bias or not norm.bias):
             means = (self.target.head() * final.gain).mean(axis=1, keepdims=True)
         weight = (head.weight + means) / final.gain
         bias = head.bias - weight @ final.bias

@@ -194,7 +194,8 @@ def _norm_parts(block: TransformerBlock, layer: LayerWeights, sampler: Sampler) 
         homes = {reader: has_bias(block, name, reader) for reader in readers}
         width = len(layer.norms[name].bias)
         shift = sampler.shift(size=width) if norm.bias and all(homes.values()) else np.zeros(width)
-        found.append(NormMove(name, sampler.scales(width) * sampler.signs(width), shift))
+        scales = sampler.scales(width) * sampler.signs(width) if norm.gain else np.ones(width)
+        found.append(NormMove(name, scales, shift))
         if norm.kind == "layer" and isinstance(layer.mlp, MLPWeights):
             for reader, bias in readers.items():
                 if bias.size and (homes[reader] or not norm.bias):

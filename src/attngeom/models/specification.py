@@ -50,7 +50,8 @@ class TransformerBlock(Checked):
     """Attention, cross-attention (decoders) and MLP, each added to the residual stream.
 
     ``parallel``: attention and MLP read the same x and both are added to it; ``shared_norm``: they read the same
-    normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None.
+    normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None. ``residual_scale`` multiplies what
+    attention and MLP compute before it is added (Granite).
     """
 
     attention: GroupedAttention | None
@@ -61,11 +62,17 @@ class TransformerBlock(Checked):
     cross_norms: Norms = Norms()
     parallel: bool = False
     shared_norm: bool = False
+    residual_scale: float = 1.0
 
     def check(self) -> None:
         require(self.attention is not None or self.mlp is not None, "a block without attention and MLP given")
         require(self.parallel or not self.shared_norm, "a shared norm in a sequential block given; parallel is needed")
         require(not self.shared_norm or self.mlp_norms.input is None, "a shared norm and an MLP norm given; drop one")
+        outputs = (self.attention_norms.output, self.mlp_norms.output, self.cross)
+        known = self.residual_scale == 1 or (self.residual_scale > 0 and outputs == (None, None, None))
+        require(
+            known, "a residual scale that is not positive, with output norms or with cross-attention given; not known"
+        )
         if self.parallel:
             posts = (self.attention_norms.stream, self.mlp_norms.stream, self.cross)
             require(posts == (None, None, None), "a parallel block with post-norms or cross-attention given; not known")

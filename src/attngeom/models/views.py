@@ -20,7 +20,7 @@ from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights
 from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
 from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mlp
-from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerSpec
+from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
 
 Turns = Mapping[str, Array]
@@ -246,6 +246,15 @@ def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> 
         turned_query=Affine(turned.weight * (spec.scale * amplitude), turned.bias * (spec.scale * amplitude)),
         query=Affine(plain.weight * spec.scale, plain.bias * spec.scale),
     )
+
+
+def scaled_outputs(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+    """The residual scale multiplied into what attention and MLP write."""
+    scale, attention = block.residual_scale, layer.attention
+    if scale == 1:
+        return layer
+    attention = attention.with_(output=attention.output * scale, output_bias=attention.output_bias * scale)
+    return layer.with_(attention=attention, mlp=_map_writers(layer.mlp, lambda down: down * scale))
 
 
 def can_flatten(spec: TransformerSpec) -> bool:

@@ -1,43 +1,69 @@
-"""Cohere Command R: interleaved rotary positions, one LayerNorm without bias for parallel attention and MLP."""
+"""Cohere Command R, R7B: interleaved rotation, one LayerNorm without bias for parallel attention and MLP."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, head_dim
+from attngeom.models.families.contract import ModelFamily, Places
 from attngeom.models.families.decoders import (
     NORMED_ATTENTION,
     decoder,
     gated_mlp,
     grouped_attention,
+    layer_types,
     llama_places,
+    rotary,
 )
-from attngeom.models.specification import LogitHead, Norms, QKNorm, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
+
+NORMS = {"attention.input": "input_layernorm"}
 
 
-def specify(config: Config) -> TransformerSpec:
+def _block(config: Config, rotation: Rotary | None, norm: Norm) -> TransformerBlock:
     bias = config.flag("attention_bias", default=False)
-    a = head_dim(config, config.integer("hidden_size"), config.integer("num_attention_heads"))
-    rotary = config.rotary(a, "interleaved", theta=500000.0)
-    norm = config.layer_norm(default=1e-5, bias=False)
-    attention = grouped_attention(config, rotary, bias=bias, output_bias=bias)
-    if config.flag("use_qk_norm", default=False):
-        attention = replace(attention, qk_norm=QKNorm(scope="each_head", norm=norm))
-    block = TransformerBlock(
+    attention = grouped_attention(config, rotation, bias=bias, output_bias=bias)
+    return TransformerBlock(
         attention=attention, mlp=gated_mlp(config), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
     )
-    head = LogitHead(
-        tied=config.flag("tie_word_embeddings", default=True), scale=config.number("logit_scale", default=0.0625)
-    )
-    return decoder(config, "cohere", block, norm, head=head)
 
 
-def locate(config: Config) -> Places:
-    norms = {"attention.input": "input_layernorm"}
+def _head(config: Config) -> LogitHead:
+    tied = config.flag("tie_word_embeddings", default=True)
+    return LogitHead(tied=tied, scale=config.number("logit_scale", default=0.0625))
+
+
+def specify_cohere(config: Config) -> TransformerSpec:
+    norm = config.layer_norm(default=1e-5, bias=False)
+    block = _block(config, rotary(config, "interleaved", theta=5e5), norm)
     if config.flag("use_qk_norm", default=False):
-        return llama_places(norms=norms, attention=NORMED_ATTENTION)
-    return llama_places(norms=norms)
+        assert block.attention is not None
+        block = replace(block, attention=replace(block.attention, qk_norm=QKNorm(scope="each_head", norm=norm)))
+    return decoder(config, "cohere", block, norm, head=_head(config))
 
 
-FAMILY = ModelFamily(("cohere",), specify, locate)
+def specify_cohere2(config: Config) -> TransformerSpec:
+    """Layers with a window rotate, the others see everything and do not."""
+    norm = config.layer_norm(default=1e-5, bias=False)
+    config.raw("head_dim")
+    window, rotation = config.optional_integer("sliding_window"), rotary(config, "interleaved")
+    types = layer_types(config, config.integer("sliding_window_pattern", default=4))
+    windows = config.windows(len(types), window, types)
+    return decoder(
+        config, "cohere2", _block(config, rotation, norm), norm, windows=windows, head=_head(config),
+        rotaries=[rotation if own is not None else None for own in windows],
+    )  # fmt: skip
+
+
+def locate_cohere(config: Config) -> Places:
+    if config.flag("use_qk_norm", default=False):
+        return llama_places(norms=NORMS, attention=NORMED_ATTENTION)
+    return locate_cohere2(config)
+
+
+def locate_cohere2(config: Config) -> Places:
+    return llama_places(norms=NORMS)
+
+
+COHERE = ModelFamily(("cohere",), specify_cohere, locate_cohere)
+COHERE2 = ModelFamily(("cohere2",), specify_cohere2, locate_cohere2)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attngeom.models.configuration import Config
+from attngeom.errors import InputError
+from attngeom.models.configuration import Config, rotary_of
 from attngeom.models.families.contract import Places, head_dim, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
     Experts,
     GroupedAttention,
+    Layout,
     LogitHead,
     Norm,
     Norms,
@@ -45,10 +47,34 @@ def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, outp
     )  # fmt: skip
 
 
-def rotary(config: Config, **defaults: float) -> Rotary | None:
-    """Half-split rotary positions over the head."""
+def rotary(config: Config, layout: Layout = "half", **defaults: float) -> Rotary | None:
+    """Rotary positions over the head."""
     heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")
-    return config.rotary(head_dim(config, width, heads), "half", **defaults)
+    return config.rotary(head_dim(config, width, heads), layout, **defaults)
+
+
+def rotary_of_type(config: Config, kind: str, *, theta: float, key: str = "rope_theta") -> Rotary:
+    """The rotation of layers of one type: under its name in ``rope_parameters``; older files have the base in ``key``.
+
+    There ``rope_scaling`` concerns the layers of full attention only.
+    """
+    nested = config.raw("rope_parameters") or {}
+    if not isinstance(nested, dict) or not all(isinstance(values, dict | None) for values in nested.values()):
+        raise InputError("config rope_parameters given; one object for each type of layers is required")
+    scaling = config.raw("rope_scaling") if kind == "full_attention" and not nested else None
+    values = {"rope_theta": config.number(key, default=theta), **(nested.get(kind) or scaling or {})}
+    a = head_dim(config, config.integer("hidden_size"), config.integer("num_attention_heads"))
+    return rotary_of(values, a, "half", config.optional_integer("max_position_embeddings"), config)
+
+
+def layer_types(config: Config, every: int) -> list[str]:
+    """``layer_types``; by default each ``every``-th layer attends fully and the others through a window."""
+    layers = config.layers("num_hidden_layers")
+    given = config.raw("layer_types")
+    if given is None:
+        return ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)]
+    config.windows(layers, 1)
+    return list(given)
 
 
 def gated_mlp(config: Config, *, bias: bool = False) -> MLP:
@@ -69,14 +95,17 @@ def pre_norm_block(attention: GroupedAttention, mlp: MLP | Experts, norm: Norm) 
 
 def decoder(
     config: Config, family: str, block: TransformerBlock, norm: Norm, *, windows: list[int | None] | None = None,
-    mlps: Sequence[MLP | Experts | None] = (), head: LogitHead | None = None, embedding_scale: float = 1.0,
+    mlps: Sequence[MLP | Experts | None] = (), rotaries: Sequence[Rotary | None] = (), head: LogitHead | None = None,
+    embedding_scale: float = 1.0,
 ) -> TransformerSpec:  # fmt: skip
-    """A stack of blocks that differ by their window, or by their MLP, with a final norm and a head."""
+    """A stack of blocks that differ by their window, rotation or MLP, with a final norm and a head."""
     layers = config.layers("num_hidden_layers")
+    assert block.attention is not None
+    rotations = rotaries or [block.attention.rotary] * layers
     blocks = []
-    for window, mlp in zip(windows or [None] * layers, mlps or [block.mlp] * layers, strict=True):
-        assert block.attention is not None
-        blocks.append(replace(block, attention=replace(block.attention, window=window), mlp=mlp))
+    for window, rotation, mlp in zip(windows or [None] * layers, rotations, mlps or [block.mlp] * layers, strict=True):
+        attention = replace(block.attention, window=window, rotary=rotation)
+        blocks.append(replace(block, attention=attention, mlp=mlp))
     return TransformerSpec(
         family=family,
         width=config.integer("hidden_size"),

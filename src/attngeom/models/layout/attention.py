@@ -13,6 +13,8 @@ from attngeom.models.layout.tables import AttentionLayout, Load
 from attngeom.models.specification import GroupedAttention, QKNorm
 
 Rows = Array | slice
+PARTITIONS = 4
+"""In how many parts CodeGen stores its heads."""
 
 
 def pair_rows(attention: GroupedAttention, rotated_last: bool = False) -> tuple[Array, Array, Array]:
@@ -66,19 +68,33 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     turned_query, plain_query = _turn(split_heads(query, heads), rows)
     turned_key, plain_key = _turn(split_heads(key, groups), rows)
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
-    query_gain = key_gain = None
+    query_gain = key_gain = rests = None
     if spec.qk_norm is not None:
         offset, order = spec.qk_norm.norm.offset, np.concatenate(rows)
-        gains = [
-            load(f"{name}.weight", _gain_shape(spec.qk_norm, count, a)).reshape(-1, a)[:, order] + offset
+        stored = [
+            load(f"{name}.weight", _gain_shape(spec.qk_norm, count, a)).reshape(-1, a)[:, order]
             for name, count in ((layout.query_norm, heads), (layout.key_norm, groups))
         ]
-        query_gain, key_gain = gains
+        query_gain, key_gain = (gain + offset for gain in stored)
+        if offset:
+            rests = two_sum_rest(stored[0], offset), two_sum_rest(stored[1], offset)
     return AttentionWeights(
         turned_query, turned_key, plain_query, plain_key, split_heads(value, groups),
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
         query_gain, key_gain, load(layout.sinks, (heads,)) if spec.sinks else None,
+        gain_rests=rests,
     )  # fmt: skip
+
+
+def two_sum_rest(values: Array, offset: float) -> Array:
+    """What the float sum values + offset lacks to the exact one, as a float (Knuth's TwoSum).
+
+    >>> float(two_sum_rest(np.array([1e-20]), 1.0)[0])
+    1e-20
+    """
+    total = values + offset
+    back = total - values
+    return np.asarray((values - (total - back)) + (offset - back))
 
 
 def _gain_shape(qk_norm: QKNorm, heads: int, a: int) -> tuple[int, ...]:
@@ -91,6 +107,9 @@ def _fused_rows(spec: GroupedAttention, packing: str) -> tuple[Rows, Rows, Rows]
     heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
     if packing == "stacked":
         return slice(heads * a), slice(heads * a, (heads + groups) * a), slice((heads + groups) * a, None)
+    if packing == "partitioned":
+        query, value, key = np.arange(3 * heads * a).reshape(PARTITIONS, 3, -1).transpose(1, 0, 2).reshape(3, -1)
+        return query, key, value
     share = np.arange(heads * a + groups * (a + v)).reshape(groups, heads // groups + 2, a)
     return share[:, :-2].reshape(-1), share[:, -2].reshape(-1), share[:, -1].reshape(-1)
 

@@ -14,9 +14,11 @@ Load = Callable[[str, tuple[int, ...]], Array]
 
 @dataclass(frozen=True)
 class AttentionLayout:
-    """``split``: query, key, value; ``stacked``: all q rows, all k, all v; ``grouped``: per group its q, k, v rows."""
+    """How q, k, v are packed: ``split`` in three tensors, ``stacked`` all q rows, all k, all v in one, ``grouped`` per
+    group its q, k, v rows, ``partitioned`` per fourth of the heads their q, v, k rows (CodeGen).
+    """
 
-    packing: Literal["split", "stacked", "grouped", "latent"]
+    packing: Literal["split", "stacked", "grouped", "partitioned", "latent"]
     output: str
     query: str = ""
     key: str = ""
