@@ -17,8 +17,8 @@ from scipy.special import ndtr
 
 from attngeom.errors import DomainError
 from attngeom.exact.arrays import Array, elementwise
-from attngeom.exact.points import stream
 from attngeom.exact.residues import BalancedResidues
+from attngeom.programs.streams import HashedStreams, Streams
 
 CHAIN = (4068479, 2034239, 1017119, 508559, 254279, 127139, 5779)
 """Primes p ≡ 3 mod 4, each of which divides the one before minus 1: exp maps GF(CHAIN[k + 1]) into GF(CHAIN[k])."""
@@ -194,9 +194,9 @@ class ModularArithmetic(Arithmetic):
     for log, the normal distribution and sine and cosine, values are a random function of the residue.
     """
 
-    def __init__(self, level: int, name: str) -> None:
+    def __init__(self, level: int, name: str, streams: Streams | None = None) -> None:
         self.p = CHAIN[level]
-        self.level, self.name = level, name
+        self.level, self.streams = level, HashedStreams(name) if streams is None else streams
         self.below = CHAIN[level + 1] if level + 1 < len(CHAIN) else None
         self.field = BalancedResidues(self.p)
 
@@ -257,9 +257,7 @@ class ModularArithmetic(Arithmetic):
         missing = np.isnan(a)
         arguments = self.field.to_integers(np.where(missing, 0.0, a))
         known, places = np.unique(arguments, return_inverse=True)
-        label = f"{self.level}/{function}"
-        drawn = [next(stream(self.name, f"{label}/{x}", self.p)) for x in known.tolist()]
-        values = np.array(drawn, dtype=np.int64)[places].reshape(arguments.shape)
+        values = self.streams.function(f"{self.level}/{function}", known, self.p)[places].reshape(arguments.shape)
         return np.where(missing, np.nan, self.balanced(values))
 
     def _exponential(self, a: Array, below: Array | None, degree: int) -> Array:

@@ -85,10 +85,10 @@ def pull(program: Program, traces: Traces, cotangent: Array) -> dict[str, Array]
     return rows
 
 
-def needed_entries(program: Program) -> list[Array]:
-    """For each node which of its entries the output rests on, as flags of its shape."""
+def needed_entries(program: Program, output: int | None = None) -> list[Array]:
+    """For each node which of its entries the output, or one entry of it, rests on, as flags of its shape."""
     flags = [np.zeros(node.shape, dtype=bool) for node in program.nodes]
-    flags[program.output][...] = True
+    flags[program.output].reshape(-1)[slice(None) if output is None else output] = True
     for place in range(program.output, -1, -1):
         node, own = program.nodes[place], flags[place]
         if not own.any():

@@ -18,11 +18,12 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
-from attngeom.exact.points import residues, residues_of_many
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
+from attngeom.programs.existence import RootFilter
 from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
 from attngeom.programs.passes import Traces, needed_entries, pull, run, value
 from attngeom.programs.program import Program
+from attngeom.programs.streams import HashedStreams, MixedStreams, Streams
 
 MARGIN = 1e-6
 """Signs and orders are taken from floats that are farther than this from zero, relative to their size."""
@@ -41,6 +42,8 @@ Progress = Callable[[str, int, int], None]
 class NamedPoint:
     """Everything random about one evaluation of a program, by its name; ``region`` numbers the real weights.
 
+    A ``quick`` point takes its residues from a mixer instead of SHA-256: it cannot stand in a certificate.
+
     >>> from attngeom.programs import Builder
     >>> b = Builder()
     >>> program = b.build(b.contract("i,i->", b.parameter("w", (2,)), b.input("x", (2,))))
@@ -52,6 +55,15 @@ class NamedPoint:
     program: Program
     name: str
     region: int = 0
+    quick: bool = False
+
+    @cached_property
+    def streams(self) -> Streams:
+        return MixedStreams(self.name) if self.quick else HashedStreams(self.name)
+
+    def domain(self, level: int = 0) -> ModularArithmetic:
+        """GF(p) at a level of the chain, with the functions of this point."""
+        return ModularArithmetic(level, self.name, self.streams)
 
     @property
     def prime(self) -> int:
@@ -70,27 +82,31 @@ class NamedPoint:
 
     def weights(self, level: int = 0) -> dict[str, Array]:
         """The weights at a level of the chain, with a leading axis of length 1."""
-        domain = ModularArithmetic(level, self.name)
-        return {
-            name: domain.balanced(residues(self.name, f"w{level}/{name}", (1, *shape), domain.p))
-            for name, shape in self.program.parameters.items()
-        }
+        if level not in self._weights:
+            domain = self.domain(level)
+            self._weights[level] = {
+                name: domain.balanced(self.streams.tensor(f"w{level}/{name}", (1, *shape), domain.p))
+                for name, shape in self.program.parameters.items()
+            }
+        return self._weights[level]
+
+    @cached_property
+    def _weights(self) -> dict[int, dict[str, Array]]:
+        return {}
 
     def inputs(self, indices: Iterable[int], level: int = 0) -> dict[str, Array]:
         """Some inputs at a level of the chain."""
-        domain, indices = ModularArithmetic(level, self.name), list(indices)
+        domain, indices = self.domain(level), list(indices)
         return {
-            name: domain.balanced(
-                residues_of_many(self.name, [f"x{level}.{r}/{name}" for r in indices], shape, domain.p)
-            )
+            name: domain.balanced(self.streams.tensors(f"x{level}.", indices, f"/{name}", shape, domain.p))
             for name, shape in self.program.inputs.items()
         }
 
     def forms(self, samples: Sequence[Sample]) -> Array:
         """A random linear form on the outputs for each sample."""
         shape = self.program.nodes[self.program.output].shape
-        forms = [residues(self.name, f"c{sample[0]}", shape, CHAIN[0]) for sample in samples]
-        return ModularArithmetic(0, self.name).balanced(np.stack(forms)).reshape(len(samples), *shape)
+        forms = self.streams.tensors("c", [sample[0] for sample in samples], "", shape, CHAIN[0])
+        return self.domain().balanced(forms)
 
     def real(self, indices: Iterable[int]) -> Traces:
         """The program in floats at the real point of the region."""
@@ -102,7 +118,7 @@ class NamedPoint:
         return run(self.program, Point(RealArithmetic(), tensors))
 
     def _real(self, label: str, shape: tuple[int, ...]) -> Array:
-        steps = residues(self.name, label, shape, REAL_STEPS)
+        steps = self.streams.tensor(label, shape, REAL_STEPS)
         return (steps - REAL_MIDDLE) / REAL_SCALE
 
     @cached_property
@@ -135,7 +151,7 @@ class NamedPoint:
         traces: Traces = []
         for level in range(self.levels, lowest - 1, -1):
             tensors = self.weights(level) | self.inputs((sample[level] for sample in samples), level)
-            point = Point(ModularArithmetic(level, self.name), tensors, below, patterns)
+            point = Point(self.domain(level), tensors, below, patterns)
             traces = run(program, point, lambda place, level=level: depth[place] >= level)  # type: ignore[misc]
             below = {}
             for place, node in enumerate(program.nodes):
@@ -162,19 +178,21 @@ class NamedPoint:
     def draw_rows(self, count: int, progress: Progress | None = None) -> tuple[list[Sample], Array]:
         """So many samples with the rows of the Jacobian there; see :meth:`draw`."""
         samples: list[Sample] = []
-        parts: list[Array] = []
+        full = np.empty((count, self.program.num_parameters))
         start = 0
         while len(samples) < count:
             drawn = self.draw(count - len(samples), start)
-            rows = self.rows(drawn, progress)
-            there = np.asarray(~np.isnan(rows).any(axis=1))
-            samples += [sample for sample, ok in zip(drawn, there.tolist()) if ok]
-            parts.append(rows if there.all() else rows[there])
+            rows = full[len(samples) :]
+            self._fill_rows(rows, drawn, progress)
+            there = np.flatnonzero(~np.isnan(rows).any(axis=1))
+            if len(there) < len(rows):
+                rows[: len(there)] = rows[there]
+            samples += [drawn[k] for k in there.tolist()]
             start = max(start + 64, 1 + max(max(sample) for sample in drawn))
             # Each root in the cone of an output exists at every other sample: up to ten of them are waited for.
             if start > 256 + 16 * count and len(samples) * 1024 < start:
                 raise SingularError("the program does not exist at most samples; another point is required")
-        return samples, parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return samples, full
 
     def draw(self, count: int, start: int = 0) -> list[Sample]:
         """So many samples, with roots those at which all exist, level by level from the innermost exponentials out.
@@ -185,22 +203,41 @@ class NamedPoint:
             return [(r,) * (self.levels + 1) for r in range(start, start + count)]
         partial: list[Sample] = [()] * count
         for level in range(self.levels, -1, -1):
-            kept: list[Sample] = []
-            index = start
-            filler = (0,) * level
-            while len(kept) < count:
-                room = (
-                    self.batch if not kept else min(self.batch, max(16, 2 * (count - len(kept)) * index // len(kept)))
-                )
-                rest = [partial[(len(kept) + k) % count] for k in range(room)]
-                tries = [(*filler, index + k, *tail) for k, tail in enumerate(rest)]
-                index += room
-                good = self._existing([self._padded(sample) for sample in tries], level)
-                kept += [sample[level:] for sample, ok in zip(tries, good) if ok]
-                if index - start > MAX_TRIES * (1 + len(kept)):
-                    raise SingularError("no roots at this point; another one is required")
-            partial = kept[:count]
+            partial = self._draw_level(partial, level, start)
         return partial
+
+    def _draw_level(self, partial: Sequence[Sample], level: int, start: int) -> list[Sample]:
+        """Samples that are known below a level, each with an index at this one."""
+        count, filler, roots = len(partial), (0,) * level, self._filter(level)
+        kept: list[Sample] = []
+        index, room = start, min(roots.batch, max(64, 4 * count))
+        while len(kept) < count:
+            known = roots.exists(self.inputs(range(index, index + room), level))
+            tries = [
+                (*filler, index + k, *partial[(len(kept) + number) % count])
+                for number, k in enumerate(np.flatnonzero(known).tolist())
+            ]
+            index += room
+            for first in range(0, len(tries), self.batch):
+                part = tries[first : first + self.batch]
+                good = self._existing([self._padded(sample) for sample in part], level)
+                kept += [sample[level:] for sample, ok in zip(part, good) if ok]
+                if len(kept) >= count:
+                    break
+            if index - start > MAX_TRIES * (1 + len(kept)):
+                raise SingularError("no roots at this point; another one is required")
+            expected = (count - len(kept)) * (index - start) * 5 // (4 * max(1, len(kept)))
+            room = min(roots.batch, max(64, expected))
+        return kept[:count]
+
+    def _filter(self, level: int) -> RootFilter:
+        if level not in self._filters:
+            self._filters[level] = RootFilter(self.program, self.domain(level), self.weights(level), level)
+        return self._filters[level]
+
+    @cached_property
+    def _filters(self) -> dict[int, RootFilter]:
+        return {}
 
     def _padded(self, sample: Sample) -> Sample:
         return sample + (0,) * (self.levels + 1 - len(sample))
@@ -217,6 +254,10 @@ class NamedPoint:
         Rows of samples without an output are NaN.
         """
         rows = np.empty((len(samples), self.program.num_parameters))
+        self._fill_rows(rows, samples, progress)
+        return rows
+
+    def _fill_rows(self, rows: Array, samples: Sequence[Sample], progress: Progress | None) -> None:
         for start in range(0, len(samples), self.batch):
             part = samples[start : start + self.batch]
             traces, clear = self.evaluate(part)
@@ -228,7 +269,6 @@ class NamedPoint:
             rows[start : start + len(part)] = gradients
             if progress is not None:
                 progress("rows of the Jacobian", start + len(part), len(samples))
-        return rows
 
     def _gradients(self, traces: Traces, forms: Array) -> Array:
         """The gradients of linear forms on the outputs that exist.

@@ -17,10 +17,8 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.residues import BalancedResidues
+from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.program import Program
-
-FULL_SHIFTS = 640
-"""Up to so many weights every entry may be translated; beyond, those of vectors, and rows and columns of matrices."""
 
 
 class FieldBlock(ABC):
@@ -42,8 +40,11 @@ class FieldBlock(ABC):
         """The field of one unknown: which weights move, and by which weight, or by 1."""
 
     @abstractmethod
-    def transposed(self, unknown: int) -> int | None:
-        """The unknown whose linear map is the transposed one; None if the block has none."""
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        """How a torus that scales each weight at its own rate acts on the terms of each field: (unknowns, terms).
+
+        A term that moves w by v has the rate of w minus that of v; terms of one rate may stand once.
+        """
 
 
 @dataclass(frozen=True)
@@ -71,19 +72,35 @@ class AxisBlock(FieldBlock):
         return np.asarray(product).reshape(len(rows), self.count)
 
     @cached_property
-    def _places(self) -> Array:
+    def places(self) -> Array:
         places: Array = self._arrange(np.arange(prod(self.shape)).reshape(1, *self.shape))[0]
         return places
 
     def terms(self, unknown: int, program: Program) -> Iterator[tuple[int, int | None]]:
         i, j = divmod(unknown, self.shape[self.axis])
         start = program.offsets[self.tensor].start
-        for moved, source in zip(self._places[i].tolist(), self._places[j].tolist()):
+        for moved, source in zip(self.places[i].tolist(), self.places[j].tolist()):
             yield start + moved, start + source
 
-    def transposed(self, unknown: int) -> int:
-        i, j = divmod(unknown, self.shape[self.axis])
-        return j * self.shape[self.axis] + i
+    @property
+    def diagonal(self) -> Array:
+        """The unknowns that scale."""
+        n = self.shape[self.axis]
+        return np.arange(n) * (n + 1)
+
+    def diagonal_columns(
+        self, gradient: Mapping[str, Array], weights: Mapping[str, Array], field: BalancedResidues
+    ) -> Array:
+        """The columns of the unknowns that scale."""
+        rows, values = self._arrange(gradient[self.tensor]), self._arrange(weights[self.tensor])[0]
+        product = field.multiply(np.ascontiguousarray(rows.transpose(1, 0, 2)), values[:, :, None])
+        return np.asarray(product)[:, :, 0].T
+
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        rates = self._arrange(scales[self.tensor][None])[0]
+        if (rates - rates[:, :1] == (rates - rates[:, :1])[:1]).all():
+            rates = rates[:, :1]
+        return np.asarray(rates[:, None, :] - rates[None, :, :]).reshape(self.count, -1)
 
 
 @dataclass(frozen=True)
@@ -115,8 +132,8 @@ class ShiftBlock(FieldBlock):
         for moved in self._places[unknown].tolist():
             yield start + moved, None
 
-    def transposed(self, unknown: int) -> int:
-        return unknown
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        return scales[self.tensor].reshape(-1)[self._places]
 
 
 @dataclass(frozen=True)
@@ -142,8 +159,9 @@ class VectorBlock(FieldBlock):
             place = (i, unknown) if self.axis == 0 else (unknown, i)
             yield start + i, other + place[0] * self.shape[1] + place[1]
 
-    def transposed(self, unknown: int) -> None:
-        return None
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        matrix = scales[self.matrix] if self.axis == 1 else scales[self.matrix].T
+        return scales[self.tensor][None, :] - matrix
 
 
 @dataclass(frozen=True)
@@ -159,9 +177,9 @@ class Ansatz:
     blocks: tuple[FieldBlock, ...]
 
     @classmethod
-    def of(cls, program: Program) -> Ansatz:
+    def of(cls, program: Program, every: bool = True) -> Ansatz:
+        """All blocks; with ``every`` false only vectors, and rows and columns of matrices, are translated."""
         blocks: list[FieldBlock] = []
-        every = program.num_parameters <= FULL_SHIFTS
         matrices = {name: shape for name, shape in program.parameters.items() if len(shape) == 2}
         for name, shape in program.parameters.items():
             for axis in range(max(len(shape), 1)):
@@ -183,16 +201,87 @@ class Ansatz:
         return self.starts[-1]
 
     @cached_property
-    def tensors(self) -> list[str]:
-        """For each unknown the tensor that it moves."""
-        return [block.tensor for block in self.blocks for _ in range(block.count)]
+    def tensors(self) -> Array:
+        """For each unknown the number of the tensor that it moves."""
+        names = list(self.program.parameters)
+        return np.repeat([names.index(block.tensor) for block in self.blocks], [block.count for block in self.blocks])
 
-    def columns(self, rows: Array, weights: Mapping[str, Array], field: BalancedResidues) -> Array:
-        """Rows of the Jacobian at these weights, times all fields of the ansatz."""
+    def columns(self, rows: Array, weights: Mapping[str, Array], unknowns: Array | None = None) -> Array:
+        """Rows of the Jacobian at these weights, times the fields of the ansatz, or of some unknowns in order."""
+        shaped = self._shaped(rows, weights)
+        if unknowns is None:
+            return np.concatenate([block.columns(*shaped) for block in self.blocks], axis=1)
+        cuts = np.searchsorted(unknowns, self.starts)
+        parts = [
+            block.columns(*shaped)[:, unknowns[first:last] - start]
+            for block, start, first, last in zip(self.blocks, self.starts, cuts, cuts[1:])
+            if first < last
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _shaped(
+        self, rows: Array, weights: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array], BalancedResidues]:
         gradient = {name: np.ascontiguousarray(x) for name, x in self.program.split(rows).items()}
         gradient = {name: x.reshape(len(x), *(x.shape[1:] or (1,))) for name, x in gradient.items()}
         shaped = {name: x.reshape(1, *(x.shape[1:] or (1,))) for name, x in weights.items()}
-        return np.concatenate([block.columns(gradient, shaped, field) for block in self.blocks], axis=1)
+        return gradient, shaped, BalancedResidues(self.prime)
+
+    @cached_property
+    def scaling(self) -> Array:
+        """The unknowns that scale weights."""
+        parts = [start + b.diagonal for b, start in zip(self.blocks, self.starts) if isinstance(b, AxisBlock)]
+        return np.concatenate(parts)
+
+    def scaling_columns(self, rows: Array, weights: Mapping[str, Array]) -> Array:
+        """The columns of the unknowns that scale, without the others."""
+        shaped = self._shaped(rows, weights)
+        parts = [block.diagonal_columns(*shaped) for block in self.blocks if isinstance(block, AxisBlock)]
+        return np.concatenate(parts, axis=1)
+
+    def rates(self, scalings: Array) -> Array:
+        """The rates mod p at which fields, given by coefficients of the scaling unknowns, scale each weight."""
+        p, start = self.prime, 0
+        result = np.zeros((len(scalings), self.program.num_parameters), dtype=np.int64)
+        for block in self.blocks:
+            if isinstance(block, AxisBlock):
+                own = scalings[:, start : start + len(block.places)].astype(np.int64)
+                first = self.program.offsets[block.tensor].start
+                for place, line in enumerate(block.places):
+                    result[:, first + line] += own[:, place : place + 1]
+                start += len(block.places)
+        return result % p
+
+    def split(self, scales: Array) -> list[Array]:
+        """The unknowns in groups that a torus, which scales weights at these rates (two rows), does not mix.
+
+        The change of the function along a field splits by characters of the torus, and parts with different ones are
+        independent: a field is a symmetry if and only if its parts in all groups are.
+        """
+        # Loaded when it is used: no command needs it to start.
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        p = self.prime
+        owners, keys = [], []
+        shapes = {name: shape or (1,) for name, shape in self.program.parameters.items()}
+        places = self.program.offsets
+        rates = [{name: row[places[name]].reshape(shape) for name, shape in shapes.items()} for row in scales]
+        for block, start in zip(self.blocks, self.starts):
+            one, two = np.broadcast_arrays(*(block.characters(rate) % p for rate in rates))
+            number = np.broadcast_to(np.arange(block.count)[:, None] + start, one.shape)
+            owners.append(number.ravel())
+            keys.append((one * p + two).ravel())
+        owner, key = np.concatenate(owners), np.unique(np.concatenate(keys), return_inverse=True)[1]
+        nodes = self.count + int(key.max()) + 1
+        graph = coo_matrix((np.ones(len(owner), dtype=bool), (owner, self.count + key)), shape=(nodes, nodes))
+        labels = connected_components(graph, directed=False)[1][: self.count]
+        order = np.argsort(labels, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+
+    @property
+    def prime(self) -> int:
+        return CHAIN[0]
 
     def locate(self, unknown: int) -> tuple[FieldBlock, int]:
         """The block of an unknown, and its place there."""

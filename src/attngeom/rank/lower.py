@@ -40,10 +40,14 @@ class RankBound:
         return self.point.prime
 
 
-def find_point(program: Program, seed: int, region: int = 0, name: str = "attngeom") -> NamedPoint:
-    """A named point at which the program exists: roots of weights alone may be missing at the first ones."""
+def find_point(program: Program, seed: int, region: int = 0, name: str = "attngeom", quick: bool = False) -> NamedPoint:
+    """A point at which the program exists: roots of weights alone may be missing at the first ones.
+
+    Quick ones are for searches, whose finds are proven afterwards.
+    """
     for attempt in range(TRIES):
-        point = NamedPoint(program, f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}", region)
+        label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"
+        point = NamedPoint(program, label, region, quick)
         try:
             point.draw_rows(1) if program.inputs else point.draw(1)
             return point

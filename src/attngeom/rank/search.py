@@ -7,27 +7,36 @@ What is found held at random points modulo one prime, and is lifted to rationals
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import gcd, lcm
 
 import numpy as np
-from flint import fmpq
+from flint import fmpq, nmod_mat
 
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.lifting import reconstruct
 from attngeom.exact.residues import BalancedResidues
-from attngeom.programs.points import NamedPoint, Progress
+from attngeom.programs.points import Progress
 from attngeom.programs.program import Program
+from attngeom.programs.streams import MixedStreams
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.lower import RankBound, find_point
 
 MAX_UNKNOWNS = 16_000
-"""The system has a square of numbers: 2 GB at this size."""
+"""Of one group: its system has a square of numbers, 2 GB at this size."""
+MAX_COARSE = 4_000
+"""Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
+MAX_COLUMNS = 2 * 10**6
+"""Unknowns of all groups together."""
 ROWS_PER_POINT = 256
+FEW_ROWS, FEW_POINTS = 32, 4
+"""Rows and points for groups of few unknowns: many weights matter more than many inputs."""
+SMALL_GROUP = 64
 SPARE = 16
 PASSES = 2
 """Points in a row at which all fields that are left are annihilated."""
@@ -53,7 +62,9 @@ class Symmetries:
 def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None = None) -> Symmetries:
     """All fields of the ansatz that the Jacobian annihilates at random weights and inputs mod p.
 
-    One point gives at most as many equations as the rank is high, so that several are needed.
+    The fields that only scale weights come first. They are a torus, and the others are looked for in groups that it
+    does not mix (:meth:`Ansatz.split`). One point gives at most as many equations as the rank is high, so that several
+    are needed.
 
     >>> from attngeom.programs import trace
     >>> from attngeom.rank.lower import bound_rank
@@ -61,49 +72,136 @@ def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None =
     >>> len(find_symmetries(bound_rank(program)).fields)
     4
     """
-    program = bound.point.program
-    ansatz = Ansatz.of(program)
-    if ansatz.count > MAX_UNKNOWNS:
-        raise SizeError(f"a search with {ansatz.count:,} unknowns asked for; at most {MAX_UNKNOWNS:,} fit")
-    system: list[Array] = []
-    points = _points(program, seed, bound.point.region)
-    rows, each = 0, max(1, min(ROWS_PER_POINT, bound.value))
-    while rows < ansatz.count + SPARE:
-        part = _equations(ansatz, next(points), each)
-        system.append(part)
-        rows += len(part)
-        if progress is not None:
-            progress("search for symmetries", min(rows, ansatz.count), ansatz.count)
-    p = bound.prime
-    basis = _nullspace(np.concatenate(system), p)
-    del system
-    passed = 0
-    for _ in range(MAX_ROUNDS):
-        if passed == PASSES or not len(basis):
-            break
-        left = BalancedResidues(p).multiply(_equations(ansatz, next(points), each), basis.T)
-        passed = passed + 1 if not np.any(left) else 0
-        if not passed:
-            basis = BalancedResidues(p).multiply(_nullspace(left, p), basis)
-    return _lift(ansatz, _sparse_basis(ansatz, basis, p), p)
+    system = _System(bound, seed, progress)
+    torus = system.solve_scalings()
+    groups = system.split(torus)
+    if max(map(len, groups)) > MAX_COARSE:
+        system.ansatz = Ansatz.of(bound.point.program, every=False)
+        groups = system.split(system.solve_scalings())
+    largest = max(map(len, groups))
+    if largest > MAX_UNKNOWNS or system.ansatz.count > MAX_COLUMNS:
+        raise SizeError(f"a search with {largest:,} unknowns asked for; at most {MAX_UNKNOWNS:,} fit")
+    fields: list[Field] = []
+    lost = 0
+    for unknowns, basis in system.solve(groups):
+        own, missing = _lift(system.ansatz, unknowns, _sparse_basis(system.ansatz, unknowns, basis, bound.prime))
+        fields += own
+        lost += missing
+    # One and the same scale of a matrix is written on each of its axes: their difference is no field.
+    return Symmetries(fields=tuple(shorten([x for x in fields if x])), unknowns=system.ansatz.count, lost=lost)
 
 
-def _points(program: Program, seed: int, region: int) -> Iterator[NamedPoint]:
-    number = 0
-    while True:
-        yield find_point(program, 10**6 * (number + 1) + seed, region)
-        number += 1
+Solution = tuple[Array, Array]
+"""Unknowns of a group, and a basis of the fields of the group as rows of their coefficients."""
 
 
-def _equations(ansatz: Ansatz, point: NamedPoint, count: int) -> Array:
-    """Rows of the Jacobian at one point, times the fields of the ansatz there."""
-    program = ansatz.program
-    if program.inputs:
-        _, rows = point.draw_rows(count)
-    else:
-        rows = point.all_rows(point.draw(1)[0])
-        rows = rows[~np.isnan(rows).any(axis=1)]
-    return ansatz.columns(rows, point.weights(), BalancedResidues(point.prime))
+class _System:
+    """Equations on the unknowns of an ansatz, from the rows of the Jacobian at one quick point after another."""
+
+    def __init__(self, bound: RankBound, seed: int, progress: Progress | None) -> None:
+        self.program, self.region, self.rank = bound.point.program, bound.point.region, bound.value
+        self.ansatz = Ansatz.of(self.program)
+        self.seed, self.progress, self._number = seed, progress, 0
+        self.field = BalancedResidues(bound.prime)
+
+    def rows(self, count: int) -> tuple[Array, dict[str, Array]]:
+        """Rows of the Jacobian at the next point, at most as many as its rank, and the weights there."""
+        self._number += 1
+        point = find_point(self.program, 10**6 * self._number + self.seed, self.region, quick=True)
+        if self.program.inputs:
+            rows = point.draw_rows(max(1, min(count, self.rank)))[1]
+        else:
+            rows = point.all_rows(point.draw(1)[0])
+            rows = rows[~np.isnan(rows).any(axis=1)]
+        return rows, point.weights()
+
+    def solve_scalings(self) -> Array:
+        """A basis of the fields that scale weights, as coefficients of the scaling unknowns of the ansatz."""
+        return self._solve_one(len(self.ansatz.scaling), self.ansatz.scaling_columns, "scales")
+
+    def split(self, torus: Array) -> list[Array]:
+        """Groups of unknowns that random elements of the torus do not mix."""
+        p = self.field.p
+        mixing = MixedStreams("torus").tensor(str(self.seed), (2, len(torus)), p)
+        mixed = self.field.multiply(self.field.from_residues(mixing), torus)
+        return self.ansatz.split(self.ansatz.rates(mixed))
+
+    def solve(self, groups: Sequence[Array]) -> Iterator[Solution]:
+        """The fields of each group."""
+        small = [group for group in groups if len(group) <= SMALL_GROUP]
+        yield from self._solve_small(small)
+        for group in groups:
+            if len(group) > SMALL_GROUP:
+                columns = partial(self.ansatz.columns, unknowns=group)
+                basis = self._solve_one(len(group), columns, "symmetries")
+                if len(basis):
+                    yield group, basis
+
+    def _solve_one(self, count: int, columns: Callable[[Array, dict[str, Array]], Array], what: str) -> Array:
+        """A basis of the solutions of so many unknowns, whose columns are given."""
+        parts: list[Array] = []
+        rows = 0
+        while rows < count + SPARE:
+            parts.append(columns(*self.rows(ROWS_PER_POINT)))
+            rows += len(parts[-1])
+            if self.progress is not None:
+                self.progress(f"search for {what}", min(rows, count), count)
+        basis = _nullspace(np.concatenate(parts), self.field.p)
+        del parts
+        passed = 0
+        for _ in range(MAX_ROUNDS):
+            if passed == PASSES or not len(basis):
+                break
+            left = self.field.multiply(columns(*self.rows(ROWS_PER_POINT)), basis.T)
+            passed = passed + 1 if not np.any(left) else 0
+            if not passed:
+                basis = self.field.multiply(_nullspace(left, self.field.p), basis)
+        return basis
+
+    def _solve_small(self, groups: Sequence[Array]) -> Iterator[Solution]:
+        """The fields of groups of few unknowns, all from the same rows."""
+        if not groups:
+            return
+        parts: list[Array] = []
+        rows = 0
+        while rows < SMALL_GROUP + SPARE or len(parts) < FEW_POINTS:
+            parts.append(self.ansatz.columns(*self.rows(FEW_ROWS)))
+            rows += len(parts[-1])
+        equations = np.concatenate(parts)
+        solutions: list[Solution] = []
+        for group in groups:
+            basis = _small_nullspace(equations[:, group], self.field)
+            if len(basis):
+                solutions.append((group, basis))
+        del equations, parts
+        passed = 0
+        for _ in range(MAX_ROUNDS):
+            if passed == PASSES or not solutions:
+                break
+            fresh = self.ansatz.columns(*self.rows(FEW_ROWS))
+            passed += 1
+            refined: list[Solution] = []
+            for group, basis in solutions:
+                left = self.field.multiply(fresh[:, group], basis.T)
+                if np.any(left):
+                    passed, basis = 0, self.field.multiply(_nullspace(left, self.field.p), basis)
+                if len(basis):
+                    refined.append((group, basis))
+            solutions = refined
+        yield from solutions
+
+
+def _small_nullspace(matrix: Array, field: BalancedResidues) -> Array:
+    """The nullspace of a matrix with few columns; most have none, which a few of the rows show."""
+    count = matrix.shape[1]
+    if count == 1:
+        return np.zeros((0, 1)) if np.any(matrix) else np.ones((1, 1))
+    # Rows of one point tell less than rows of several.
+    first = np.linspace(0, len(matrix) - 1, min(len(matrix), 2 * count + 2)).astype(int)
+    residues = field.to_integers(matrix[first])
+    if nmod_mat(len(first), count, residues.ravel().tolist(), field.p).rank() == count:
+        return np.zeros((0, count))
+    return _nullspace(matrix.copy(), field.p)
 
 
 def _nullspace(matrix: Array, p: int) -> Array:
@@ -129,13 +227,13 @@ def _echelon(matrix: Array, p: int) -> Array:
     return reduced
 
 
-def _sparse_basis(ansatz: Ansatz, basis: Array, p: int) -> Array:
+def _sparse_basis(ansatz: Ansatz, unknowns: Array, basis: Array, p: int) -> Array:
     """The same space with a basis whose fields move few tensors: first those of one tensor, then of two, and so on."""
-    if not len(basis):
+    if len(basis) <= 1:
         return basis
     field = BalancedResidues(p)
-    owners = np.array(ansatz.tensors)
-    moved = [name for name in ansatz.program.parameters if np.any(basis[:, owners == name])]
+    owners = ansatz.tensors[unknowns]
+    moved = [k for k in np.unique(owners).tolist() if np.any(basis[:, owners == k])]
     # What a combination c of the basis does to one tensor is c·parts[name], of as few columns as its rank.
     parts = {name: _echelon(basis[:, owners == name].T, p).T for name in moved}
     chosen = np.zeros((0, len(basis)))
@@ -170,12 +268,14 @@ def _extend(chosen: Array, candidates: Array, p: int) -> Array:
     return stacked[columns]
 
 
-def _lift(ansatz: Ansatz, basis: Array, p: int) -> Symmetries:
+def _lift(ansatz: Ansatz, unknowns: Array, basis: Array) -> tuple[list[Field], int]:
+    """The fields with rational coefficients, and how many have none of small numerator and denominator."""
+    p = ansatz.prime
     fields: list[Field] = []
     lost = 0
     for row in basis:
         coefficients = {k: reconstruct(int(row[k]) % p, p) for k in np.flatnonzero(row).tolist()}
-        lifted = {unknown: times for unknown, times in coefficients.items() if times is not None}
+        lifted = {int(unknowns[k]): times for k, times in coefficients.items() if times is not None}
         if len(lifted) < len(coefficients):
             lost += 1
             continue
@@ -185,8 +285,7 @@ def _lift(ansatz: Ansatz, basis: Array, p: int) -> Symmetries:
             for term in block.terms(place, ansatz.program):
                 field[term] = field.get(term, fmpq(0)) + times
         fields.append({term: times for term, times in field.items() if times})
-    # One and the same scale of a matrix is written on each of its axes: their difference is no field.
-    return Symmetries(fields=tuple(shorten([x for x in fields if x])), unknowns=ansatz.count, lost=lost)
+    return fields, lost
 
 
 def shorten(fields: list[Field]) -> list[Field]:
