@@ -274,7 +274,7 @@ TRY = (
     "inspect singular.json",
     "certify closure_only.json",
     "verify certificate.json",
-    "dim --prove --from-checkpoint trained.safetensors",
+    "dim --prove trained.safetensors",
 )
 
 

@@ -60,7 +60,7 @@ WEIGHTS = (
     "teleport {file} --seed 1 --out {out}/w{suffix}",
     "teleport {file} --objective norm --out {out}/w.safetensors",
     "coefficients {file} --out {out}/c.json",
-    "dim --from-checkpoint {file}",
+    "dim {file}",
     "lambda {file}",
     "track {source} {file}",
 )

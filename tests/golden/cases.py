@@ -95,9 +95,9 @@ DIM = [
     one("dim-method-balls", "dim --widths 2,2 --tokens 2 --kind softmax --method balls --prove"),
     one("dim-table", "dim --widths 2-3,2 --attention 1-2 --tokens 1-2 --table"),
     one("dim-table-prove", "dim --widths 1-2,2,2 --attention 1 --kind softmax --table --prove"),
-    one("dim-checkpoint-exact", "dim --from-checkpoint {in}/layer.json"),
+    one("dim-checkpoint-exact", "dim {in}/layer.json"),
     one("dim-checkpoint-float", "dim --from-checkpoint {in}/deep.safetensors --seed 2"),
-    one("dim-checkpoint-singular", "dim --from-checkpoint {in}/stratum_singular.json --prove"),
+    one("dim-checkpoint-singular", "dim {in}/stratum_singular.json --prove"),
     Case(
         "dim-certificate",
         (
@@ -643,7 +643,7 @@ BAD = [
     one("bad-temperature", "dim --widths 3,3 --kind softmax --temperature 0", 2),
     one("bad-method", "dim --widths 3,3 --method magic", 2),
     one("bad-heads", "dim --widths 3,3 --heads 2", 2),
-    one("bad-widths-and-file", "dim --widths 3,3 --from-checkpoint {in}/layer.json", 2),
+    one("bad-widths-and-file", "dim --widths 3,3 {in}/layer.json", 2),
     one("bad-missing-file", "inspect {in}/absent.json", 2),
     one("bad-duplicate-key", "inspect {in}/broken_twice.json", 2),
     one("bad-nan", "forward {in}/layer.json {in}/broken_nan.json", 2),

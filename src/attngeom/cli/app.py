@@ -10,6 +10,7 @@ that it needs, and the help of the program none. The command NAME is the functio
 
 from __future__ import annotations
 
+import difflib
 import errno
 import importlib
 import os
@@ -18,9 +19,10 @@ import traceback
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 import attngeom
@@ -28,7 +30,7 @@ from attngeom.cli import EXIT_INTERRUPTED
 from attngeom.cli.encoding import make_printable
 from attngeom.cli.examples import finish_helps, name_arguments
 from attngeom.cli.values import use_own_converters
-from attngeom.errors import AttnGeomError
+from attngeom.errors import AttnGeomError, InputError
 
 EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
@@ -43,35 +45,81 @@ COMPLETION = "_ATTNGEOM_COMPLETE"
 TRACEBACK = "ATTNGEOM_TRACEBACK"
 """Set this variable to see where an internal error comes from."""
 
-COMMANDS = {
-    "demo": ("demo", "Write a folder of example files, and say what to try."),
-    "random": ("demo", "Write random weights of an architecture."),
-    "dim": ("dim", "How many dimensions the functions of a network have."),
-    "net": ("net", "The dimension and the symmetries of a network that you wrote."),
-    "compare": ("compare", "Whether two checkpoints compute the same function."),
-    "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
-    "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),
-    "recover": ("recover", "Find weights from coefficients or from queries."),
-    "certify": ("certify", "Whether one attention layer computes given coefficients."),
-    "verify": ("verify", "Recheck a certificate from scratch."),
-    "prove": ("prove", "Write a certificate as a theorem that Coq checks."),
-    "invariants": ("invariants", "The equations that hold on all attention layers."),
-    "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
-    "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
-    "heads": ("heads", "Whether the heads of a layer are unique; find them."),
-    "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
-    "laws": ("laws", "What gradient flow conserves, and whether that is all."),
-    "track": ("track", "A training run: ranks, strata, what drifts that should not."),
-    "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
-    "forward": ("layers", "Evaluate a network at an input."),
-    "import": ("layers", "Take attention weights from torch checkpoints."),
-    "model": ("model", "The same questions for a real transformer."),
-    "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
-    "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
-    "explore": ("explore", "Look and play: a local page in the browser."),
-    "info": ("info", "Versions of what the answers rest on."),
+GROUPS = {
+    "Weights": {
+        "compare": ("compare", "Whether two checkpoints compute the same function."),
+        "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
+        "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),
+        "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
+        "heads": ("heads", "Whether the heads of a layer are unique; find them."),
+        "recover": ("recover", "Find weights from coefficients or from queries."),
+    },
+    "Functions": {
+        "dim": ("dim", "How many dimensions the functions of a network have."),
+        "certify": ("certify", "Whether one attention layer computes given coefficients."),
+        "verify": ("verify", "Recheck a certificate from scratch."),
+        "prove": ("prove", "Write a certificate as a theorem that Coq checks."),
+    },
+    "Equations": {
+        "invariants": ("invariants", "The equations that hold on all attention layers."),
+        "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
+    },
+    "Learning": {
+        "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
+        "laws": ("laws", "What gradient flow conserves, and whether that is all."),
+        "track": ("track", "A training run: ranks, strata, what drifts that should not."),
+    },
+    "Real transformers": {
+        "model": ("model", "The same questions for a real transformer."),
+    },
+    "Your own network": {
+        "net": ("net", "The dimension and the symmetries of a network that you wrote."),
+    },
+    "Tools": {
+        "demo": ("demo", "Write a folder of example files, and say what to try."),
+        "explore": ("explore", "Look and play: a local page in the browser."),
+        "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
+        "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
+        "random": ("demo", "Write random weights of an architecture."),
+        "import": ("layers", "Take attention weights from torch checkpoints."),
+        "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
+        "forward": ("layers", "Evaluate a network at an input."),
+        "info": ("info", "Versions of what the answers rest on."),
+    },
 }
 """The commands in the order of the help: their module in this package, and one line."""
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+MEANT = {
+    "dim": ("dimension", "dimensions", "size", "rank", "parameters", "expressivity"),
+    "compare": ("same", "equal", "equivalent", "diff", "distance"),
+    "canonicalize": ("canonical", "normalize", "normal-form", "gauge"),
+    "teleport": ("move", "symmetry", "symmetries", "orbit", "fiber", "fibre"),
+    "inspect": ("stratum", "singular", "where", "show", "describe"),
+    "recover": ("reconstruct", "extract", "learn", "fit"),
+    "certify": ("realizable", "realisable", "membership", "certificate"),
+    "verify": ("check", "recheck", "validate"),
+    "prove": ("coq", "proof", "lean", "export"),
+    "invariants": ("equations", "families", "polynomials", "relations"),
+    "implicitize": ("ideal", "hilbert", "eliminate", "generators", "groebner"),
+    "lambda": ("llc", "rlct", "learning-coefficient", "slt", "singular-learning"),
+    "laws": ("conserved", "conservation", "noether", "gradient-flow"),
+    "track": ("training", "run", "trajectory", "checkpoints"),
+    "model": ("hf", "huggingface", "transformer", "transformers", "llama", "gpt2", "lora"),
+    "model align": ("align",),
+    "model compare": ("kinship", "lineage", "provenance"),
+    "model fingerprint": ("fingerprint", "hash"),
+    "net": ("analyze", "analyse", "network", "module", "torch", "pytorch", "jax", "numpy"),
+    "explore": ("gui", "serve", "browser", "view", "plot", "ui", "play"),
+    "reproduce": ("papers", "claims", "report", "paper"),
+    "atlas run": ("sweep",),
+    "demo": ("example", "examples", "init", "start", "tutorial"),
+    "random": ("new", "sample", "generate"),
+    "import": ("load", "convert", "read"),
+    "coefficients": ("expand", "coeffs", "coefficient"),
+    "forward": ("evaluate", "eval", "apply"),
+    "info": ("version", "versions"),
+}
+"""What people type who mean a command."""
 
 use_own_converters()
 
@@ -86,9 +134,20 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+class Overview(TyperGroup):
+    """The program, whose help lists the commands under the headings of :data:`GROUPS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        widest = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), summary) for name, (_, summary) in commands.items()])
+
+
 def _empty_app() -> typer.Typer:
     app = typer.Typer(
         name="attngeom",
+        cls=Overview,
         help="Exact questions about the functions that attention networks compute.",
         epilog="Each command has its own help with examples: attngeom dim --help",
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -154,7 +213,30 @@ def _called(arguments: list[str]) -> str | None:
         line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
         words = line.split()[1:]
     name = next((word for word in words if not word.startswith("-")), None)
+    if name is not None and name not in COMMANDS and COMPLETION not in os.environ:
+        raise InputError(f"no command {name[:40]!r}; {suggest(name)}")
     return name if name in COMMANDS else None
+
+
+def _help_of(error: Any, arguments: list[str]) -> str:
+    """The command line of the help that says what was required."""
+    context = getattr(error, "ctx", None)
+    path = "attngeom" if context is None else context.command_path
+    name = _called(arguments) if path == "attngeom" else None
+    return f"{path} --help" if name is None else f"{path} {name} --help"
+
+
+def suggest(word: str) -> str:
+    """What to type in place of a word that is no command.
+
+    >>> suggest("llc"), suggest("comapre")
+    ('did you mean: attngeom lambda', 'did you mean: attngeom compare')
+    >>> suggest("banana")
+    'type attngeom --help for all commands'
+    """
+    meant = {other: name for name, others in MEANT.items() for other in others} | {name: name for name in COMMANDS}
+    near = difflib.get_close_matches(word.lower().replace("_", "-"), meant, n=1, cutoff=0.75)
+    return f"did you mean: attngeom {meant[near[0]]}" if near else "type attngeom --help for all commands"
 
 
 def _complete_at_once() -> None:
@@ -223,7 +305,7 @@ def run(arguments: list[str] | None = None) -> int:
     except AttnGeomError as error:
         return _fail(error, EXIT_BAD_INPUT)
     except typer.TyperException as error:
-        return _fail(f"{error.format_message()} (see attngeom --help)", EXIT_BAD_INPUT)
+        return _fail(f"{error.format_message()} (see {_help_of(error, arguments)})", EXIT_BAD_INPUT)
     except MemoryError:
         return _fail("out of memory; give a smaller problem or a budget", EXIT_BAD_INPUT)
     except OSError as error:

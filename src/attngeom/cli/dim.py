@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,7 +30,7 @@ METHOD = "How to prove: auto, theorem, minor, schur, krylov (matrix-free) or bal
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeOptions(options.ArchitectureOptions):
+class RangeOptions(options.OptionalArchitecture):
     """An architecture, or a grid of them where sizes are ranges."""
 
     widths: Annotated[
@@ -93,20 +94,26 @@ def _listed(answer: Dimension) -> tuple[object, ...]:
 @options.takes_shape
 def dim_command(
     shape: RangeOptions,
+    weights: options.OptionalWeights = None,
     prove: Annotated[bool, options.flag("--prove", "Compute proven bounds instead of trusting a formula.")] = False,
     method: Annotated[str, options.choice_option("--method", REQUESTS, METHOD)] = "auto",
     table: Annotated[bool, options.flag("--table", "One row for each architecture of a grid of ranges.")] = False,
     from_checkpoint: Annotated[
-        str | None, typer.Option("--from-checkpoint", help="Take architecture and point from a weights file.")
+        Path | None, typer.Option("--from-checkpoint", hidden=True, help="The former way to name WEIGHTS.")
     ] = None,
     certificate: options.CertificateFile = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Threads of the matrix-free proof.")] = 1,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
-    """The dimension of the set of functions of an architecture: by formula at once, or proven."""
-    if bool(shape.widths) == (from_checkpoint is not None):
-        raise InputError("give either --widths or --from-checkpoint")
+    """The dimension of the set of functions of an architecture: by formula at once, or proven.
+
+    WEIGHTS in place of --widths: the dimension of their architecture, and the rank at this point.
+    """
+    if weights is not None and from_checkpoint is not None:
+        raise InputError("a file given twice; leave --from-checkpoint out")
+    weights = weights or from_checkpoint
+    options.check_either(shape, weights)
     asked = options.check_choice(method, REQUESTS, "method")
     find_kind(shape.kind)
     if certificate is not None:
@@ -119,21 +126,21 @@ def dim_command(
             return dimension(architecture, prove=wanted, method=how, seed=seed, progress=told, workers=workers)
 
     if table:
-        if from_checkpoint is not None or certificate is not None:
+        if weights is not None or certificate is not None:
             raise InputError("--table was given with a file; it needs --widths alone")
         answers = [answer_for(architecture, asked) for architecture in shape.grid(has_ranges=True)]
         record: dict[str, Any] = {"table": [answer.to_json() for answer in answers]}
         print_answer(json, record, table_of(COLUMNS, map(_listed, answers), left=COLUMNS[-1:]))
         return EXIT_UNDECIDED if prove and not all(answer.is_proven for answer in answers) else 0
     point = None
-    if from_checkpoint is not None:
+    if weights is not None:
         from attngeom.interop.weights import read_weights
 
-        weights = read_weights(from_checkpoint)
-        architecture = weights.architecture
+        given = read_weights(weights)
+        architecture = given.architecture
         try:
             # The numbers of the file as they are: floats are rationals.
-            point = rank_at(weights.to(QQ), seed)
+            point = rank_at(given.to(QQ), seed)
         except SizeError as error:
             # The architecture still has an answer.
             typer.echo(f"attngeom: rank at this point left out: {error}", err=True)
@@ -151,7 +158,7 @@ def dim_command(
     record, title = answer.to_json(), f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}"
     if architecture.temperature != 1:
         title += f", temperature {architecture.temperature}"
-    if from_checkpoint is not None:
+    if weights is not None:
         record["point"] = None if point is None else point.to_json()
     shown = [pairs(title, answer.rows()), *([] if point is None else [pairs("given weights", point.rows())])]
     print_answer(json, record, *shown)

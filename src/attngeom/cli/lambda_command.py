@@ -22,7 +22,7 @@ BENCHMARK = "Write weights, λ, m and a torch module for estimators."
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(options.ArchitectureOptions):
+class TableOptions(options.OptionalArchitecture):
     """The architecture of a table."""
 
     widths: Annotated[str, typer.Option("--widths", help="Widths d_0,…,d_l of a table, comma separated.")] = ""
@@ -32,9 +32,7 @@ class TableOptions(options.ArchitectureOptions):
 @options.takes_shape
 def lambda_command(
     shape: TableOptions,
-    weights: Annotated[
-        Path | None, typer.Argument(metavar="[WEIGHTS]", help="Weights: .safetensors, or .json for exact ones.")
-    ] = None,
+    weights: options.OptionalWeights = None,
     table: Annotated[bool, options.flag("--table", "One row for each rank stratum of the architecture.")] = False,
     everywhere: Annotated[
         bool, options.flag("--global", "The least pair over all weights of the same function.")
@@ -52,8 +50,7 @@ def lambda_command(
     """
     if (weights is None) != table or table != bool(shape.widths):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
-    if weights is not None and shape != TableOptions():
-        raise InputError("an architecture was given beside a file of weights; the file holds its own, leave it out")
+    options.check_either(shape, weights)
     if (certificate is not None or export_benchmark is not None) and (table or everywhere):
         raise InputError("files asked for with --table or --global; they are about the point of given weights")
     if table:

@@ -8,13 +8,15 @@ from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.output import pairs, print_answer, working
 from attngeom.errors import InputError
+from attngeom.interop import read_weights
 from attngeom.learning.laws import conserved_quantities
 from attngeom.verification import write_certificate
 
 
 @options.takes_shape
 def laws_command(
-    shape: options.ArchitectureOptions,
+    shape: options.OptionalArchitecture,
+    weights: options.OptionalWeights = None,
     prove: Annotated[
         bool, options.flag("--prove", "Prove that there are no other laws; small networks always are.")
     ] = False,
@@ -22,8 +24,12 @@ def laws_command(
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
-    """The conserved quantities of gradient flow on any loss of the function, and a proof that there are no others."""
-    architecture = shape.architecture
+    """The conserved quantities of gradient flow on any loss of the function, and a proof that there are no others.
+
+    WEIGHTS in place of --widths: those of their architecture.
+    """
+    options.check_either(shape, weights)
+    architecture = shape.architecture if weights is None else read_weights(weights).architecture
     if certificate is not None:
         options.check_stored_seed(seed)
     wanted = prove or certificate is not None
@@ -33,6 +39,6 @@ def laws_command(
         if found.certificate is None:
             raise InputError(f"no certificate was written: {found.reason}")
         write_certificate(found.certificate, certificate)
-    title = f"{architecture.kind} attention, widths {shape.widths}"
+    title = f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}"
     print_answer(json, found.to_json(), pairs(title, found.rows()))
     return EXIT_UNDECIDED if wanted and not found.is_complete else 0

@@ -49,8 +49,9 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of every random choice; stored with the result.")
 ]
 IgnoredSeed = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Accepted everywhere; no random choice is made here.")
+    int, typer.Option("--seed", min=0, metavar="N", hidden=True, help="Accepted; no random choice is made here.")
 ]
+"""Of commands in which nothing is random: not in their helps, but scripts that pass it to all commands go on."""
 Tokens = Annotated[int, typer.Option("--tokens", help="Number of tokens t.")]
 Kind = Annotated[str, choice_option("--kind", KINDS, f"The kind of attention: {', '.join(KINDS)}.")]
 Temperature = Annotated[str, typer.Option("--temperature", help="Scores are divided by it: a positive rational.")]
@@ -68,7 +69,9 @@ Causal = Annotated[bool, flag("--causal", "Token i attends to tokens j ≤ i onl
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
 ]
-WeightsPath = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Weights: .safetensors, or .json for exact ones.")]
+WEIGHTS = "Weights: .safetensors, or .json for exact ones."
+WeightsPath = Annotated[Path, typer.Argument(metavar="WEIGHTS", help=WEIGHTS)]
+OptionalWeights = Annotated[Path | None, typer.Argument(metavar="[WEIGHTS]", help=WEIGHTS)]
 
 
 def parse_list(text: str, name: str) -> list[int]:
@@ -109,6 +112,21 @@ class ArchitectureOptions:
     def architecture(self) -> Architecture:
         attention = None if self.attention is None else parse_list(self.attention, "attention")
         return self.make(parse_list(self.widths, "widths"), attention, self.tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalArchitecture(ArchitectureOptions):
+    """The architecture of a command that takes a file of weights as well."""
+
+    widths: Widths = ""
+
+
+def check_either(shape: OptionalArchitecture, weights: Path | None) -> None:
+    """InputError unless an architecture is given, or a file of weights, which holds its own."""
+    if weights is None and not shape.widths:
+        raise InputError("no architecture given; give a file of weights, or --widths such as 3,3,3")
+    if weights is not None and shape != type(shape)():
+        raise InputError("an architecture was given beside a file of weights; the file holds its own, leave it out")
 
 
 def takes_shape(command: Callable[..., Any]) -> Callable[..., Any]:
